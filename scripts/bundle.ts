@@ -13,7 +13,7 @@
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
-import { mkdir, readdir, rename, rm, utimes, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
 
@@ -35,13 +35,15 @@ const textOf = async (input: string): Promise<string> => {
 const threadOf = async (input: string): Promise<string> =>
   `new URL("data:text/javascript;base64,${Buffer.from(await textOf(input)).toString("base64")}")`
 
-/** The modules that say where the code of the threads and of the gateway is, made of the code itself. */
+/** The modules that say where the code of the threads, of the gateway and of the keeper is, made of the code itself. */
 const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/event-log/ThreadFile.ts": async () =>
     `export const logThread = ${await threadOf("src/event-log/LogThread.ts")}\n` +
     `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n`,
   "src/gateway/GatewayFile.ts": async () =>
-    `export const program = ${JSON.stringify(await textOf("src/gateway/main.ts"))}\n`
+    `export const program = ${JSON.stringify(await textOf("src/gateway/main.ts"))}\n`,
+  "src/keeper/KeeperFile.ts": async () =>
+    `export const program = () => ${JSON.stringify(await readFile(join(root, "src/keeper/keeper.mjs"), "utf8"))}\n`
 }
 
 const threads = {

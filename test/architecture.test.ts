@@ -38,6 +38,7 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
     folders: ["gateway"],
     because: "the gateway is a small process of its own beside the daemon, and its client knows no agent"
   },
+  { folders: ["keeper"], because: "the keeper is a small process of its own beside the daemon, and knows no run" },
   { folders: ["event-actor"], because: "an actor commits to a log, and the log knows no actor" },
   { folders: ["event-log"], because: "the log stores facts and knows no actor that states them" },
   { folders: ["supervision"], because: "supervision knows no agent, so that its tests need none" },
@@ -49,8 +50,9 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   supervision: [],
   "event-log": ["supervision"],
   "event-actor": ["event-log", "supervision"],
-  backends: ["config", "gateway", "git", "supervision"],
+  backends: ["config", "gateway", "git", "keeper", "supervision"],
   gateway: ["supervision"],
+  keeper: ["supervision"],
   git: ["supervision"],
   config: []
 }
@@ -173,6 +175,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     path: "src/gateway/GatewayClient.ts",
     rule: "node:child_process",
     because: "the gateway must outlive the daemon, as runs do"
+  },
+  {
+    path: "src/keeper/Keeper.ts",
+    rule: "node:child_process",
+    because: "the keeper must outlive the daemon: it holds the runs"
   },
   {
     path: "src/gateway/main.ts",

@@ -54,7 +54,7 @@ export interface ChildProcess {
    * Returns when the system has taken the text; what a process that has ended, or has closed its
    * input, would not read is dropped: its exit tells.
    */
-  readonly write: (text: string) => Effect.Effect<void>
+  readonly write: (text: string, note?: string) => Effect.Effect<void>
   readonly closeInput: Effect.Effect<void>
   /** From here on what it writes is thrown away: nobody reads, and it must not block. */
   readonly discard: Effect.Effect<void>
@@ -74,8 +74,8 @@ const isFolder = (path: string) => {
   }
 }
 
-/** Classifies a failure to spawn. A retry may mend too many processes, too many files, too little memory. */
-const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {
+/** Classifies a failure to start the program, by the system's code. A retry may mend too many processes, too many files, too little memory. */
+export const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {
   const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
   const program = argv[0]
   switch (code) {
@@ -107,6 +107,7 @@ const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): B
         'set promptBy to "stdin" or "file"',
         true
       )
+    case "EINVAL":
     case "ERR_INVALID_ARG_VALUE":
       return refusal("an argument or variable holds a NUL byte", "remove it from the prompt or the configuration", true)
     default:

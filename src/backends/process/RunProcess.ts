@@ -1,16 +1,22 @@
 /**
  * RunProcess: one marked process of a run, with all that it starts.
  *
+ * A run's own process is held by the keeper, where there is one, and one that an earlier daemon left is taken up; a
+ * further process of a run, and any where no keeper is, is the daemon's child, which the reaper ends if the daemon dies.
+ *
  * Guarantees: it leads a session and a process group of its own; its environment
  * carries the run's mark; the reaper
  * knows the run before it is spawned; what it writes is read always, kept or not, so that
  * a full pipe never stops it; `ended` comes only when every process of the run
- * is gone; closing the scope ends them all and waits for it, and cannot fail to.
+ * is gone; closing the scope ends them all and waits for it, and cannot fail to, but where the daemon
+ * leaves its runs to the next one.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
+import { Keeper } from "../../keeper/Keeper.ts"
 import type { BackendError } from "../Backend.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
-import * as LineSplitter from "./LineSplitter.ts"
+import * as KeptProcess from "./KeptProcess.ts"
+import { type PlacedLine, PlacedLines } from "./PlacedLines.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 
@@ -21,19 +27,27 @@ export interface RunProcessSpec extends Mark, Program {
    * the latest; an end of it alone ends what parent, group and session show to be its own.
    */
   readonly part?: boolean | undefined
+  /** Counts the run's own processes, one after the other. Default 1. */
+  readonly count?: number | undefined
+  /** Takes up one that an earlier daemon has left. */
+  readonly adopt?: boolean | undefined
   /** From SIGTERM to SIGKILL. */
   readonly grace: Duration.Duration
 }
 
 export interface RunProcess {
   readonly pid: number
+  /** Of a process that was taken up: it is read again from its beginning. */
+  readonly before: KeptProcess.Before | undefined
+  /** True where it outlives the daemon. */
+  readonly isKept: boolean
   readonly stdout: Pipe
   readonly stderr: Pipe
   /**
    * With `keepInput`. Returns when the system has taken the text, in the order of the calls; what a
    * process that has ended, or has closed its input, would not read is dropped: its exit tells.
    */
-  readonly write: (text: string) => Effect.Effect<void>
+  readonly write: (text: string, note?: string) => Effect.Effect<void>
   /** Nothing more is written: it reads to the end of what was. */
   readonly closeInput: Effect.Effect<void>
   /** How the first process ended; others of the run may still live. */
@@ -60,31 +74,47 @@ export const drain = Effect.fnUntraced(function* (
   for (let chunk = yield* next; chunk !== undefined; chunk = yield* next) yield* take(chunk)
 })
 
-/** The same by lines of at most so many characters: `take` gets those of each chunk, and the rest at the end. */
-export const drainLines = Effect.fnUntraced(function* (
+/**
+ * The same by lines of at most so many characters: `take` gets those of each chunk with their places, and the bytes up
+ * to the chunk's end; the rest at the end.
+ */
+export const drainPlaced = Effect.fnUntraced(function* (
+  pipe: Pipe,
+  ended: Effect.Effect<unknown, unknown>,
+  limit: number,
+  take: (lines: ReadonlyArray<PlacedLine>, size: number) => Effect.Effect<unknown>
+) {
+  const splitter = new PlacedLines(limit)
+  yield* drain(pipe, ended, (chunk) => take(splitter.push(chunk), splitter.size))
+  yield* take(splitter.end(), splitter.size)
+})
+
+/** The same without places. */
+export const drainLines = (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
   limit: number,
   take: (lines: ReadonlyArray<string>) => Effect.Effect<unknown>
-) {
-  const splitter = LineSplitter.make(limit)
-  yield* drain(pipe, ended, (chunk) => take(splitter.push(chunk)))
-  yield* take(splitter.end())
-})
+) => drainPlaced(pipe, ended, limit, (lines) => take(lines.map(({ text }) => text)))
 
 export const make = Effect.fnUntraced(function* (
   spec: RunProcessSpec
 ): Effect.fn.Return<RunProcess, BackendError, Scope.Scope | ProcessTree | Reaper> {
+  const keeper = yield* Keeper
   const tree = yield* ProcessTree
   const reaper = yield* Reaper
   const spawn = yield* Spawn
 
   const acquire = Effect.gen(function* () {
     const known = spec.part !== true
-    const forget = known ? reaper.remove(spec.runId) : Effect.void
-    if (known) yield* reaper.add(spec.runId)
-    const env = { ...spec.env, PWD: spec.cwd, ...environmentOf(spec) }
-    const child = yield* Effect.onError(spawn({ ...spec, env }), () => forget)
+    const program = { ...spec, env: { ...spec.env, PWD: spec.cwd, ...environmentOf(spec) } }
+    const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
+    const left = known && spec.adopt === true ? yield* KeptProcess.take(name) : undefined
+    const kept = left ?? (known ? yield* KeptProcess.start(name, program) : undefined)
+    const isReaped = known && kept === undefined
+    const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
+    if (isReaped) yield* reaper.add(spec.runId)
+    const child = kept ?? (yield* Effect.onError(spawn(program), () => forget))
     // no run's id holds a blank: by this mark nothing is found
     const quarry: Quarry = {
       store: spec.store,
@@ -102,19 +132,23 @@ export const make = Effect.fnUntraced(function* (
       Effect.ensuring(forget),
       Effect.forkDetach({ startImmediately: true })
     )
-    return { child, quarry, ending, stop: Deferred.succeed(stop, undefined) }
+    return { child, kept, quarry, ending, stop: Deferred.succeed(stop, undefined) }
   })
 
-  const { child, ending, quarry, stop } = yield* Effect.acquireRelease(acquire, ({ child, ending, stop }) =>
-    child.discard.pipe(
-      Effect.andThen(stop),
-      Effect.andThen(Fiber.join(ending)),
-      Effect.catchTag("ProcessesSurvived", (error) => Effect.logError(error.message, error.remedy)),
-      Effect.ensuring(child.close)
-    )
+  const { child, ending, kept, quarry, stop } = yield* Effect.acquireRelease(acquire, ({ child, ending, kept, stop }) =>
+    kept !== undefined && keeper.isLeaving()
+      ? child.close
+      : child.discard.pipe(
+          Effect.andThen(stop),
+          Effect.andThen(Fiber.join(ending)),
+          Effect.catchTag("ProcessesSurvived", (error) => Effect.logError(error.message, error.remedy)),
+          Effect.ensuring(child.close)
+        )
   )
   return {
     pid: child.id.pid,
+    before: kept?.before,
+    isKept: kept !== undefined,
     stdout: child.stdout,
     stderr: child.stderr,
     write: child.write,

@@ -1,0 +1,79 @@
+/**
+ * KeptProcess: a program that the keeper holds, as a ChildProcess: it outlives the daemon, and the next one takes it up.
+ *
+ * Guarantees: those of ChildProcess, but that a slow reader is felt only at a bound; one that is taken up is read
+ * from its beginning, and says what it had been given before.
+ */
+import { Effect } from "effect"
+import type { HeldProgram, Input } from "../../keeper/HeldProgram.ts"
+import { Keeper } from "../../keeper/Keeper.ts"
+import type { BackendError } from "../Backend.ts"
+import { type ChildProcess, type Program, spawnError } from "./ChildProcess.ts"
+
+/** A program as an earlier daemon left it. */
+export interface Before {
+  readonly inputs: ReadonlyArray<Input>
+  /** Bytes of its output that were there when it was taken up. */
+  readonly out: number
+  readonly err: number
+}
+
+export interface Kept extends ChildProcess {
+  /** Undefined: this daemon has started it. */
+  readonly before: Before | undefined
+}
+
+/** Of a run: `count` is 1 for its first program. */
+export const nameOf = (runId: string, count: number): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+${count}`
+
+const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
+  before,
+  id: { pid: held.pid, start: held.start },
+  stdout: { read: held.read("out") },
+  stderr: { read: held.read("err") },
+  exited: held.exited,
+  write: (text, note = "") => held.write(text, note),
+  closeInput: held.write(null, ""),
+  discard: Effect.void,
+  close: Effect.sync(() => held.close())
+})
+
+const refusal = (code: string): Error => Object.assign(new Error(`the keeper says: ${code}`), { code })
+
+/** Starts it; undefined where no keeper is there. */
+export const start = Effect.fnUntraced(function* (
+  name: string,
+  program: Program
+): Effect.fn.Return<Kept | undefined, BackendError> {
+  const keeper = yield* Keeper
+  if (!(yield* keeper.isThere)) return undefined
+  const { argv, cwd, env, handed = [], input, keepInput = false } = program
+  const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed }
+  const held = yield* Effect.catch(keeper.spawn(wanted), ({ code }) =>
+    code === "keeper" || code === "retired"
+      ? Effect.as(Effect.logWarning(`no keeper holds ${name}: it ends with the daemon`), undefined)
+      : Effect.fail(spawnError(program, refusal(code)))
+  )
+  if (held === undefined) return undefined
+  if (input !== undefined)
+    yield* Effect.forkDetach(Effect.andThen(held.write(input, ""), keepInput ? Effect.void : held.write(null, "")))
+  return kept(held, undefined)
+})
+
+/** The program of that name, where an earlier daemon has left one. */
+export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return<Kept | undefined> {
+  const held = yield* (yield* Keeper).take(name)
+  return held === undefined ? undefined : kept(held, { inputs: held.inputs, ...held.before })
+})
+
+/** Whether an earlier daemon has left the run, with its first input or without one. */
+export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    const name = nameOf(runId, 1)
+    const held = (yield* (yield* Keeper).left).find((one) => one.name === name)
+    return held !== undefined && (!given || held.inputs.length > 0)
+  })
+
+/** Nothing of the run is asked for again. */
+export const forget = (runId: string): Effect.Effect<void> =>
+  Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name.startsWith(nameOf(runId, 0).slice(0, -1))))

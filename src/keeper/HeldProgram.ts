@@ -1,0 +1,227 @@
+/**
+ * HeldProgram: a program that a keeper holds, as the daemon has it.
+ *
+ * Guarantees: its output is read from files, by position: the same bytes for the same position, to the end, whoever
+ * of daemon and keeper has died meanwhile; an input is written once, in the order of the calls, and tried again
+ * where the keeper died before it took it; how it ended is told once, with no code and no signal where the
+ * keeper that would know has died.
+ */
+import { Deferred, Effect, Semaphore } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import type { KeeperLink } from "./KeeperLink.ts"
+import type { Exit, Listed, StreamName, Tale } from "./Protocol.ts"
+
+/** An input that the program has been given: the note that came with it. */
+export interface Input {
+  readonly seq: number
+  readonly note: string
+}
+
+/** The way to the keeper that holds the program; waits for the next one where that has died. */
+export interface Reach {
+  readonly link: Effect.Effect<KeeperLink>
+}
+
+/** Most bytes of one read. */
+const CHUNK = 1 << 16
+/** The keeper hears so seldom how far its output is read, bytes: a part of what it lets wait. */
+const MARK = 1 << 20
+const BUSY = "100 millis"
+
+const fileOf = (folder: string, name: StreamName, base: number) => path.join(folder, `${name}.${base}`)
+
+/** Reads segments one after the other. */
+class Segments {
+  position = 0
+  private readonly folder: string
+  private readonly name: StreamName
+  private base = -1
+  private fd = -1
+
+  constructor(folder: string, name: StreamName) {
+    this.folder = folder
+    this.name = name
+  }
+
+  /** The next bytes; undefined where none are there now. */
+  read(): Uint8Array | undefined {
+    if (this.fd < 0) this.open(this.baseOf(this.position))
+    if (this.fd < 0) return undefined
+    const bytes = Buffer.allocUnsafe(CHUNK)
+    const from = this.position - this.base
+    const size = fs.readSync(this.fd, bytes, 0, CHUNK, from)
+    if (size > 0) {
+      this.position += size
+      return bytes.subarray(0, size)
+    }
+    // the next one begins where this one ends
+    if (from === 0 || !fs.existsSync(fileOf(this.folder, this.name, this.position))) return undefined
+    this.open(this.position)
+    return this.read()
+  }
+
+  close(): void {
+    if (this.fd >= 0) fs.closeSync(this.fd)
+    this.fd = -1
+  }
+
+  private open(base: number | undefined): void {
+    this.close()
+    if (base === undefined) return
+    this.base = base
+    this.fd = fs.openSync(fileOf(this.folder, this.name, base), "r")
+  }
+
+  private baseOf(position: number): number | undefined {
+    const bases = fs
+      .readdirSync(this.folder)
+      .filter((file) => file.startsWith(`${this.name}.`))
+      .map((file) => Number(file.slice(this.name.length + 1)))
+      .filter((base) => base <= position)
+    return bases.length === 0 ? undefined : Math.max(...bases)
+  }
+}
+
+export class HeldProgram {
+  readonly name: string
+  readonly pid: number
+  readonly start: number
+  /** Inputs that it had been given, and the size of its output, when this daemon took it up. */
+  readonly inputs: ReadonlyArray<Input>
+  readonly before: { readonly out: number; readonly err: number }
+  /** The next who asks for it has it. */
+  isTaken = false
+  private readonly reach: Reach
+  private readonly folder: string
+  private readonly readers: { readonly [name in StreamName]: Segments }
+  private readonly size = { out: 0, err: 0 }
+  private readonly end = Deferred.makeUnsafe<Exit>()
+  private isOver = false
+  private seq: number
+  private taken: number
+  private marked = 0
+  private readonly writing = Semaphore.makeUnsafe(1)
+  private waiting: { [name in StreamName]: Array<() => void> } = { out: [], err: [] }
+
+  constructor(reach: Reach, folder: string, listed: Listed) {
+    this.reach = reach
+    this.folder = folder
+    this.name = listed.run
+    this.pid = listed.pid
+    this.start = Number(listed.start)
+    this.readers = { out: new Segments(folder, "out"), err: new Segments(folder, "err") }
+    this.before = { out: listed.out, err: listed.err }
+    this.seq = listed.seq
+    this.taken = listed.seq
+    this.inputs = listed.seq === 0 ? [] : this.noted(listed.flight ?? [])
+    this.listed(listed)
+  }
+
+  private noted(flight: ReadonlyArray<string>): ReadonlyArray<Input> {
+    const file = path.join(this.folder, "inputs")
+    const lines = fs.existsSync(file) ? fs.readFileSync(file, "utf8").split("\n").slice(0, -1) : []
+    const all = new Map([...lines, ...flight].map((line) => [Number(line.split(" ", 1)[0]), line]))
+    return [...all].map(([seq, line]) => ({ seq, note: line.slice(line.indexOf(" ") + 1) }))
+  }
+
+  /** As a keeper lists it at its beginning. */
+  listed({ ended, err, exit, out, seq }: Omit<Listed, "run" | "pid" | "start">): void {
+    this.taken = seq
+    this.grown("out", out)
+    this.grown("err", err)
+    if (exit !== undefined) this.exitedWith(exit)
+    if (ended) this.over()
+  }
+
+  /** No keeper knows it any more. */
+  lost(): void {
+    this.exitedWith({ code: null, signal: null })
+    this.over()
+  }
+
+  heard(tale: Tale): void {
+    if (tale.tell === "output") return this.grown(tale.stream, tale.size)
+    this.exitedWith({ code: tale.code, signal: tale.signal })
+    if (tale.tell === "exited") return
+    this.grown("out", tale.out)
+    this.grown("err", tale.err)
+    this.over()
+  }
+
+  private grown(name: StreamName, size: number): void {
+    if (size <= this.size[name]) return
+    this.size[name] = size
+    this.wake(name)
+  }
+
+  private wake(name: StreamName): void {
+    for (const one of this.waiting[name].splice(0)) one()
+  }
+
+  private exitedWith({ code, signal }: Exit): void {
+    Deferred.doneUnsafe(this.end, Effect.succeed({ code, signal }))
+  }
+
+  private over(): void {
+    this.isOver = true
+    this.wake("out")
+    this.wake("err")
+  }
+
+  get exited(): Effect.Effect<Exit> {
+    return Deferred.await(this.end)
+  }
+
+  /** The next bytes of its output, from its beginning; none at the end. */
+  read(name: StreamName): Effect.Effect<Uint8Array | undefined> {
+    return Effect.suspend(() => {
+      const reader = this.readers[name]
+      const bytes = reader.read()
+      if (bytes !== undefined) return Effect.as(this.read_(), bytes)
+      if (this.isOver) return Effect.succeed(undefined)
+      return Effect.andThen(this.grows(name), this.read(name))
+    })
+  }
+
+  private grows(name: StreamName): Effect.Effect<void> {
+    return Effect.callback((resume) => {
+      if (this.isOver || this.size[name] > this.readers[name].position) return resume(Effect.void)
+      const wake = () => resume(Effect.void)
+      this.waiting[name].push(wake)
+      return Effect.sync(() => void (this.waiting[name] = this.waiting[name].filter((one) => one !== wake)))
+    })
+  }
+
+  /** Tells the keeper now and then how much is read. */
+  private read_(): Effect.Effect<void> {
+    const { err, out } = this.readers
+    if (out.position + err.position - this.marked < MARK || this.isOver) return Effect.void
+    this.marked = out.position + err.position
+    const order = { op: "mark", run: this.name, out: out.position, err: err.position } as const
+    return Effect.map(this.reach.link, (link) => link.tell(order))
+  }
+
+  /** Returns when the pipe has it, or when nobody reads it any more. `note`: one line. */
+  write(data: string | null, note: string): Effect.Effect<void> {
+    return this.writing.withPermit(
+      Effect.gen({ self: this }, function* () {
+        const seq = ++this.seq
+        while (!this.isOver && this.taken < seq) {
+          const link = yield* this.reach.link
+          // listed anew meanwhile
+          if (this.taken >= seq) return
+          const { error } = yield* link.ask({ op: "write", run: this.name, seq, data, note }, undefined)
+          if (error === "gone") continue
+          if (error !== "busy") return void (this.taken = Math.max(this.taken, seq))
+          yield* Effect.sleep(BUSY)
+        }
+      })
+    )
+  }
+
+  close(): void {
+    this.readers.out.close()
+    this.readers.err.close()
+  }
+}

@@ -1,0 +1,362 @@
+/**
+ * Keeper: the daemon's end of the keeper, the small process that holds programs while daemons come and go.
+ *
+ * A keeper lives in a folder of its own, `<folder>/<n>`, with a copy of its program. The newest one takes new
+ * programs; one that an older agentd started keeps those that it has, takes none, and leaves with the last.
+ *
+ * Guarantees: one that died or hangs is replaced, and the next one finds its programs; what the keepers held when
+ * this daemon came is known before anybody is told what is held; where there can be no keeper, nothing is held and
+ * the log says why. A daemon that ends leaves them: they wait for the next one for the lease, or leave at once where
+ * they hold nothing.
+ */
+import { Context, Deferred, Duration, Effect, Latch, Layer, Schema, type Scope, Semaphore } from "effect"
+import { spawn } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as Backoff from "../supervision/Backoff.ts"
+import { HeldProgram } from "./HeldProgram.ts"
+import { program } from "./KeeperFile.ts"
+import { connect, type KeeperLink } from "./KeeperLink.ts"
+import { type Listed, type Tale, VERSION } from "./Protocol.ts"
+
+/** The program could not be started. `code`: the system's, "retired", or "keeper" where there is none just now. */
+export class NotHeld extends Schema.TaggedError<NotHeld>()("NotHeld", { code: Schema.String }) {}
+
+export interface Wanted {
+  /** Never used twice; letters, digits, and `_ . + -`. */
+  readonly name: string
+  readonly argv: ReadonlyArray<string>
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string | undefined }
+  /** True for one that reads nothing: its input ends at once. */
+  readonly isDeaf: boolean
+  readonly handed: ReadonlyArray<Uint8Array>
+}
+
+export interface KeeperOptions {
+  /** The folder of all of them, and of nothing else; made with mode 0700. */
+  readonly folder: string
+  /** So long programs work on while no daemon is there. */
+  readonly lease: Duration.Duration
+  /** The PATH by which it finds a shell, `mkfifo` and `sleep`. */
+  readonly path: string
+  /** Begins the command line: what puts it into a unit of its own. */
+  readonly via?: (name: string) => ReadonlyArray<string>
+}
+
+export interface Keeper {
+  /** False: programs are started without it. */
+  readonly isThere: Effect.Effect<boolean>
+  readonly spawn: (wanted: Wanted) => Effect.Effect<HeldProgram, NotHeld>
+  /** The program, where it is held and nobody has taken it up since the daemon came. */
+  readonly take: (name: string) => Effect.Effect<HeldProgram | undefined>
+  /** Programs that an earlier daemon left and nobody has taken up. */
+  readonly left: Effect.Effect<ReadonlyArray<HeldProgram>>
+  /** Nothing of these is asked for again; a program that still lives ends by somebody else. */
+  readonly forget: (which: (name: string) => boolean) => Effect.Effect<void>
+  /** From now on who closes ends no program: the daemon goes, and another one comes. */
+  readonly leave: Effect.Effect<void>
+  readonly isLeaving: () => boolean
+}
+
+/** Holds nothing. */
+const NONE: Keeper = {
+  isThere: Effect.succeed(false),
+  spawn: () => Effect.fail(new NotHeld({ code: "keeper" })),
+  take: () => Effect.succeed(undefined),
+  left: Effect.succeed([]),
+  forget: () => Effect.void,
+  leave: Effect.void,
+  isLeaving: () => false
+}
+
+/** Where nobody provides one, programs end with the daemon. */
+export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaultValue: () => NONE })
+
+export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
+
+/** The length of `sun_path` without its closing zero. */
+const MAX_PATH_BYTES = 107
+const START_LIMIT = 250
+const LOOK = "20 millis"
+const START_WAIT = "20 seconds"
+/** Between two looks at a keeper that says nothing while it holds something. */
+const PING = "30 seconds"
+const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
+
+const contentOf = (file: string): string => (fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "")
+
+const killed = (folder: string): void => {
+  const pid = Number(contentOf(path.join(folder, "pid")))
+  // a pid may be another's by now: it is the keeper's only while that runs from this folder
+  if (pid > 1 && contentOf(`/proc/${pid}/cmdline`).includes(path.join(folder, "keeper.mjs"))) {
+    try {
+      process.kill(pid, "SIGKILL")
+    } catch {
+      // it has ended meanwhile
+    }
+  }
+}
+
+const launch = (folder: string, { lease, path: PATH, via }: KeeperOptions): void => {
+  const file = path.join(folder, "keeper.mjs")
+  const log = fs.openSync(path.join(folder, "log"), "a", 0o600)
+  const words = [process.execPath, "--max-semi-space-size=1", file, folder]
+  const options = ["--lease", `${Duration.toMillis(lease)}`]
+  const around = via?.(path.basename(folder)) ?? []
+  const [first = "", ...rest] = [...around, ...words, ...options, ...(around.length > 0 ? ["--cgroup", "own"] : [])]
+  const child = spawn(first, rest, { cwd: "/", env: { PATH }, detached: true, stdio: ["ignore", log, log] })
+  child.on("error", () => {})
+  child.unref()
+  fs.closeSync(log)
+}
+
+/** A folder's keepers, one after the other. */
+class Home {
+  readonly folder: string
+  /** Takes new programs. */
+  isActive: boolean
+  readonly up = Latch.makeUnsafe(false)
+  /** Completes when its programs have been listed once, or it could not be reached. */
+  readonly known = Deferred.makeUnsafe<void>()
+  readonly programs = new Map<string, HeldProgram>()
+  private readonly options: KeeperOptions
+  private current: KeeperLink | undefined = undefined
+  private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
+  private isClosed = false
+  /** While no keeper is there. */
+  private readonly forgotten = new Set<string>()
+
+  constructor(folder: string, isActive: boolean, options: KeeperOptions) {
+    this.folder = folder
+    this.isActive = isActive
+    this.options = options
+  }
+
+  readonly link: Effect.Effect<KeeperLink> = Effect.suspend(() =>
+    this.current === undefined ? Effect.andThen(this.up.await, this.link) : Effect.succeed(this.current)
+  )
+
+  folderOf(name: string): string {
+    return path.join(this.folder, "runs", name)
+  }
+
+  private heard(tale: Tale): void {
+    const known = this.programs.get(tale.run)
+    if (known !== undefined) known.heard(tale)
+    else if (tale.run === this.awaited?.name) this.awaited.tales.push(tale)
+  }
+
+  /** Keeps what is told of this program from now on until it is known. */
+  awaits(name: string): void {
+    this.awaited = { name, tales: [] }
+  }
+
+  begun(held: HeldProgram): void {
+    held.isTaken = true
+    this.programs.set(held.name, held)
+    for (const tale of this.awaited?.tales ?? []) held.heard(tale)
+    this.awaited = undefined
+  }
+
+  /** A connection to the keeper, which is started where none answers. */
+  private readonly reach = Effect.gen({ self: this }, function* () {
+    const socket = path.join(this.folder, "sock")
+    const heard = (tale: Tale) => this.heard(tale)
+    const found = yield* connect(socket, heard)
+    if (found !== undefined) return found
+    fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
+    fs.writeFileSync(path.join(this.folder, "keeper.mjs"), program(), { mode: 0o600 })
+    launch(this.folder, this.options)
+    for (let look = 0; look < START_LIMIT; look++) {
+      yield* Effect.sleep(LOOK)
+      const link = fs.existsSync(socket) ? yield* connect(socket, heard) : undefined
+      if (link !== undefined) return link
+    }
+    return yield* Effect.fail("it does not come up")
+  })
+
+  /** Connects and takes up what is held. A keeper that does not answer is ended: the next one finds its programs. */
+  private readonly begin = Effect.gen({ self: this }, function* () {
+    const link = yield* this.reach
+    const epoch = Number(contentOf(path.join(this.folder, "epoch"))) + 1
+    const { error, runs = [], version } = yield* link.ask({ op: "hello", epoch })
+    if (error !== undefined) {
+      link.close()
+      if (error === "late") killed(this.folder)
+      return yield* Effect.fail(error === "late" ? "it does not answer" : error)
+    }
+    if (version !== VERSION) this.isActive = false
+    if (!this.isActive) link.tell({ op: "retire" })
+    for (const run of this.forgotten) link.tell({ op: "forget", run })
+    this.take(runs.filter(({ run }) => !this.forgotten.has(run)))
+    this.forgotten.clear()
+    this.current = link
+    this.up.openUnsafe()
+    Deferred.doneUnsafe(this.known, Effect.void)
+    return link
+  })
+
+  private take(runs: ReadonlyArray<Listed>): void {
+    const names = new Set(runs.map(({ run }) => run))
+    for (const one of runs) {
+      const known = this.programs.get(one.run)
+      if (known === undefined) this.programs.set(one.run, new HeldProgram(this, this.folderOf(one.run), one))
+      else known.listed(one)
+    }
+    for (const [name, one] of this.programs) if (!names.has(name)) one.lost()
+  }
+
+  /** A keeper that hangs is noticed although nobody asks it anything. */
+  private watch(link: KeeperLink) {
+    return Effect.forever(
+      Effect.gen({ self: this }, function* () {
+        yield* Effect.sleep(PING)
+        if (this.programs.size === 0) return
+        const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
+        if (error !== "late") return
+        yield* Effect.logWarning("the keeper does not answer: another takes its place")
+        killed(this.folder)
+        link.close()
+      })
+    )
+  }
+
+  /** For as long as it has something to do. */
+  readonly life = Effect.gen({ self: this }, function* () {
+    for (let failures = 0; !this.isClosed;) {
+      const link = yield* Effect.catch(this.begin, (why) =>
+        Effect.as(
+          failures === 0 ? Effect.void : Effect.logWarning(`the keeper of runs cannot be reached: ${why}`),
+          undefined
+        )
+      )
+      if (link === undefined) {
+        if (failures > 2) Deferred.doneUnsafe(this.known, Effect.void)
+        yield* Effect.sleep(Backoff.wait(AGAIN, ++failures))
+        continue
+      }
+      failures = 0
+      yield* Effect.raceFirst(Deferred.await(link.gone), this.watch(link))
+      this.current = undefined
+      this.up.closeUnsafe()
+      if (this.isClosed) return
+      if (!this.isActive && this.programs.size === 0)
+        return void fs.rmSync(this.folder, { recursive: true, force: true })
+      yield* Effect.logWarning("the keeper has ended; another takes its place. How a run ended meanwhile is not known")
+    }
+  })
+
+  /** Where there is no keeper now, the next one is told. */
+  forget(held: HeldProgram): void {
+    held.close()
+    this.programs.delete(held.name)
+    this.forgotten.add(held.name)
+    if (this.current === undefined) return
+    this.current.tell({ op: "forget", run: held.name })
+    this.forgotten.delete(held.name)
+  }
+
+  /** `isKept`: another daemon will ask for what it holds. */
+  close(isKept: boolean): void {
+    this.isClosed = true
+    if (!isKept) for (const run of this.programs.keys()) this.current?.tell({ op: "forget", run })
+    this.current?.close()
+  }
+}
+
+/** The folders in which programs may be held. Others are cleared away. */
+const homesOf = (options: KeeperOptions): ReadonlyArray<Home> => {
+  fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 })
+  const numbers = fs
+    .readdirSync(options.folder)
+    .map(Number)
+    .filter((number) => Number.isInteger(number) && number > 0)
+    .toSorted((a, b) => a - b)
+  const text = program()
+  const homes: Array<Home> = []
+  for (const number of numbers) {
+    const folder = path.join(options.folder, `${number}`)
+    const runs = path.join(folder, "runs")
+    const holds = fs.existsSync(runs) && fs.readdirSync(runs).some((name) => !name.startsWith("slot-"))
+    const isOurs = contentOf(path.join(folder, "keeper.mjs")) === text
+    if (holds || (isOurs && fs.existsSync(path.join(folder, "sock")))) homes.push(new Home(folder, isOurs, options))
+    else fs.rmSync(folder, { recursive: true, force: true })
+  }
+  const active = homes.findLast(({ isActive }) => isActive)
+  for (const home of homes) home.isActive = home === active
+  if (active !== undefined) return homes
+  return [...homes, new Home(path.join(options.folder, `${(numbers.at(-1) ?? 0) + 1}`), true, options)]
+}
+
+const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Return<Keeper, never, Scope.Scope> {
+  const longest = path.join(options.folder, "999", "sock")
+  if (Buffer.byteLength(longest) > MAX_PATH_BYTES) {
+    yield* Effect.logWarning(
+      `Runs end with the daemon: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state folder with --state DIR.`
+    )
+    return NONE
+  }
+  const homes = homesOf(options)
+  for (const home of homes) yield* Effect.forkScoped(home.life)
+  let isLeaving = false
+  yield* Effect.addFinalizer(() => Effect.sync(() => homes.forEach((home) => home.close(isLeaving))))
+  const active = homes.find(({ isActive }) => isActive)!
+  const known = Effect.forEach(homes, (home) => Deferred.await(home.known), { discard: true })
+  const one = Semaphore.makeUnsafe(1)
+  const all = () => homes.flatMap((home) => [...home.programs.values()].map((held) => ({ home, held })))
+
+  const link = Effect.timeoutOrElse(active.link, {
+    duration: START_WAIT,
+    orElse: () => Effect.fail(new NotHeld({ code: "keeper" }))
+  })
+
+  const spawn = Effect.fnUntraced(function* ({ argv, cwd, env, handed, isDeaf, name }: Wanted) {
+    const of = yield* link
+    const words = Object.entries(env).flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const]))
+    const order = {
+      op: "spawn",
+      run: name,
+      argv,
+      cwd,
+      env: Object.fromEntries(words),
+      ...(isDeaf ? { input: "none" as const } : {}),
+      ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
+    } as const
+    active.awaits(name)
+    const { error, pid = 0, start = "" } = yield* of.ask(order, undefined)
+    if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
+    if (error === "gone") {
+      // it may have been started: the next keeper knows
+      yield* link
+      const held = active.programs.get(name)
+      if (held === undefined) return yield* new NotHeld({ code: "keeper" })
+      held.isTaken = true
+      return held
+    }
+    const listed = { run: name, pid, start, seq: 0, out: 0, err: 0, ended: false }
+    const held = new HeldProgram(active, active.folderOf(name), listed)
+    active.begun(held)
+    return held
+  })
+
+  const service: Keeper = {
+    isThere: Effect.map(known, () => true),
+    // a program is known before anything is told of it
+    spawn: (wanted) => one.withPermit(Effect.uninterruptible(spawn(wanted))),
+    take: (name) =>
+      Effect.map(known, () => {
+        const held = all().find(({ held }) => held.name === name && !held.isTaken)?.held
+        if (held !== undefined) held.isTaken = true
+        return held
+      }),
+    left: Effect.map(known, () => all().flatMap(({ held }) => (held.isTaken ? [] : [held]))),
+    forget: (which) =>
+      Effect.sync(() => {
+        for (const { held, home } of all()) if (which(held.name)) home.forget(held)
+      }),
+    leave: Effect.sync(() => void (isLeaving = true)),
+    isLeaving: () => isLeaving
+  }
+  return service
+})

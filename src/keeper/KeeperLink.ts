@@ -1,0 +1,92 @@
+/**
+ * KeeperLink: a connection to one keeper.
+ *
+ * Guarantees: every order is answered: by the keeper, or with the error "gone" when the connection is over, or "late"
+ * when a bounded time has passed.
+ */
+import { Deferred, Effect } from "effect"
+import * as net from "node:net"
+import type { Order, Reply, Tale } from "./Protocol.ts"
+
+/** A keeper that takes longer hangs. */
+const LIMIT = "5 seconds"
+
+export class KeeperLink {
+  readonly gone = Deferred.makeUnsafe<void>()
+  private readonly socket: net.Socket
+  private readonly waiting = new Map<number, Deferred.Deferred<Reply>>()
+  private rest: Array<string> = []
+  private last = 0
+
+  constructor(socket: net.Socket, heard: (tale: Tale) => void) {
+    this.socket = socket
+    socket.setEncoding("utf8")
+    socket.on("data", (text: string) => this.hear(text, heard))
+    socket.on("error", () => socket.destroy())
+    socket.on("close", () => {
+      for (const [re, one] of this.waiting) Deferred.doneUnsafe(one, Effect.succeed({ re, error: "gone" }))
+      this.waiting.clear()
+      Deferred.doneUnsafe(this.gone, Effect.void)
+    })
+  }
+
+  private hear(text: string, heard: (tale: Tale) => void): void {
+    const lines = text.split("\n")
+    if (lines.length === 1) return void this.rest.push(text)
+    lines[0] = this.rest.join("") + lines[0]
+    this.rest = [lines.pop()!]
+    for (const line of lines) {
+      const message: Reply | Tale = JSON.parse(line)
+      if ("tell" in message) heard(message)
+      else {
+        const one = this.waiting.get(message.re)
+        this.waiting.delete(message.re)
+        if (one !== undefined) Deferred.doneUnsafe(one, Effect.succeed(message))
+      }
+    }
+  }
+
+  private send(order: Order): number {
+    const id = ++this.last
+    this.socket.write(`${JSON.stringify({ id, ...order })}\n`)
+    return id
+  }
+
+  /** `limit`: none where the answer waits for somebody else than the keeper. */
+  ask(order: Order, limit: string | undefined = LIMIT): Effect.Effect<Reply> {
+    return Effect.suspend(() => {
+      if (this.socket.destroyed) return Effect.succeed<Reply>({ re: 0, error: "gone" })
+      const answered = Deferred.makeUnsafe<Reply>()
+      const re = this.send(order)
+      this.waiting.set(re, answered)
+      const answer = Deferred.await(answered)
+      const late = Effect.sync((): Reply => {
+        this.waiting.delete(re)
+        return { re, error: "late" }
+      })
+      return limit === undefined ? answer : Effect.timeoutOrElse(answer, { duration: LIMIT, orElse: () => late })
+    })
+  }
+
+  /** Asks for no answer. */
+  tell(order: Order): void {
+    if (!this.socket.destroyed) this.send(order)
+  }
+
+  /** Lets go what was told before. */
+  close(): void {
+    this.socket.destroySoon()
+  }
+}
+
+/** Undefined where nobody listens. */
+export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink | undefined> =>
+  Effect.callback((resume) => {
+    const socket = net.connect(file)
+    socket.once("connect", () => {
+      socket.removeAllListeners("error")
+      resume(Effect.succeed(new KeeperLink(socket, heard)))
+    })
+    socket.once("error", () => resume(Effect.succeed(undefined)))
+    return Effect.sync(() => void socket.destroy())
+  })

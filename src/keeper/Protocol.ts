@@ -1,0 +1,90 @@
+/**
+ * Protocol: the words between the daemon and a keeper, one JSON value a line, over a socket in a folder that
+ * only this user may open.
+ *
+ * An order has an `id`, its answer names that as `re`; what the keeper tells unasked has a `tell`. Positions and
+ * sizes are bytes of a program's output from its beginning. Environment and arguments go this way and into no file.
+ */
+
+/** The version of these words and of the folder's files: a keeper of another one is given no new program. */
+export const VERSION = 1
+
+export type StreamName = "out" | "err"
+
+export type Order =
+  /** The newest one owns the keeper; an epoch below its last is refused: "fenced". */
+  | { readonly op: "hello"; readonly epoch: number }
+  | {
+      readonly op: "spawn"
+      readonly run: string
+      readonly argv: ReadonlyArray<string>
+      readonly cwd: string
+      /** All of it. */
+      readonly env: { readonly [name: string]: string }
+      /** The program reads the end of its input at once. */
+      readonly input?: "none"
+      /** The content of its descriptors 3, 4 …, base64. */
+      readonly handed?: ReadonlyArray<string>
+    }
+  /** Numbers rise by one; one that was taken is taken once. `data`: null closes the input. `note`: kept with the number. */
+  | {
+      readonly op: "write"
+      readonly run: string
+      readonly seq: number
+      readonly data: string | null
+      readonly note?: string
+    }
+  /** So much is read; `free`: and is never asked for again. */
+  | {
+      readonly op: "mark"
+      readonly run: string
+      readonly out: number
+      readonly err: number
+      readonly free?: boolean
+    }
+  | { readonly op: "signal"; readonly run: string; readonly signal: string }
+  /** SIGTERM, the grace in ms, SIGKILL. */
+  | { readonly op: "end"; readonly run: string; readonly grace?: number }
+  /** Nobody asks for the program any more: nothing of it is kept once it has ended. */
+  | { readonly op: "forget"; readonly run: string }
+  /** Takes no new program, and leaves with the last one. */
+  | { readonly op: "retire" }
+
+/** The end of a program; both null where the keeper that would know had died. */
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** A program as a keeper lists it. */
+export interface Listed {
+  readonly run: string
+  readonly pid: number
+  /** Ticks since the machine's start. */
+  readonly start: string
+  /** The last input that was taken. */
+  readonly seq: number
+  /** Inputs that the pipe has not yet all of, as lines of `inputs`. */
+  readonly flight?: ReadonlyArray<string>
+  readonly out: number
+  readonly err: number
+  readonly exit?: Exit
+  /** The output is whole and the exit durable. */
+  readonly ended: boolean
+}
+
+export interface Reply {
+  readonly re: number
+  /** "gone": the connection; "late": no answer in time; else the keeper's, or the system's. */
+  readonly error?: string
+  readonly version?: number
+  readonly pid?: number
+  readonly start?: string
+  readonly seq?: number
+  readonly runs?: ReadonlyArray<Listed>
+}
+
+export type Tale =
+  | { readonly tell: "output"; readonly run: string; readonly stream: StreamName; readonly size: number }
+  | ({ readonly tell: "exited"; readonly run: string } & Exit)
+  | ({ readonly tell: "ended"; readonly run: string; readonly out: number; readonly err: number } & Exit)
