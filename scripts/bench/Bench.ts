@@ -37,6 +37,8 @@ export interface Aim {
 
 export interface Bench {
   readonly name: string
+  /** Takes so long that it runs only where it is named. */
+  readonly isLong?: boolean
   readonly run: () => Promise<ReadonlyArray<Row>>
   readonly aims?: ReadonlyArray<Aim>
 }

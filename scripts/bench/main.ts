@@ -2,6 +2,9 @@
  * Runs the benches of this folder and prints a table each.
  *
  *     node --expose-gc scripts/bench/main.ts [NAME…]
+ *
+ * Without a name those run that do not take long. `HISTORIES=FOLDER` keeps the long logs that some of them
+ * make, for the next time.
  */
 import { readdirSync } from "node:fs"
 import { availableParallelism, loadavg } from "node:os"
@@ -20,7 +23,7 @@ if (unknown.length > 0) {
   process.exit(64)
 }
 for (const bench of benches) {
-  if (wanted.length > 0 && !wanted.includes(bench.name)) continue
+  if (wanted.length > 0 ? !wanted.includes(bench.name) : bench.isLong === true) continue
   // beside other work a figure says little, and a ratio less
   const load = loadavg()[0]!.toFixed(1)
   console.log(`${bench.name} (node ${process.versions.node}, load ${load} of ${availableParallelism()} cores)`)

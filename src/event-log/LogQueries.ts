@@ -4,6 +4,7 @@
  */
 import { Effect, Option, Stream } from "effect"
 import type { EventLog, Selection, StorageError } from "./EventLog.ts"
+import { ActorLookup } from "./ActorLookup.ts"
 import type { LogReader, Page } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
@@ -24,6 +25,8 @@ export interface Archives {
 /** The source of reads, and the end of the log. */
 export interface Source {
   readonly reader: LogReader
+  /** Where an actor's runes are, as far as that is known. */
+  readonly lookup?: ActorLookup
   readonly rules: Rules
   readonly archives: Archives
   readonly snapshots: Snapshots
@@ -141,14 +144,51 @@ export class LogQueries {
   private read(selection: Selection): Stream.Stream<Rune, StorageError> {
     return Stream.unwrap(
       Effect.map(this.of.head, (end) => {
-        const newest = this.newestOf(selection)
-        if (newest !== undefined) return this.readStream(selection, newest)
-        return Stream.paginate(selection.after ?? 0, (after) =>
-          after >= end
-            ? Effect.succeed([[], Option.none()] as const)
-            : Effect.map(this.page(selection, after, end), ({ runes, cursor }) => [runes, Option.some(cursor)] as const)
-        )
+        const after = selection.after ?? 0
+        const place = this.placeFor(selection) ?? 0
+        if (place <= after) return this.readOn(selection, end)
+        const rest = Stream.suspend(() => this.readOn({ ...selection, after: Math.min(place, end) }, end))
+        return Stream.concat(this.readFiled(selection, Math.min(place, end)), rest)
       })
+    )
+  }
+
+  /** Up to which rune the runes of the selection are found without a search; undefined where they are not. */
+  private placeFor(selection: Selection): number | undefined {
+    return ActorLookup.serves(selection) ? this.of.lookup?.place : undefined
+  }
+
+  /** Reads what the lookup knows of, piece by piece. */
+  private readFiled(selection: Selection, upTo: number): Stream.Stream<Rune, StorageError> {
+    return Stream.paginate(selection.after ?? 0, (after) => {
+      const found = this.of.lookup?.oldest(selection, after, upTo, LOOK_BACK)
+      // what it no longer answers is searched
+      if (found === undefined) {
+        return Effect.map(
+          Stream.runCollect(this.readOn({ ...selection, after }, upTo)),
+          (runes) => [runes, Option.none()] as const
+        )
+      }
+      return Effect.map(
+        this.at(found),
+        (runes) =>
+          [
+            runes.filter((rune) => matches(selection, rune)),
+            found.length < LOOK_BACK ? Option.none() : Option.some(found.at(-1)!)
+          ] as const
+      )
+    })
+  }
+
+  private readOn(selection: Selection, end: number): Stream.Stream<Rune, StorageError> {
+    const newest = this.newestOf(selection)
+    if (newest !== undefined) {
+      return Stream.takeWhile(this.readStream(selection, newest), ({ eventId }) => eventId <= end)
+    }
+    return Stream.paginate(selection.after ?? 0, (after) =>
+      after >= end
+        ? Effect.succeed([[], Option.none()] as const)
+        : Effect.map(this.page(selection, after, end), ({ runes, cursor }) => [runes, Option.some(cursor)] as const)
     )
   }
 
@@ -195,17 +235,43 @@ export class LogQueries {
     downTo: number,
     count: number
   ): Effect.Effect<Section, StorageError> {
+    const place = Math.max(downTo, this.placeFor(selection) ?? 0)
+    if (place >= before) return this.backFiled(selection, before, downTo, count)
     const newest = this.newestOf(selection)
-    if (newest === undefined) return this.section(this.of.reader.pageBack(selection, before, downTo, count))
+    // the lookup has answered up to here and does so no more: what is before is no rune of the stream's for certain
+    const isLost = before < (newest ?? 0) && this.of.lookup !== undefined && ActorLookup.serves(selection)
+    if (newest === undefined || isLost) {
+      return this.section(this.of.reader.pageBack(selection, before, place, count))
+    }
     return Effect.gen({ self: this }, function* () {
       // one more than is read: where the next piece begins
-      const found = yield* this.of.reader.positions(Math.min(newest, before), downTo, LOOK_BACK + 1)
+      const found = yield* this.of.reader.positions(Math.min(newest, before), place, LOOK_BACK + 1)
       const isLast = found.length <= LOOK_BACK
       const looked = isLast ? found : found.slice(1)
       const runes = yield* Effect.flatMap(this.of.reader.newest(looked, selection, count), (stored) =>
         this.shown(stored)
       )
-      return { runes, cursor: isLast ? downTo : found[0]! }
+      return { runes, cursor: isLast ? place : found[0]! }
+    })
+  }
+
+  /** The same where the lookup knows of it. */
+  private backFiled(
+    selection: Selection,
+    before: number,
+    downTo: number,
+    count: number
+  ): Effect.Effect<Section, StorageError> {
+    const { lookup, reader } = this.of
+    const found = lookup?.newest(selection, before, downTo, LOOK_BACK)
+    // what it no longer answers is searched
+    if (found === undefined) return this.section(reader.pageBack(selection, before, downTo, count))
+    return Effect.gen({ self: this }, function* () {
+      const runes = yield* Effect.flatMap(reader.newest(found.toReversed(), selection, count), (stored) =>
+        this.shown(stored)
+      )
+      yield* Effect.yieldNow
+      return { runes, cursor: found.length < LOOK_BACK ? downTo : found.at(-1)! - 1 }
     })
   }
 }

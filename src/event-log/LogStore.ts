@@ -2,6 +2,9 @@
  * LogStore: the store and the file beside it, as the one that owns them uses both: the
  * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
  */
+import { actorFileOf, ActorIndex } from "./ActorIndex.ts"
+import { ChainCheck } from "./ChainCheck.ts"
+import { Chores } from "./Chore.ts"
 import type { Erasing } from "./Erasure.ts"
 import type { Problem } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
@@ -32,13 +35,23 @@ export type Order =
       readonly after: number
       readonly upTo: number
     }
+  /** The file that says which runes an actor has is damaged. */
+  | { readonly _tag: "Reindex" }
   /** Texts of a payload, and the snapshots that may hold them. */
   | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
+
+/** Commits after which a step of a chore is done where nothing rests. */
+const BETWEEN_COMMITS = 8
 
 export class LogStore {
   private readonly store: SqliteStore
   private readonly index: StreamIndex
+  private readonly actors: ActorIndex
+  private readonly chores: Chores
+  private commits = 0
   readonly opened: Opened
+  /** Hears what is found wrong with older runes. */
+  onDamage: (problem: Problem) => void = () => {}
 
   constructor(options: StoreOptions, sqlite = nodeSqlite) {
     this.store = new SqliteStore(options, sqlite)
@@ -50,6 +63,8 @@ export class LogStore {
       for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
       this.index = index
       this.opened = { head: newest, heads: [...this.store.heads], problems }
+      this.actors = new ActorIndex(actorFileOf(options.file), this.store, newest, sqlite)
+      this.chores = new Chores([this.actors, new ChainCheck(this.store, (problem) => this.onDamage(problem))])
     } catch (error) {
       // it is opened once more when the disk is well
       index?.close()
@@ -65,6 +80,7 @@ export class LogStore {
     for (let index = 0; index < outcome.done; index++) {
       rows += appends[index]!.length
       for (const { stream } of appends[index]!) streams.add(stream)
+      this.actors.newest = appends[index]!.at(-1)!.eventId
     }
     this.index.committed(streams, rows)
     return outcome
@@ -74,11 +90,22 @@ export class LogStore {
   keepUp(): void {
     if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
     if (this.index.backlog === "much") this.index.flush(this.store)
+    if (++this.commits % BETWEEN_COMMITS === 0 && this.actors.isFarBehind) this.chores.step()
   }
 
   /** Whether a rest is of use. */
   get isUntidy(): boolean {
     return this.store.bytes > SOME_BYTES || this.index.backlog !== "none"
+  }
+
+  /** Whether there is work for the time in which nothing is appended. */
+  get hasChores(): boolean {
+    return !this.chores.areDone
+  }
+
+  /** A small step of such work. */
+  chore(): void {
+    this.chores.step()
   }
 
   /** Nothing is appended for a while. */
@@ -91,6 +118,7 @@ export class LogStore {
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)
+    else if (order._tag === "Reindex") this.actors.discard()
     else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
     else {
       this.store.rewrite(order.erasing)
@@ -101,6 +129,7 @@ export class LogStore {
   close(): void {
     this.index.flush(this.store)
     this.index.close()
+    this.actors.close()
     this.store.checkpoint()
     this.store.close()
   }

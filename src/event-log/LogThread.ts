@@ -7,6 +7,7 @@
  * of the control words, and is then read from the port.
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
+import type { Problem } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
@@ -34,10 +35,16 @@ export type FromThread =
   | { readonly _tag: "NotUp"; readonly failure: Failure }
   | { readonly _tag: "Failed"; readonly failure: Failure }
   | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
+  /** A problem of a rune that was there before. */
+  | { readonly _tag: "Damaged"; readonly problem: Problem }
   | { readonly _tag: "Closed" }
 
 /** ms without an append, and there is time for housekeeping. */
 const QUIET = 200
+/** ms between two steps of a chore. */
+const BETWEEN = 2
+/** ms without an append, and chores begin for the first time: until then the program starts. */
+const SETTLED = 2_000
 /** ms of the first and the longest pause before an error that may pass is met again. */
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
@@ -50,6 +57,7 @@ class LogThread {
   private readonly orders: Array<Order> = []
   private readonly parcels: Array<ReadonlyArray<Row>> = []
   private readonly nothing = new Int32Array(new SharedArrayBuffer(4))
+  private isSettled = false
   private hasFailed = false
 
   constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
@@ -57,6 +65,7 @@ class LogThread {
     this.port = port
     this.store = new LogStore(data.store)
     this.ring = new RingReader(data.shared, () => this.parcel())
+    this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
     this.say({ _tag: "Up", opened: this.store.opened })
   }
 
@@ -64,8 +73,11 @@ class LogThread {
     const { control } = this.ring
     // it sleeps only after a look at everything that found nothing: the bell may have rung for two things
     let isIdle = false
+    let quiet = QUIET
     for (;;) {
-      const told = !isIdle || this.ring.wait(this.store.isUntidy ? QUIET : Number.POSITIVE_INFINITY)
+      const wasTidy = !this.store.isUntidy
+      const told = !isIdle || this.ring.wait(this.patience(quiet))
+      quiet = told && isIdle ? QUIET : quiet
       isIdle = false
       this.receive()
       const appends = this.hasFailed ? [] : this.ring.take(MAX_GROUP)
@@ -73,12 +85,24 @@ class LogThread {
       else if (this.orders.length > 0) this.carryOut(this.orders.shift()!)
       else if (Atomics.load(control, STOP) === 1) break
       else {
-        if (!told) this.store.rest()
+        if (!told) {
+          // a wait for what is untidy is shorter than one for chores
+          if (wasTidy) this.isSettled = true
+          this.store.rest()
+          if (this.isSettled) this.store.chore()
+          quiet = BETWEEN
+        }
         isIdle = true
       }
     }
     this.store.close()
     this.say({ _tag: "Closed" })
+  }
+
+  /** ms until there is something to do that nobody asks for; `quiet`: where the store is settled. */
+  private patience(quiet: number): number {
+    if (this.store.isUntidy) return QUIET
+    return this.store.hasChores ? (this.isSettled ? quiet : SETTLED) : Number.POSITIVE_INFINITY
   }
 
   private say(message: FromThread): void {

@@ -6,16 +6,18 @@
  * and a stream whose chain does not hold is halted. What is wrong with the file is said in a
  * StorageError with a remedy.
  */
-import { Context, Duration, Effect, Layer, type Scope } from "effect"
+import { Context, Duration, Effect, Layer, Queue, type Scope } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { Reactivity } from "effect/reactivity"
 import { closeSync, mkdirSync, openSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
+import { actorFileOf } from "./ActorIndex.ts"
+import { ActorLookup } from "./ActorLookup.ts"
 import { FOLDER } from "./Archive.ts"
 import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
 import type { Erasing } from "./Erasure.ts"
-import { EventLog, StorageError } from "./EventLog.ts"
+import { EventLog, type Problem, StorageError } from "./EventLog.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import { Log } from "./Log.ts"
 import type { LogReader } from "./LogReader.ts"
@@ -63,7 +65,7 @@ const makeFile = (file: string) =>
   Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      for (const path of [file, indexFileOf(file)]) closeSync(openSync(path, "a", 0o600))
+      for (const path of [file, indexFileOf(file), actorFileOf(file)]) closeSync(openSync(path, "a", 0o600))
     },
     catch: (cause) =>
       new StorageError({
@@ -127,6 +129,37 @@ interface Restored {
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
+/** A stream whose chain does not hold takes nothing more. */
+const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Problem) => {
+  if (rule !== "INV-HASH-VALID" || stream === "") return Effect.logError(`runes: after rune ${eventId} ${message}`)
+  admission.halt(stream, {
+    rule,
+    message: `its chain is broken at rune ${eventId}: ${message}; \`agentd verify\` says more`
+  })
+  return Effect.logError(`runes: stream ${stream} is halted at rune ${eventId}: ${message}`)
+}
+
+/** Halts each stream of which the check behind the start says that its chain does not hold, and tells of it. */
+const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog["Service"]) =>
+  Effect.gen(function* () {
+    const found = yield* Queue.unbounded<Problem>()
+    log.onDamage = (problem) => void Queue.offerUnsafe(found, problem)
+    return yield* Effect.forever(
+      Effect.gen(function* () {
+        const problem = yield* Queue.take(found)
+        yield* halt(log.admission, problem)
+        const { eventId, rule } = problem
+        const stream = problem.stream === "" ? home : problem.stream
+        const message = `the chain of ${stream} is broken at rune ${eventId}: ${problem.message}`
+        const payload = { rule, severity: severityOf(rule) ?? "FATAL", kind: "", actor: "", stream, message }
+        if (!log.admission.isOpen(home)) return
+        yield* Effect.ignore(
+          service.append([{ stream: home, kind: "invariant.violated", actor: "log/check", trigger: "check", payload }])
+        )
+      })
+    )
+  })
+
 /** Restores the states against which appends are checked. */
 const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
   const { guard, home, kinds } = rules
@@ -147,14 +180,7 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
     streams.set(stream, { seq, isSealed, guard: isSealed || guarded === 0 ? guard.initial : new UnreadGuard() })
   }
   const admission = new AdmissionState({ guard, kinds, head: opened.head, streams })
-  for (const { eventId, message, rule, stream } of opened.problems) {
-    if (rule !== "INV-HASH-VALID") continue
-    yield* Effect.logError(`runes: stream ${stream} is halted at rune ${eventId}: ${message}`)
-    admission.halt(stream, {
-      rule,
-      message: `its chain is broken at rune ${eventId}: ${message}; \`agentd verify\` says more`
-    })
-  }
+  for (const problem of opened.problems) yield* halt(admission, problem)
   const unfinished = new Map(moved.unfinished.map((erasing) => [erasing.eventId, erasing]))
   return { admission, newest, archived: new Set(moved.archived), unfinished, worth } satisfies Restored
 })
@@ -256,10 +282,15 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
     for (const order of restored.worth) log.keep(order)
     const keepLast = keepStates(log, rules, restored, soon)
     yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
+    const lookup = yield* Effect.acquireRelease(
+      Effect.sync(() => new ActorLookup(actorFileOf(file), () => log.reindex())),
+      (opened) => Effect.sync(() => opened.close())
+    )
     const service = yield* StoreEventLog.make(
       {
         log,
         reader,
+        lookup,
         snapshots,
         archives: { folder: archiveOf(file), streams: restored.archived },
         walk: walk(file, reader),
@@ -275,6 +306,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
       },
       rules
     )
+    yield* Effect.forkScoped(minding(log, rules, service), { startImmediately: true })
     return Context.make(EventLog, service).pipe(Context.add(Log, log))
   })
 

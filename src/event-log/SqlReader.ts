@@ -38,6 +38,7 @@ interface Place {
 const filters = (sql: SqlClient.SqlClient, selection: Selection): ReadonlyArray<Statement.Fragment> => [
   ...(selection.stream === undefined ? [] : [sql`stream = ${selection.stream}`]),
   ...(selection.actor === undefined ? [] : [sql`actor = ${selection.actor}`]),
+  ...(selection.below === undefined ? [] : [sql`substr(actor, 1, ${selection.below.length}) = ${selection.below}`]),
   ...(selection.kinds === undefined ? [] : [sql.in("kind", selection.kinds)]),
   ...(selection.since === undefined ? [] : [sql`at >= ${selection.since}`])
 ]

@@ -12,7 +12,7 @@ import type { AdmissionState } from "./AdmissionState.ts"
 import { AdmittingLog } from "./AdmittingLog.ts"
 import type { Erasing } from "./Erasure.ts"
 import type { EventDraft } from "./EventDraft.ts"
-import { StorageError } from "./EventLog.ts"
+import { type Problem, StorageError } from "./EventLog.ts"
 import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { Flight, shareOf, type Unit } from "./Log.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
@@ -48,6 +48,8 @@ export abstract class SqliteLog extends AdmittingLog {
   durable: number
   private readonly gaveUp = Deferred.makeUnsafe<StorageError>()
   failure: StorageError | undefined = undefined
+  /** Hears what is found wrong with older runes while the log is in use. */
+  onDamage: (problem: Problem) => void = () => {}
   private readonly file: string
   private readonly soon: Soon
   private idlers: Array<() => void> = []
@@ -85,6 +87,11 @@ export abstract class SqliteLog extends AdmittingLog {
   /** Kept when the store has time; nobody waits. */
   keep(order: SnapshotOrder): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Snapshot", order })
+  }
+
+  /** The file that says which runes an actor has cannot be read: it is made anew. */
+  reindex(): void {
+    if (this.failure === undefined) this.carryOut({ _tag: "Reindex" })
   }
 
   /** How far a subscriber has come, kept likewise. */
@@ -222,6 +229,8 @@ class ThreadedLog extends SqliteLog {
             message.id,
             message.failure === undefined ? Exit.void : Exit.fail(this.inOurWords(message.failure))
           )
+        case "Damaged":
+          return this.onDamage(message.problem)
         case "Broken":
           return this.broke(message.error)
         default:
@@ -365,6 +374,7 @@ class InlineLog extends SqliteLog {
     super(parts, file)
     this.disk = disk
     this.store = store
+    store.onDamage = (problem) => this.onDamage(problem)
     this.tries = Math.ceil(giveUpAfter / 20)
   }
 
@@ -376,7 +386,7 @@ class InlineLog extends SqliteLog {
       while (this.waiting.length > 0 && this.failure === undefined) yield* this.write
       if (!this.isClosed && this.store.isUntidy) {
         const told = yield* Effect.timeoutOption(this.work.await, QUIET)
-        if (told._tag === "None") this.store.rest()
+        if (told._tag === "None") this.tidy()
       }
     }
   })
@@ -406,6 +416,12 @@ class InlineLog extends SqliteLog {
 
   protected flush(): void {
     this.work.openUnsafe()
+  }
+
+  /** Nobody waits for this thread meanwhile: what is left to do is done at once. */
+  private tidy(): void {
+    this.store.rest()
+    while (this.store.hasChores) this.store.chore()
   }
 
   protected carryOut(order: Order): void {

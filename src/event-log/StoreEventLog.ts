@@ -5,6 +5,7 @@
 import { Effect, Fiber, Semaphore, Stream } from "effect"
 import type { AdmissionState } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
+import type { ActorLookup } from "./ActorLookup.ts"
 import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
 import { type Erasing, MAX_FIELDS, sizeOf, textsIn, without } from "./Erasure.ts"
@@ -30,6 +31,7 @@ import type { Walk } from "./Verify.ts"
 export interface Writable {
   readonly log: AdmittingLog
   readonly reader: LogReader
+  readonly lookup?: ActorLookup
   readonly snapshots: Snapshots
   readonly archives: Archives
   readonly walk: Walk

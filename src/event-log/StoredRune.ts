@@ -64,5 +64,6 @@ export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<Readon
 export const matches = (selection: Selection, rune: Pick<Rune, "stream" | "actor" | "kind" | "at">): boolean =>
   (selection.stream === undefined || rune.stream === selection.stream) &&
   (selection.actor === undefined || rune.actor === selection.actor) &&
+  (selection.below === undefined || rune.actor.startsWith(selection.below)) &&
   (selection.kinds === undefined || selection.kinds.includes(rune.kind)) &&
   (selection.since === undefined || rune.at >= selection.since)

@@ -22,6 +22,8 @@ const VERSION = 1
 /** The newest runes whose chains are checked before the store is used. */
 const WINDOW = 5_000
 const PAGE = 1_000
+/** Pages after which a long walk keeps what it has found: a start that is cut off goes on from there. */
+const KEEP_EVERY = 100
 /** Streams that changed since the last flush: beyond them it does not wait for a rest. */
 export const MANY_CHANGED = 4_096
 /** Runes since the last flush, likewise. */
@@ -240,7 +242,7 @@ export class StreamIndex {
     const link = database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
     const before = ({ prev }: StoredRune) => (prev === 0 ? undefined : (link.get(prev) as Link | undefined))
     const walk = new ChainWalk({ after: cursor, before })
-    for (;;) {
+    for (let pages = 1; ; pages++) {
       const rows = page.all(cursor) as unknown as ReadonlyArray<RuneRow>
       if (rows.length === 0) return walk.problems
       for (const row of rows) {
@@ -252,6 +254,7 @@ export class StreamIndex {
         }
       }
       cursor = rows[rows.length - 1]!.event_id
+      if (pages % KEEP_EVERY === 0) this.flush(store)
     }
   }
 }

@@ -36,25 +36,11 @@ export const open = (rune: Rune): boolean => rune.visibility !== "secret"
 const callKinds = (selection: Selection): ReadonlyArray<string> =>
   ToolMachine.kinds.filter((kind) => selection.kinds?.includes(kind) ?? true)
 
-/**
- * The newest of an agent's tool calls. The log finds one actor's runes, and each
- * call is an actor: so ever more of all calls are looked at, up to the limit.
- */
-const newestCalls = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  selection: Selection,
-  actors: Actors,
-  count: number
-) {
+/** The newest of an agent's tool calls: each call is an actor below its agent's. */
+const newestCalls = (log: EventLog["Service"], selection: Selection, actors: Actors, count: number) => {
   const kinds = callKinds(selection)
-  if (kinds.length === 0) return []
-  for (let window = count; ; window *= 4) {
-    const size = Math.min(window, Limits.tail)
-    const runes = yield* log.tail({ ...selection, kinds }, size)
-    const own = runes.filter(({ actor }) => actor.startsWith(actors.calls))
-    if (own.length >= count || runes.length < size || size === Limits.tail) return own.slice(-count)
-  }
-})
+  return kinds.length === 0 ? Effect.succeed([]) : log.tail({ ...selection, kinds, below: actors.calls }, count)
+}
 
 const newest = Effect.fnUntraced(function* (
   log: EventLog["Service"],

@@ -10,6 +10,17 @@ import * as DaemonLog from "../../src/app/DaemonLog.ts"
 
 const [file, writers] = [process.argv[2]!, Number(process.argv[3])]
 
+/** Straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer. A full pipe is waited for. */
+const say = (line: string): void => {
+  for (let left = Buffer.from(line); left.length > 0;) {
+    try {
+      left = left.subarray(writeSync(1, left))
+    } catch (error) {
+      if ((error as { readonly code?: string }).code !== "EAGAIN") throw error
+    }
+  }
+}
+
 const append = (writer: number) =>
   Effect.gen(function* () {
     const log = yield* EventLog
@@ -35,8 +46,7 @@ const append = (writer: number) =>
           }
         }))
       )
-      // Straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer.
-      writeSync(1, `${runes.map(({ eventId, seq, stream }) => `${eventId}:${stream}#${seq}`).join(" ")}\n`)
+      say(`${runes.map(({ eventId, seq, stream }) => `${eventId}:${stream}#${seq}`).join(" ")}\n`)
     }
   })
 

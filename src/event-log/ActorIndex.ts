@@ -1,0 +1,187 @@
+/**
+ * ActorIndex: a file beside the store that says which runes an actor has, by kind, so that the newest
+ * runes of one agent are found in a long log without an index on the table that is appended to.
+ *
+ * The file is filled by the log's thread while nobody appends, in small steps, and has a position of its
+ * own: what lies beyond the position is found in the log itself. Nothing in the file is the truth: whoever
+ * reads by it looks at the runes. In doubt the file is discarded, and filled anew.
+ */
+import { type Chore, STEP } from "./Chore.ts"
+import { GENESIS } from "./HashChain.ts"
+import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
+import type { SqliteStore } from "./SqliteStore.ts"
+
+export const actorFileOf = (file: string): string => `${file}.actors`
+
+const VERSION = 1
+
+/** Runes that wait to be filled in: beyond them it is done between appends, too. */
+const MANY = 20_000
+
+/** Threads whose numbers are remembered. */
+const REMEMBERED = 4_096
+
+const SCHEMA = `
+  PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
+  CREATE TABLE IF NOT EXISTS place (
+    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS threads (
+    id INTEGER PRIMARY KEY, actor TEXT NOT NULL, stream TEXT NOT NULL, kind TEXT NOT NULL, UNIQUE (actor, stream, kind)
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS threads_by_kind ON threads (kind, stream);
+  CREATE TABLE IF NOT EXISTS entries (
+    thread INTEGER NOT NULL, event_id INTEGER NOT NULL, PRIMARY KEY (thread, event_id)
+  ) STRICT, WITHOUT ROWID;
+  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}')`
+
+/** Actors below another (`tool/builder/7`) are many: they are filed together (`tool/builder/`). */
+export const filedUnder = (actor: string): string => {
+  const end = actor.indexOf("/", actor.indexOf("/") + 1)
+  return end === -1 || !actor.includes("/") ? actor : actor.slice(0, end + 1)
+}
+
+interface Row {
+  readonly event_id: number
+  readonly stream: string
+  readonly actor: string
+  readonly kind: string
+  readonly hash: string
+}
+
+/** The file, with what is written to it. */
+interface Opened {
+  readonly database: Database
+  readonly page: Statement
+  readonly find: Statement
+  readonly add: Statement
+  readonly enter: Statement
+  readonly setPlace: Statement
+}
+
+export class ActorIndex implements Chore {
+  private readonly file: string
+  private readonly store: SqliteStore
+  private readonly sqlite: Sqlite
+  private opened: Opened | undefined
+  private readonly threads = new Map<string, number>()
+  /** The newest rune that is filled in; -1 before the file is open. */
+  private place = -1
+  private isBroken = false
+  /** The newest rune of the store. */
+  newest: number
+
+  constructor(file: string, store: SqliteStore, newest: number, sqlite = nodeSqlite) {
+    this.file = file
+    this.store = store
+    this.newest = newest
+    this.sqlite = sqlite
+  }
+
+  get isDone(): boolean {
+    return this.isBroken || this.place >= this.newest
+  }
+
+  /** Whether so much waits that it cannot wait for a rest. */
+  get isFarBehind(): boolean {
+    return !this.isBroken && this.newest - this.place > MANY
+  }
+
+  step(): void {
+    try {
+      this.fill((this.opened ??= this.open()))
+    } catch (error) {
+      this.isBroken = true
+      throw error
+    }
+  }
+
+  /** Empties the file: what is there is not to be trusted. */
+  discard(): void {
+    this.close()
+    for (const ending of ["", "-wal", "-shm"]) this.sqlite.remove(`${this.file}${ending}`)
+    this.threads.clear()
+    this.place = -1
+    this.isBroken = false
+  }
+
+  close(): void {
+    const { opened } = this
+    this.opened = undefined
+    if (opened?.database.isOpen === true) opened.database.close()
+  }
+
+  private open(): Opened {
+    try {
+      return this.attempt()
+    } catch {
+      this.discard()
+      return this.attempt()
+    }
+  }
+
+  /** Opens the file, whose place must name a rune of this very store. */
+  private attempt(): Opened {
+    const database = this.sqlite.open(this.file)
+    try {
+      database.exec(SCHEMA)
+      const place = database.prepare("SELECT version, event_id, hash FROM place").get() as unknown as {
+        readonly version: number
+        readonly event_id: number
+        readonly hash: string
+      }
+      if (place.version !== VERSION || !this.isOurs(place)) throw new Error("the file is another store's")
+      this.place = place.event_id
+      return {
+        database,
+        page: this.store.database.prepare(
+          `SELECT event_id, stream, actor, kind, hash FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
+        ),
+        find: database.prepare("SELECT id FROM threads WHERE actor = ? AND stream = ? AND kind = ?"),
+        add: database.prepare("INSERT INTO threads (actor, stream, kind) VALUES (?, ?, ?) RETURNING id"),
+        enter: database.prepare("INSERT OR IGNORE INTO entries VALUES (?, ?)"),
+        setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?")
+      }
+    } catch (error) {
+      database.close()
+      throw error
+    }
+  }
+
+  private isOurs({ event_id, hash }: { readonly event_id: number; readonly hash: string }): boolean {
+    if (event_id === 0) return true
+    const there = this.store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(event_id)
+    return there?.["hash"] === hash
+  }
+
+  private fill(opened: Opened): void {
+    const { database, enter, page, setPlace } = opened
+    const rows = page.all(this.place) as unknown as ReadonlyArray<Row>
+    const last = rows.at(-1)
+    if (last === undefined) {
+      this.newest = this.place
+      return
+    }
+    database.exec("BEGIN IMMEDIATE")
+    try {
+      for (const row of rows) enter.run(this.threadOf(opened, row), row.event_id)
+      setPlace.run(last.event_id, last.hash)
+      database.exec("COMMIT")
+    } catch (error) {
+      if (database.isTransaction) database.exec("ROLLBACK")
+      throw error
+    }
+    this.place = last.event_id
+  }
+
+  private threadOf({ add, find }: Opened, { actor, kind, stream }: Row): number {
+    const filed = filedUnder(actor)
+    const key = `${filed}\n${stream}\n${kind}`
+    const known = this.threads.get(key)
+    if (known !== undefined) return known
+    const id = (find.get(filed, stream, kind) ?? add.get(filed, stream, kind))!["id"] as number
+    if (this.threads.size >= REMEMBERED) this.threads.clear()
+    this.threads.set(key, id)
+    return id
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * ActorLookup: where the runes of a selection are, by the file that `ActorIndex` fills.
+ *
+ * Guarantees: a look reads a bounded number of entries; up to its place the file leaves out no rune of the
+ * selection, and may name others, so that the runes themselves are to be looked at; without the file, or where it
+ * cannot be read, there is no answer, and the log is searched itself. The file is opened when it is asked for first.
+ */
+import { filedUnder } from "./ActorIndex.ts"
+import type { Selection } from "./EventLog.ts"
+import { type Database, nodeSqlite, type Output, type Statement } from "./Sqlite.ts"
+
+/** A selection that more threads have is searched in the log itself. */
+const MAX_THREADS = 512
+/** Entries of a thread that are read at once. */
+const CHUNK = 64
+
+/** SQLITE_ERROR (no such table), SQLITE_BUSY, SQLITE_CANTOPEN: the file is being made, and is no damaged one. */
+const WAITED = new Set([1, 5, 14])
+
+type Direction = "back" | "on"
+
+/** The positions of one thread within bounds, in order. */
+class Cursor {
+  private readonly page: Statement
+  private readonly thread: number
+  private readonly direction: Direction
+  private readonly until: number
+  private from: number
+  private waiting: Array<number> = []
+  private next = 0
+  private isEnd = false
+
+  constructor(page: Statement, thread: number, direction: Direction, after: number, upTo: number) {
+    this.page = page
+    this.thread = thread
+    this.direction = direction
+    this.from = direction === "back" ? upTo : after
+    this.until = direction === "back" ? after : upTo
+  }
+
+  get peek(): number | undefined {
+    if (this.next === this.waiting.length && !this.isEnd) {
+      const [after, upTo] = this.direction === "back" ? [this.until, this.from] : [this.from, this.until]
+      this.waiting = this.page.all(this.thread, after, upTo).map((row) => row["event_id"] as number)
+      this.next = 0
+      this.isEnd = this.waiting.length < CHUNK
+      const last = this.waiting.at(-1)
+      if (last !== undefined) this.from = this.direction === "back" ? last - 1 : last
+    }
+    return this.waiting[this.next]
+  }
+
+  take(): void {
+    this.next += 1
+  }
+}
+
+/** The name under which all runes of the selection are filed; undefined where there is none. */
+const filedOf = ({ actor, below }: Selection): string | undefined =>
+  actor !== undefined ? filedUnder(actor) : below !== undefined && filedUnder(`${below}x`) === below ? below : undefined
+
+export class ActorLookup {
+  private readonly file: string
+  private readonly damaged: () => void
+  private database: Database | undefined
+
+  /** `damaged`: the file cannot be read. */
+  constructor(file: string, damaged: () => void) {
+    this.file = file
+    this.damaged = damaged
+  }
+
+  /** Whether the file knows of what a selection asks for. */
+  static serves(selection: Selection): boolean {
+    return filedOf(selection) !== undefined || (selection.kinds?.length ?? 0) > 0
+  }
+
+  /** The rune up to which the file is filled; undefined where it is of no use. */
+  get place(): number | undefined {
+    return this.attempt((database) => database.prepare("SELECT event_id FROM place").get()?.["event_id"] as number)
+  }
+
+  /** The newest `count` positions with `downTo` < position ≤ `before`, newest first. */
+  newest(selection: Selection, before: number, downTo: number, count: number): ReadonlyArray<number> | undefined {
+    return this.merged(selection, "back", downTo, before, count)
+  }
+
+  /** The oldest `count` positions with `after` < position ≤ `upTo`, oldest first. */
+  oldest(selection: Selection, after: number, upTo: number, count: number): ReadonlyArray<number> | undefined {
+    return this.merged(selection, "on", after, upTo, count)
+  }
+
+  close(): void {
+    this.database?.close()
+    this.database = undefined
+  }
+
+  private merged(selection: Selection, direction: Direction, after: number, upTo: number, count: number) {
+    return this.attempt((database) => {
+      const threads = this.threadsOf(database, selection)
+      if (threads.length > MAX_THREADS) return undefined
+      const page = database.prepare(
+        `SELECT event_id FROM entries WHERE thread = ? AND event_id > ? AND event_id <= ?
+         ORDER BY event_id ${direction === "back" ? "DESC" : "ASC"} LIMIT ${CHUNK}`
+      )
+      const cursors = threads.map((thread) => new Cursor(page, thread, direction, after, upTo))
+      const found: Array<number> = []
+      while (found.length < count) {
+        let best: Cursor | undefined
+        let at = 0
+        for (const cursor of cursors) {
+          const peek = cursor.peek
+          if (peek === undefined || (best !== undefined && (direction === "back" ? peek < at : peek > at))) continue
+          best = cursor
+          at = peek
+        }
+        if (best === undefined) break
+        found.push(at)
+        best.take()
+      }
+      return found
+    })
+  }
+
+  private threadsOf(database: Database, selection: Selection): ReadonlyArray<number> {
+    const { kinds, stream } = selection
+    const filed = filedOf(selection)
+    const where = [
+      ...(filed === undefined ? [] : ["actor = ?"]),
+      ...(stream === undefined ? [] : ["stream = ?"]),
+      ...(kinds === undefined ? [] : [`kind IN (${kinds.map(() => "?").join(",")})`])
+    ]
+    const values = [
+      ...(filed === undefined ? [] : [filed]),
+      ...(stream === undefined ? [] : [stream]),
+      ...(kinds ?? [])
+    ]
+    const rows: ReadonlyArray<Output> = database
+      .prepare(`SELECT id FROM threads WHERE ${where.join(" AND ")} LIMIT ${MAX_THREADS + 1}`)
+      .all(...values)
+    return rows.map(({ id }) => id as number)
+  }
+
+  private attempt<A>(read: (database: Database) => A): A | undefined {
+    try {
+      this.database ??= nodeSqlite.open(this.file, { readOnly: true })
+      return read(this.database)
+    } catch (error) {
+      this.close()
+      if (!WAITED.has((error as { readonly errcode?: number }).errcode ?? 0)) this.damaged()
+      return undefined
+    }
+  }
+}

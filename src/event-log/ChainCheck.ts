@@ -1,0 +1,66 @@
+/**
+ * ChainCheck: the chains of a store that is open, checked behind the start, which has looked
+ * at the newest runes alone.
+ *
+ * Guarantees: every rune that was there at the opening is read once, payload and all; each
+ * stream that is not as it was written is told of, once, with its first such rune; so is a
+ * file that cannot be read.
+ */
+import { ChainWalk, type Link } from "./ChainWalk.ts"
+import { type Chore, STEP } from "./Chore.ts"
+import type { Problem } from "./EventLog.ts"
+import { fromRow, type RuneRow } from "./RuneRow.ts"
+import type { Statement } from "./Sqlite.ts"
+import type { SqliteStore } from "./SqliteStore.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+export class ChainCheck implements Chore {
+  private readonly store: SqliteStore
+  private readonly told: (problem: Problem) => void
+  private readonly streams = new Set<string>()
+  private readonly walk: ChainWalk
+  private page: Statement | undefined
+  private seen = 0
+  isDone: boolean
+
+  /** `told` hears of a stream's first problem. */
+  constructor(store: SqliteStore, told: (problem: Problem) => void) {
+    this.store = store
+    this.told = told
+    this.isDone = store.lastCommitted === 0
+    const link = store.database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
+    this.walk = new ChainWalk({
+      before: ({ prev }: StoredRune) => (prev === 0 ? undefined : (link.get(prev) as Link | undefined))
+    })
+  }
+
+  step(): void {
+    try {
+      this.page ??= this.store.database.prepare(
+        `SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
+      )
+      const rows = this.page.all(this.walk.head) as unknown as ReadonlyArray<RuneRow>
+      for (const row of rows) this.walk.next(fromRow(row))
+      if (rows.length === 0) this.end()
+    } catch (error) {
+      this.isDone = true
+      const message = `the store cannot be read after it: ${error instanceof Error ? error.message : String(error)}`
+      this.told({ eventId: this.walk.head, stream: "", rule: "INV-HASH-VALID", message })
+    }
+    this.tell()
+  }
+
+  private end(): void {
+    this.walk.end()
+    this.isDone = true
+  }
+
+  private tell(): void {
+    for (const problem of this.walk.problems.slice(this.seen)) {
+      if (this.streams.has(problem.stream)) continue
+      this.streams.add(problem.stream)
+      this.told(problem)
+    }
+    this.seen = this.walk.problems.length
+  }
+}
