@@ -83,9 +83,9 @@ const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effe
     const { household, name } = project
     const { family } = household
     if (!family.isQueued(tree.name)) {
-      const gap = project.gapOf(tree.name, tree.config())
+      const gaps = project.gapsOf(tree.name, tree.config())
       return Effect.map(begin, (done): Done =>
-        gap === undefined ? done : { ...done, message: `${done.message} ${gap.text}` }
+        gaps.length === 0 ? done : { ...done, message: [done.message, ...gaps].join(" ") }
       )
     }
     return Effect.succeed<Done>({ eventId: family.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })

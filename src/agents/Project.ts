@@ -16,6 +16,7 @@ import { Allowance } from "../domain/Allowance.ts"
 import * as Budget from "./Budget.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Prices from "../domain/Prices.ts"
+import * as Fallback from "../config/Fallback.ts"
 import * as Metering from "./Metering.ts"
 import { ConversationActor, type Failure } from "./ConversationActor.ts"
 import * as ConfigNotice from "./ConfigNotice.ts"
@@ -110,18 +111,25 @@ export class Project {
     }
   }
 
-  /** Why an agent's limits do not hold to one request; undefined: they do. */
-  gapOf(agent: string, config: AgentConfig): Metering.Gap | undefined {
+  /** Why an agent's limits do not hold to one request, with the backend at this place: 0 is its own; undefined: they do. */
+  gapOf(agent: string, config: AgentConfig, place: number): Metering.Gap | undefined {
     const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
     const { conversation, prices } = this.config
     const { machine } = Context.get(this.services as Context.Context<never>, Allowance)
-    return Metering.gapOf(agent, config, [config.budget, conversation.budget, machine], (model) =>
+    const one = Fallback.each({ [agent]: config })[place]
+    if (one === undefined) return undefined
+    return Metering.gapOf(one.label, one.config, [config.budget, conversation.budget, machine], (model) =>
       Prices.priceOf(model, prices, user)
     )
   }
 
+  /** The same of its own backend and of each fallback, in words. */
+  gapsOf(agent: string, config: AgentConfig): ReadonlyArray<string> {
+    return [config.backend, ...config.fallback].flatMap((_, place) => this.gapOf(agent, config, place)?.text ?? [])
+  }
+
   private get unmetered(): { readonly unmetered?: ReadonlyArray<string> } {
-    const all = [...this.members].flatMap(([agent, { tree }]) => this.gapOf(agent, tree.config())?.text ?? [])
+    const all = [...this.members].flatMap(([agent, { tree }]) => this.gapsOf(agent, tree.config()))
     return all.length === 0 ? {} : { unmetered: all }
   }
 

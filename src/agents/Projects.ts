@@ -321,8 +321,9 @@ export class Projects {
       })
     )
 
-  readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo =>
-    AgentView.row({
+  readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo => {
+    const place = tree.worker()?.data.fallback ?? 0
+    return AgentView.row({
       conversation: project.conversation,
       project: project.name,
       agent: tree.name,
@@ -337,10 +338,11 @@ export class Projects {
       background: tree.live.background,
       trouble: tree.setting.weather.trouble(),
       allowance: tree.setting.allowance.standing(),
-      gap: project.gapOf(tree.name, tree.config()),
+      gap: project.gapOf(tree.name, tree.config(), place),
       broken: project.recordOf(tree.name)?.broken,
       now
     })
+  }
 
   /** The config that counts for a conversation, also for one that its project has left behind. */
   configOf(conversation: string) {

@@ -123,7 +123,7 @@ export const AgentConfig = Schema.Struct({
     .pipe(
       withDefault(
         [],
-        "Backends that take its place, the first that can be had, while the provider of the one before cannot: another key, model or provider. Model agents, and Claude Code with the same CLAUDE_CONFIG_DIR, go on with their conversation; others have one for each."
+        'Backends that take its place, the first that can be had, while the provider of the one before cannot: another key, model or provider. One without a type is its own backend with these fields in place of its own: [{ "keyEnv": "OTHER_KEY" }]. Model agents, and Claude Code with the same CLAUDE_CONFIG_DIR, go on with their conversation; others have one for each.'
       )
     ),
   onLimit: Schema.Literals(["wait", "move", "stop"]).pipe(

@@ -87,7 +87,14 @@ const adds = (before: unknown, after: unknown): boolean => {
   return entriesOf(after).some((entry) => !known.has(entry))
 }
 
-const isDangerous = (path: Path, before: unknown, after: unknown): boolean => {
+/** A field of a fallback is what it is in the agent's own backend. */
+const asOwn = (path: Path): Path =>
+  path[0] === "agents" && path[2] === "fallback" && path.length > 4
+    ? ["agents", path[1]!, "backend", ...path.slice(4)]
+    : path
+
+const isDangerous = (at: Path, before: unknown, after: unknown): boolean => {
+  const path = asOwn(at)
   if (isHarmless(path)) return false
   if (isGrowing(path)) return adds(before, after)
   if (isShrinking(path)) return adds(after, before)
@@ -108,6 +115,23 @@ const differences = (before: unknown, after: unknown, path: Path = []): Readonly
   const text = `${path.join(".")}: ${shown(before)} → ${shown(after)}`
   return [{ dangerous: isDangerous(path, before, after), text }]
 }
+
+/** Fallbacks by their places: one that stays of its kind differs by its fields, others are named by what they run. */
+const ofFallbacks = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> =>
+  Array.from({ length: Math.max(before.fallback.length, after.fallback.length) }, (_, index) => {
+    const [old, next] = [before.fallback[index], after.fallback[index]]
+    if (old?.type === next?.type && old !== undefined)
+      return differences(old, next, ["agents", name, "fallback", String(index + 1)])
+    const said = (backend: AgentConfig["backend"] | undefined) => (backend === undefined ? "nothing" : runs(backend))
+    return [
+      { dangerous: next !== undefined, text: `agents.${name}.fallback.${index + 1}: ${said(old)} → ${said(next)}` }
+    ]
+  }).flat()
+
+const ofAgent = (name: string, before: AgentConfig, after: AgentConfig): ReadonlyArray<Consequence> => [
+  ...differences({ ...before, fallback: [] }, { ...after, fallback: [] }, ["agents", name]),
+  ...ofFallbacks(name, before, after)
+]
 
 /** A run of an agent: the program, or the model. */
 const runs = (backend: AgentConfig["backend"]): string => {
@@ -152,7 +176,7 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
     const next = Object.hasOwn(after.agents, name) ? after.agents[name] : undefined
     if (old === undefined) return [born(name, next!)]
     if (next === undefined) return [{ dangerous: false, text: `the agent ${name} goes: it is stopped` }]
-    return differences(old, next, ["agents", name])
+    return ofAgent(name, old, next)
   })
   const all = [...ofAgents, ...(before === undefined ? [] : differences(said(before), said(after)))]
   return [...all.filter(({ dangerous }) => dangerous), ...all.filter(({ dangerous }) => !dangerous)]

@@ -13,6 +13,7 @@ import { Effect, Result, Schema } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import { Config, type MailConfig, UserConfig } from "./Config.ts"
 import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
+import * as FallbackEntry from "./FallbackEntry.ts"
 import * as ProjectName from "./ProjectName.ts"
 import * as Jsonc from "./Jsonc.ts"
 import * as OwnFile from "./OwnFile.ts"
@@ -53,7 +54,7 @@ const documentOf = (schema: Schema.Constraint): JsonObject => {
 export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: kind === "project" ? "agentd.jsonc" : "agentd's config.jsonc",
-  ...documentOf(kind === "project" ? Config : UserConfig),
+  ...(kind === "project" ? FallbackEntry.withParts(documentOf(Config)) : documentOf(UserConfig)),
   // Editors read this one: without it they mark the commas that the reader lets pass.
   allowTrailingCommas: true
 })
@@ -79,6 +80,15 @@ const unreadable = (path: string, message: string, remedy: string): ConfigError 
 const TOO_LARGE = `is larger than ${MAX_BYTES / 1024} KiB`
 const TOO_LARGE_REMEDY = "Move long texts into files of the project and name them in the prompt."
 
+/** A fallback that has taken over a field that is wrong says nothing more of it. */
+const onceEach = (problems: ReadonlyArray<ConfigProblem>): ReadonlyArray<ConfigProblem> => {
+  const said = new Set(problems.map(({ field, message }) => `${field}: ${message}`))
+  return problems.filter(({ field, message }) => {
+    const own = FallbackEntry.ownField(field)
+    return own === field || !said.has(`${own}: ${message}`)
+  })
+}
+
 const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
   if (text.length > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
   const { root, problems } = Jsonc.read(text)
@@ -89,9 +99,11 @@ const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: stri
     remedy
   }))
   if (root === undefined) return Result.fail(invalid(path, syntax))
-  const decoded = Schema.decodeUnknownResult(schema)(root.value, { errors: "all", onExcessProperty: "error" })
+  const value = FallbackEntry.filled(root.value)
+  const decoded = Schema.decodeUnknownResult(schema)(value, { errors: "all", onExcessProperty: "error" })
   if (Result.isFailure(decoded)) {
-    return Result.fail(invalid(path, [...syntax, ...problemsOf(decoded.failure.issue, text, root, documentOf(schema))]))
+    const found = problemsOf(decoded.failure.issue, text, { ...root, value }, documentOf(schema))
+    return Result.fail(invalid(path, [...syntax, ...onceEach(found)]))
   }
   return syntax.length > 0 ? Result.fail(invalid(path, syntax)) : Result.succeed(decoded.success)
 }

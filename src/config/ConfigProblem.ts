@@ -23,6 +23,7 @@ export interface Shape {
   readonly type?: string
   readonly enum?: ReadonlyArray<unknown>
   readonly anyOf?: ReadonlyArray<Shape>
+  readonly required?: ReadonlyArray<string>
   readonly properties?: { readonly [key: string]: Shape }
   readonly patternProperties?: { readonly [pattern: string]: Shape }
   readonly additionalProperties?: Shape | boolean

@@ -4,6 +4,7 @@ import { Schema } from "effect"
 import * as Metering from "../../src/agents/Metering.ts"
 import { AgentConfig, type BudgetConfig } from "../../src/config/AgentConfig.ts"
 import * as Prices from "../../src/domain/Prices.ts"
+import * as ModelStand from "../backends/ModelStand.ts"
 import * as Stage from "../support/Stage.ts"
 import { Effect } from "effect"
 
@@ -55,6 +56,28 @@ describe("metering", () => {
       const rows = yield* project.until("both are there", project.agents, (all) => all.length === 2)
       assert.match(rows.find((row) => row.agent === "ann")!.detail, /\(unmetered\)$/)
       assert.notMatch(rows.find((row) => row.agent === "bob")!.detail, /unmetered/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of a run on a fallback is that of the backend that runs; start says it of each before the first token", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const overloaded = { status: 529, body: JSON.stringify({ error: { type: "overloaded_error", message: "no" } }) }
+      const own = yield* ModelStand.provider("anthropic", () => overloaded)
+      const other = yield* ModelStand.provider("anthropic", () => ({ text: ["other"] }))
+      const backend = { baseUrl: own.url, retries: 0, price: { input: 1, output: 1 } }
+      const fallback = [{ baseUrl: other.url, model: "free" }]
+      const project = stage.home({ agents: { ann: stage.agent("model", { backend, fallback, budget: { usd: 1 } }) } })
+      yield* stage.up
+      const { unmetered } = yield* project.register
+      assert.lengthOf(unmetered ?? [], 1)
+      assert.match(unmetered![0]!, /^ann \(fallback 1\) is unpriced: its model free has no price/)
+      yield* project.row("ann", "is priced", ({ detail }) => !detail.includes("unmetered"))
+      yield* project.send("ann", "hello")
+      assert.deepStrictEqual(yield* project.answers("ann", 1), ["other"])
+      const row = yield* project.row("ann", "is away", ({ detail }) => detail.includes("on fallback 1"))
+      assert.include(row.detail, "USD unmetered")
+      assert.match(row.unmetered!, /fallback 1/)
     }).pipe(Effect.scoped)
   )
 })

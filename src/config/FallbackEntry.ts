@@ -1,0 +1,84 @@
+/**
+ * FallbackEntry: an entry of `fallback` as the file has it. One with a `type` is a whole backend; one without is the
+ * agent's own backend with these fields in place of its own. Pure: JSON in, JSON out, before anything is decoded.
+ *
+ * Guarantees: what belongs to another field goes with it: a key to its provider, a price and a size to their model; a
+ * variable of the environment, and a field of `provider`, is changed by itself.
+ */
+import type { Shape } from "./ConfigProblem.ts"
+
+interface Json {
+  readonly [field: string]: unknown
+}
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Fields of the agent's own that an entry does not take over where it names this one. */
+const INSTEAD: { readonly [named: string]: ReadonlyArray<string> } = {
+  api: ["baseUrl", "keyEnv", "keyFile"],
+  provider: ["baseUrl", "keyEnv", "keyFile"],
+  keyEnv: ["keyFile"],
+  keyFile: ["keyEnv"],
+  model: ["price", "contextTokens"],
+  argv: ["shell"],
+  shell: ["argv"]
+}
+
+/** Objects that are changed field by field. */
+const INNER: ReadonlySet<string> = new Set(["env", "provider"])
+
+const changed = (own: Json, entry: Json): Json => {
+  const gone = new Set(Object.keys(entry).flatMap((name) => INSTEAD[name] ?? []))
+  const kept = Object.entries(own).filter(([name]) => !gone.has(name))
+  const named = Object.entries(entry).map(([name, value]) => {
+    const before = own[name]
+    return [name, INNER.has(name) && isObject(before) && isObject(value) ? changed(before, value) : value] as const
+  })
+  return Object.fromEntries([...kept, ...named])
+}
+
+/** An agent whose entries are whole backends. */
+const filledAgent = (agent: unknown): unknown => {
+  if (!isObject(agent)) return agent
+  const { backend, fallback } = agent
+  if (!isObject(backend) || !Array.isArray(fallback)) return agent
+  return {
+    ...agent,
+    fallback: fallback.map((entry: unknown) =>
+      isObject(entry) && !Object.hasOwn(entry, "type") ? changed(backend, entry) : entry
+    )
+  }
+}
+
+/** The file with every entry whole. What has another form than it should stays as it is. */
+export const filled = (file: unknown): unknown => {
+  if (!isObject(file) || !isObject(file["agents"])) return file
+  const agents = Object.entries(file["agents"]).map(([name, agent]) => [name, filledAgent(agent)] as const)
+  return { ...file, agents: Object.fromEntries(agents) }
+}
+
+/** `agents.ann.fallback[0].model` is `agents.ann.backend.model` where the entry says nothing of it. */
+export const ownField = (field: string): string => field.replace(/^(agents\..+)\.fallback\[\d{1,4}\]/u, "$1.backend")
+
+/** Of each kind of backend the fields without which it has in the agent's own, for editors. */
+const part = ({ properties = {}, ...rest }: Shape): Shape => {
+  const { type: _, ...fields } = properties
+  const open = Object.entries(fields).map(([name, { default: _own, ...shape }]) => [name, shape] as const)
+  return { ...rest, properties: Object.fromEntries(open), required: [] }
+}
+
+/** The JSON Schema of the file, whose entries may be such parts. */
+export const withParts = (file: Shape): Shape => {
+  const { agents } = file.properties ?? {}
+  if (agents === undefined) return file
+  const each = Object.entries(agents.patternProperties ?? {}).map(([pattern, agent]) => {
+    const fallback = agent.properties?.["fallback"]
+    const whole = fallback?.items?.anyOf ?? []
+    const items: Shape = { anyOf: [...whole, ...whole.map(part)] }
+    return [pattern, { ...agent, properties: { ...agent.properties, fallback: { ...fallback, items } } }] as const
+  })
+  return {
+    ...file,
+    properties: { ...file.properties, agents: { ...agents, patternProperties: Object.fromEntries(each) } }
+  }
+}
