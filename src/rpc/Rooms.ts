@@ -134,6 +134,8 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
           // every connection of a real server has one
           if (found._tag === "None") return
           const conn = found.value
+          // each answer that waits for the client to read listens: as many as there may be calls
+          conn.setMaxListeners(2 * Limits.calls)
           rooms.enter(conn, yield* Clock.currentTimeMillis)
           yield* Effect.forkChild(
             Effect.andThen(

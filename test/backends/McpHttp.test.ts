@@ -1,10 +1,11 @@
 /** Remote MCP servers work as local ones do, and what they do wrong ends no agent. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Duration, Effect, type FileSystem, Fiber, Layer, type Scope } from "effect"
-import { HttpClient } from "effect/http"
+import { HttpClient, HttpClientResponse } from "effect/http"
 import * as fs from "node:fs"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import * as McpGrant from "../../src/backends/model/McpGrant.ts"
+import * as McpHttp from "../../src/backends/model/McpHttp.ts"
 import * as McpTools from "../../src/backends/model/McpTools.ts"
 import { ModelHttp } from "../../src/backends/model/ModelHttp.ts"
 import * as OAuth from "../../src/backends/model/OAuth.ts"
@@ -96,6 +97,32 @@ for (const events of [false, true]) {
     )
   })
 }
+
+describe("its connections", () => {
+  live(
+    "are not held by answers of which nothing is wanted: each is read, or given up",
+    Effect.gen(function* () {
+      const answers: Array<Response> = []
+      // with a body where the protocol has none, as some servers do it; the last one never ends
+      const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(100)) })
+      const client = HttpClient.make((request) =>
+        Effect.sync(() => {
+          const body = answers.length < 3 ? "{}" : endless()
+          const answer = new Response(body, { status: answers.length === 1 ? 404 : 202 })
+          answers.push(answer)
+          return HttpClientResponse.fromWeb(request, answer)
+        })
+      )
+      const remote = { client, url: "http://127.0.0.1:1/mcp", token: () => Effect.undefined, login: "" }
+      const connection = yield* McpHttp.make("tracker", remote)
+      for (let count = 0; count < 4; count++) yield* connection.notify("notifications/progress", { count })
+      assert.deepStrictEqual(
+        answers.map(({ bodyUsed }) => bodyUsed),
+        [true, true, true, true]
+      )
+    })
+  )
+})
 
 describe("a remote server that does not behave", () => {
   live(

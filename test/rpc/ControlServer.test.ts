@@ -334,10 +334,16 @@ it.live("a client that never reads holds up nobody else", () =>
       Array.from({ length: 3000 }, () => long)
     )
     const conn = yield* raw(socket)
+    const warnings: Array<string> = []
+    const warned = ({ name }: Error) => void warnings.push(name)
+    process.on("warning", warned)
+    yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", warned)))
     conn.pause()
     for (let id = 1; id <= 20; id++) conn.write(request("Log", everything, String(id)))
     expect(yield* answers(socket)).toBe(1)
     expect((yield* logged(socket)).length).toBe(3000)
+    // as many answers wait for it as it has asked for
+    expect(warnings).toEqual([])
   })
 )
 

@@ -4,13 +4,15 @@
  *
  * Guarantees: a token is kept for the address that it was given for, and sent to no other, whatever
  * a config calls it; a file is written beside and renamed; one that is about to expire, or was
- * refused, is renewed once, by one caller at a time; no error shows a token.
+ * refused, is renewed once, by one caller at a time; no error shows a token; each is known as a secret before it is
+ * used.
  */
 import { Clock, Effect, FileSystem, Schema, Semaphore } from "effect"
 import type { HttpClient } from "effect/http"
 import { createHash } from "node:crypto"
 import * as path from "node:path"
 import { readSecret } from "../../config/OwnFile.ts"
+import { KnownSecrets } from "../KnownSecrets.ts"
 import * as OAuth from "./OAuth.ts"
 
 export const Grant = Schema.Struct({
@@ -74,6 +76,10 @@ export const ofTokens = (
     }
   })
 
+/** Both tokens are secrets from here on. */
+const tell = ({ accessToken, refreshToken }: Grant) =>
+  Effect.flatMap(KnownSecrets, (known) => known([accessToken, ...(refreshToken === undefined ? [] : [refreshToken])]))
+
 /** A refresh token that two use is one that was stolen, for whoever gave it. */
 const oneByOne = Semaphore.makeUnsafe(1)
 
@@ -83,6 +89,7 @@ export const token = (client: HttpClient.HttpClient, folder: string, url: string
     Effect.gen(function* () {
       const grant = yield* read(folder, url)
       if (grant === undefined) return undefined
+      yield* tell(grant)
       const now = yield* Clock.currentTimeMillis
       const isOld = grant.accessToken === refused || (grant.expiresAt !== undefined && grant.expiresAt - now < SOON)
       if (!isOld || grant.refreshToken === undefined) return grant.accessToken
@@ -93,6 +100,7 @@ export const token = (client: HttpClient.HttpClient, folder: string, url: string
         resource: url
       })
       const renewed = yield* ofTokens(grant, tokens)
+      yield* tell(renewed)
       yield* write(folder, renewed)
       return renewed.accessToken
     })

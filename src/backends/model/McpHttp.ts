@@ -5,7 +5,8 @@
  * Guarantees: every request ends: by its answer, by what is wrong with it, or by the caller's
  * interrupt, of which the server is told; a session that the server has forgotten is begun anew,
  * once for a request; redirects are not followed, so a token goes nowhere else; what is read is
- * bounded; no token is in a result or an error.
+ * bounded; no answer is left unread, since each would hold its connection; no token is in a result
+ * or an error, and each is made known before it is sent.
  */
 import { Deferred, Effect, Option, Schema, type Scope, Semaphore, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
@@ -27,6 +28,8 @@ const MAX_FRAME = 4_194_304
 const MAX_ANSWER = 16_777_216
 const MAX_REFUSAL = 2_000
 const FAREWELL = "2 seconds"
+/** An answer that nobody waits for is read so long; one that goes on has its connection closed. */
+const REST = "2 seconds"
 /** The form of a session id: a header takes nothing else. */
 const SESSION = /^[\x21-\x7e]{1,1024}$/
 const METHOD_NOT_FOUND = -32601
@@ -91,8 +94,12 @@ export const make = Effect.fnUntraced(function* (
     )
   }
 
+  /** Reads an answer of which nothing is wanted, so that its connection serves the next request. */
+  const drained = (response: Response) => Effect.ignore(Effect.timeout(textOf(response, MAX_REFUSAL), REST))
+
   const refused = Effect.fnUntraced(function* (response: Response) {
     const { status } = response
+    if (status < 500 && (status < 400 || [401, 403, 404].includes(status))) yield* drained(response)
     if (status === 401 || status === 403) return yield* fail(`answered ${status}: it wants a login: ${login}`, true)
     if (status >= 300 && status < 400)
       return yield* fail(`answered ${status} and names another address, which is not followed`, true)
@@ -119,13 +126,20 @@ export const make = Effect.fnUntraced(function* (
     const bearer = yield* tokenOf(undefined)
     let response = yield* once(bearer)
     if (response.status === 401 && bearer !== undefined) {
+      yield* drained(response)
       const renewed = yield* tokenOf(bearer)
       if (renewed !== undefined && renewed !== bearer) response = yield* once(renewed)
     }
-    if (response.status === 404 && had !== undefined) return yield* new Forgotten()
+    if (response.status === 404 && had !== undefined) {
+      yield* drained(response)
+      return yield* new Forgotten()
+    }
     if (response.status >= 300) return yield* refused(response)
     return response
   })
+
+  /** Posts what is not answered. */
+  const told = (frame: object) => Effect.flatMap(posted(frame), drained)
 
   /** Requests of the server within an answer: it waits for what it hears of them. */
   const asked = ({ id, method }: Frame) => {
@@ -133,7 +147,7 @@ export const make = Effect.fnUntraced(function* (
       method === "ping" ? { result: {} } : { error: { code: METHOD_NOT_FOUND, message: `not done: ${method}` } }
     return id === undefined || id === null
       ? Effect.void
-      : Effect.asVoid(Effect.forkIn(Effect.ignore(posted({ id, ...said })), scope))
+      : Effect.asVoid(Effect.forkIn(Effect.ignore(told({ id, ...said })), scope))
   }
 
   const resultOf = ({ error, result }: Frame) =>
@@ -218,7 +232,7 @@ export const make = Effect.fnUntraced(function* (
     return result
   })
 
-  const notify = (method: string, params: object) => Effect.asVoid(posted({ method, params }))
+  const notify = (method: string, params: object) => told({ method, params })
 
   /** Begins the session anew, unless somebody else has meanwhile. */
   const renewed = (old: string | undefined) =>
@@ -235,11 +249,11 @@ export const make = Effect.fnUntraced(function* (
     Effect.suspend(() => {
       if (method === "initialize") return Effect.catchTag(begin(params), "Forgotten", forgotten)
       const [id, old] = [next++, session]
-      const told = Effect.ignore(notify("notifications/cancelled", { requestId: id }))
+      const cancelled = Effect.ignore(notify("notifications/cancelled", { requestId: id }))
       return exchanged(id, method, params).pipe(
         Effect.catchTag("Forgotten", () => Effect.andThen(renewed(old), exchanged(next++, method, params))),
         Effect.catchTag("Forgotten", forgotten),
-        Effect.onInterrupt(() => Effect.forkIn(told, scope))
+        Effect.onInterrupt(() => Effect.forkIn(cancelled, scope))
       )
     })
 

@@ -20,6 +20,7 @@ import * as McpConnection from "./McpConnection.ts"
 import * as McpEnvironment from "./McpEnvironment.ts"
 import * as McpGrant from "./McpGrant.ts"
 import * as McpHttp from "./McpHttp.ts"
+import { KnownSecrets } from "../KnownSecrets.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 
 /** A server of a config, or one that agentd gave the run. */
@@ -133,6 +134,7 @@ const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: S
   const given = config.bearerEnv === undefined ? undefined : host.environment[config.bearerEnv]
   if (config.bearerEnv !== undefined && (given === undefined || given === ""))
     return yield* unusable(name, `there is no variable ${config.bearerEnv} where the daemon was started`)
+  if (given !== undefined) yield* (yield* KnownSecrets)([given])
   const token = (refused: string | undefined) => {
     if (given !== undefined) return Effect.succeed(given)
     if (host.logins === undefined) return Effect.undefined
