@@ -9,6 +9,7 @@ import type * as Budget from "./Budget.ts"
 import type { Answer } from "./CallRow.ts"
 import type * as Dropped from "./Dropped.ts"
 import type * as Inbox from "./Inbox.ts"
+import type { Heard } from "./Told.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import type * as WorkerMachine from "./WorkerMachine.ts"
@@ -90,7 +91,10 @@ export type WorkerMessage =
 export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
 type Spent = Budget.Expense
 
-export type ToolsMessage =
+/** `heard`: up to where its run was heard then; kept with the first rune that it leads to. */
+export type ToolsMessage = ToolsNews & { readonly heard?: Heard }
+
+type ToolsNews =
   /** The calls of one answer, in order. */
   | { readonly _tag: "Called"; readonly turnId: string; readonly calls: ReadonlyArray<CallRequested> }
   | {

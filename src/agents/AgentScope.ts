@@ -134,7 +134,8 @@ export class AgentScope {
     const live = new LiveRun()
     const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
     const redact = yield* Redact
-    const events = new RunEvents({ setting, log, redact }, live, () => ({
+    const adopted = Latch.makeUnsafe(false)
+    const events = new RunEvents({ setting, log, redact, adopted }, live, () => ({
       tools: actor(toolsName(agent)),
       turn: actor(turnName(agent)),
       worker: actor(workerName(agent))
@@ -153,6 +154,7 @@ export class AgentScope {
       },
       over: Latch.makeUnsafe(isOver),
       idle: Latch.makeUnsafe(true),
+      adopted,
       now: () => ({
         inbox: actor<InboxState, unknown>(inboxName(agent)).state,
         turn: actor<TurnState, unknown>(turnName(agent)).state,

@@ -209,6 +209,11 @@ const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
 const hasFailed = ({ broken, worker }: Row): boolean =>
   broken !== undefined || (worker?.state === "Stopped" && worker.data.stoppedBy === null)
 
+const isBusy = ({ turn, worker }: Row): boolean =>
+  worker?.state === "Spawning" ||
+  worker?.state === "Interrupting" ||
+  (worker?.state === "Running" && turn.state !== "idle")
+
 export const row = (of: Row): AgentInfo => {
   const data = of.worker?.data
   const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
@@ -231,6 +236,7 @@ export const row = (of: Row): AgentInfo => {
     maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
     maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
     inbox: of.inbox.waiting.length,
+    ...(isBusy(of) ? { busy: true } : {}),
     ...(reachedBy(of) === undefined ? {} : { spent: true }),
     ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
     ...droppedIn(of.inbox),

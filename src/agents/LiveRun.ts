@@ -43,6 +43,8 @@ export class LiveRun {
   turnId: string | undefined = undefined
   /** A turn of it has come to its answer. */
   worked = false
+  /** The turn that a run was at when this daemon took it up. */
+  resumed: string | undefined = undefined
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
   /** Names of what the run is without as long as a trouble goes on. */
@@ -138,6 +140,7 @@ export class LiveRun {
     this.run = undefined
     this.turns = false
     this.worked = false
+    this.resumed = undefined
     this.heard = undefined
     this.lacks.clear()
     this.works([])
@@ -171,6 +174,11 @@ export class LiveRun {
     const origin = this.origins.get(callId)
     this.origins.delete(callId)
     if (origin !== undefined && this.named.get(origin.id) === callId) this.named.delete(origin.id)
+  }
+
+  /** Calls of the run without a result. */
+  get calls(): ReadonlyArray<readonly [callId: string, origin: Origin]> {
+    return [...this.origins]
   }
 
   /** The answering function for the call's run; undefined where that is over. */

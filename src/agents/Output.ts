@@ -5,7 +5,7 @@
  * but the last lines, once, at the end, with the number of bytes left out: the
  * beginning and the end of a flood are what a person needs.
  */
-import type { RunEvent } from "../backends/Backend.ts"
+import type { Place, RunEvent } from "../backends/Backend.ts"
 import type { OutputConfig } from "../config/AgentConfig.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 
@@ -55,13 +55,15 @@ export class Output {
   private runes(deltas: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
     const runes: Array<RuneDraft> = []
     let [source, lines, size]: [string, Array<string>, number] = ["", [], 0]
+    let place: Place | undefined
     const flush = () => {
-      if (lines.length > 0) runes.push(this.rune(source, lines.join("\n")))
+      if (lines.length > 0) runes.push(this.rune(source, lines.join("\n"), place))
       ;[lines, size] = [[], 0]
     }
     for (const delta of deltas) {
       if (delta.stream !== source || size + delta.text.length > MAX_TEXT) flush()
       source = delta.stream
+      ;({ place } = delta)
       lines.push(delta.text)
       size += delta.text.length + 1
     }
@@ -69,7 +71,8 @@ export class Output {
     return runes
   }
 
-  private rune(source: string, text: string): RuneDraft {
-    return { ...this.base, payload: { runId: this.runId, source, text } }
+  private rune(source: string, text: string, place?: Place): RuneDraft {
+    const heard = place === undefined ? {} : { heard: { run: this.runId, ...place } }
+    return { ...this.base, payload: { runId: this.runId, source, text, ...heard } }
   }
 }

@@ -6,9 +6,9 @@
  * a turn takes what is open with it, the end of a run takes its turn; where a backend
  * knows no turns, its whole run is one.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, type Latch } from "effect"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
-import type { Run, RunEvent } from "../backends/Backend.ts"
+import type { Place, Run, RunEvent } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
@@ -20,6 +20,7 @@ import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import { Output } from "./Output.ts"
+import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
 import { RunText, type Written } from "./RunText.ts"
 import { UsageMeter } from "./UsageMeter.ts"
@@ -31,6 +32,7 @@ import { MAX_INPUT } from "../domain/CallHash.ts"
 import type { News } from "../domain/Weather.ts"
 import * as RunWeather from "./RunWeather.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
+import { type Heard, join, read, Told } from "./Told.ts"
 import { BY_ITSELF } from "./Dropped.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
@@ -46,6 +48,8 @@ export interface Surroundings {
   readonly setting: AgentSetting["Service"]
   readonly log: EventLog["Service"]
   readonly redact: Redact["Service"]
+  /** Opened once what an earlier daemon had heard of a run is told again. */
+  readonly adopted: Latch.Latch
 }
 
 /** Longest answer of a turn that is kept, bytes. */
@@ -132,18 +136,54 @@ export class RunEvents implements RunSink {
   private askedAt = 0
   /** The error that ended the newest turn, in words. */
   private trouble = ""
+  /** Known of the log for a run that was taken up; undefined for a run of our own. */
+  private told: Told | undefined = undefined
+  /** Up to where its events are heard; undefined for a run that does not outlive us. */
+  private place: Place | undefined = undefined
+  /** Characters that the run has said, by where they belong. */
+  private said = new Map<string, number>()
+  /** The run that is heard. */
+  private runId = ""
+  private readonly adopted: Latch.Latch
+  private readonly recalled: Recalling
 
-  constructor({ log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {
+  constructor({ adopted, log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {
+    this.adopted = adopted
     this.setting = setting
     this.log = log
     this.live = live
     this.hearers = hearers
     this.text = new RunText(redact)
     this.meter = new UsageMeter((model) => setting.priceOf(model))
+    this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state }
   }
 
   private tell(message: ToolsMessage): Effect.Effect<void> {
-    return Effect.suspend(() => this.hearers().tools.tell(message))
+    return Effect.suspend(() => this.hearers().tools.tell({ ...message, ...this.heard }))
+  }
+
+  /** Up to where the run is heard, for what follows from it. */
+  private get heard(): { readonly heard?: Heard } {
+    return this.place === undefined ? {} : { heard: { run: this.runId, ...this.place } }
+  }
+
+  /** For what it says in passing: the place of that, and of nothing else. */
+  private passing(event: RunEvent): { readonly heard?: Heard } {
+    return event.place === undefined ? {} : { heard: { run: this.runId, ...event.place } }
+  }
+
+  /** Characters of this source that are written once this is. */
+  private heardSaid(key: string): { readonly heard?: Heard } {
+    if (this.place === undefined) return {}
+    const count = (this.said.get(key) ?? 0) - this.text.heldOf(key)
+    return { heard: { run: this.runId, said: { [key]: count } } }
+  }
+
+  /** Takes words of the source; gives those that the log has not. */
+  private unwritten(key: string, words: string): string {
+    const before = this.said.get(key) ?? 0
+    this.said.set(key, before + words.length)
+    return words.slice(Math.max(0, (this.told?.saidOf(key) ?? 0) - before))
   }
 
   readonly events = Effect.fnUntraced(
@@ -152,6 +192,7 @@ export class RunEvents implements RunSink {
       let deltas: Array<Event<"Delta">> = []
       let made: Array<Event<"ToolCall">> = []
       this.beat += 1
+      if (this.runId !== run.runId) yield* this.begins(run, request)
       yield* this.hears(events.at(-1))
       if (events.some(isAnswer)) yield* this.provider({ _tag: "answered", began: this.askedAt })
       for (const event of events) {
@@ -160,7 +201,10 @@ export class RunEvents implements RunSink {
           if (event._tag !== "ToolProgress") yield* this.writeRest
         }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
+        const isKnown = event._tag !== "Started" && this.told?.has(event) === true
+        this.place = join(this.place, event.place)
         if (event._tag === "Delta") deltas.push(event)
+        else if (isKnown) recall(this.recalled, run, request, event)
         else if (event._tag === "ToolCall") made.push(event)
         else yield* this.take(run, request, event)
         if (event._tag !== "Delta") yield* this.setting.watched(run.runId, event)
@@ -215,6 +259,10 @@ export class RunEvents implements RunSink {
         return this.ran(run, event.callId)
       case "ToolProgress":
         return this.progress(run, event)
+      case "Given":
+        return Effect.sync(() => this.live.give(event.input))
+      case "Resumed":
+        return this.resumed(run, event)
       case "TurnStarted":
         return this.asks
       case "TurnOpened":
@@ -231,7 +279,11 @@ export class RunEvents implements RunSink {
         return this.forgot(run, event)
       case "Notice":
         this.live.lack(event)
-        return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
+        return this.lazily("run.notice", {
+          ...this.passing(event),
+          runId: run.runId,
+          text: Excerpt.text(event.text, MAX_LINES)
+        })
       case "TurnCompleted": {
         const { output } = event
         const turnId = this.live.turnOf(event.turnId)
@@ -280,6 +332,37 @@ export class RunEvents implements RunSink {
     this.askedAt = now
   })
 
+  /** A run is heard for the first time: what the log has of one that was taken up is found. */
+  private readonly begins = Effect.fnUntraced({ self: this }, function* (this: RunEvents, run: Run, of: RunRequest) {
+    const { conversation: stream } = this.setting
+    const { runId } = run
+    this.runId = runId
+    this.place = undefined
+    this.said = new Map()
+    const none = () => Effect.succeed(new Told())
+    this.told =
+      of.spec.adopt === undefined
+        ? undefined
+        : yield* Effect.catch(read(this.log, { stream, actor: workerName(this.setting.agent), runId }), none)
+  })
+
+  /** All is told again that an earlier daemon had heard. */
+  private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      const { tools, turn } = this.hearers()
+      if (live.turns) live.turnId = given === undefined ? undefined : live.turnOf(given)
+      live.resumed = live.turnId
+      const isLeft =
+        live.turnId !== undefined && (turn.state.state === "idle" || turn.state.data.turnId !== live.turnId)
+      // a turn that is over for the log: its run is of no more use
+      if (isLeft) live.ending(run.runId)
+      this.adopted.openUnsafe()
+      const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
+      return live.run === run ? next : Effect.void
+    })
+  }
+
   /** Tells of the provider that the run asks: that of its backend. */
   private provider(news: News): Effect.Effect<void> {
     return Effect.suspend(() => {
@@ -300,6 +383,7 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => {
       const { agent, conversation } = this.setting
       const payload = {
+        ...this.heard,
         run_id: run.runId,
         turn_id: this.live.turnId ?? null,
         from: Math.round(from),
@@ -335,6 +419,7 @@ export class RunEvents implements RunSink {
       yield* this.asks
       this.meter.begin()
       yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
+      if (spec.adopt?.isUp === true) return
       const { worker } = this.hearers()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
       // the first turn is durable before anything that the run says of it; one that was ended before has none
@@ -400,16 +485,17 @@ export class RunEvents implements RunSink {
 
   private forgot(run: Run, event: Event<"MemoryLost">): Effect.Effect<void> {
     const { agent, conversation } = this.setting
-    const payload = { runId: run.runId, text: Excerpt.text(event.text, MAX_NAME) }
+    const payload = { ...this.heard, runId: run.runId, text: Excerpt.text(event.text, MAX_NAME) }
     const rune: RuneDraft = { stream: conversation, kind: "run.memory_lost", actor: workerName(agent), payload }
     return Effect.catch(Effect.asVoid(this.log.append([rune])), ({ message }) => Effect.logWarning(message))
   }
 
   private readonly background = Effect.fnUntraced(
     { self: this },
-    function* (this: RunEvents, run: Run, { works }: Event<"Background">) {
+    function* (this: RunEvents, run: Run, event: Event<"Background">) {
+      const { works } = event
       this.live.works(works)
-      yield* this.lazily("run.background", { runId: run.runId, works })
+      yield* this.lazily("run.background", { ...this.passing(event), runId: run.runId, works })
     }
   )
 
@@ -452,11 +538,11 @@ export class RunEvents implements RunSink {
           from: "executing",
           to: "executing",
           trigger: "progress_update",
-          payload: { call_id: callId, stream, chunk, event }
+          payload: { call_id: callId, stream, chunk, event, ...this.heardSaid(key) }
         }
       }
       this.writers.set(key, write)
-      const text = this.text.push(key, whole)
+      const text = this.text.push(key, this.unwritten(key, whole))
       return Effect.andThen(
         this.tell({ _tag: "Ran", callId }),
         text === "" ? Effect.void : this.log.appendLazy([write(text)])
@@ -494,6 +580,8 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
       const { live } = this
       const { runId } = spec
+      // a run that ended before it said anything
+      this.adopted.openUnsafe()
       yield* this.writeRest
       this.text.forget()
       this.writers.clear()
@@ -550,8 +638,11 @@ export class RunEvents implements RunSink {
     const drafts: Array<RuneDraft> = []
     if (lines.length > 0) {
       this.output ??= new Output(conversation, workerName(agent), run.runId, config().output)
-      const clean = lines.map(({ text, ...line }) => ({ ...line, text: this.text.line(line.stream, text) }))
-      drafts.push(...this.output.take(clean))
+      const cleaned = (some: ReadonlyArray<Event<"Delta">>) =>
+        some.map(({ text, ...line }) => ({ ...line, text: this.text.line(line.stream, text) }))
+      const { told } = this
+      if (told !== undefined) this.output.take(cleaned(lines.filter((line) => told.has(line))))
+      drafts.push(...this.output.take(cleaned(lines.filter((line) => told?.has(line) !== true))))
     }
     if (said.length > 0 && live.turnId !== undefined) {
       const { turnId } = live
@@ -566,11 +657,16 @@ export class RunEvents implements RunSink {
           from: "streaming",
           to: "streaming",
           trigger: "assistant_delta",
-          payload: { turn_id: turnId, content, event: { _tag: "assistant_delta", turnId, content } }
+          payload: {
+            turn_id: turnId,
+            content,
+            event: { _tag: "assistant_delta", turnId, content },
+            ...this.heardSaid(ANSWER)
+          }
         }
       }
       this.writers.set(ANSWER, write)
-      const text = this.text.push(ANSWER, words)
+      const text = this.text.push(ANSWER, this.unwritten(ANSWER, words))
       if (text !== "") drafts.push(write(text))
     }
     return log.appendLazy(drafts)

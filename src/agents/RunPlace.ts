@@ -21,10 +21,24 @@ export class RunPlace extends Context.Service<
     readonly over: Latch.Latch
     /** Open while no turn is under way. */
     readonly idle: Latch.Latch
+    /** Open once the run that an earlier daemon left is taken up, or is known to be lost. */
+    readonly adopted: Latch.Latch
     /** The other actors of the agent, as committed: for what runs beside them. */
     readonly now: () => { readonly inbox: InboxState; readonly turn: TurnState; readonly worker: WorkerState }
   }
 >()("agentd/agents/RunPlace") {}
+
+/** Waits until it is known what has become of the run that an earlier daemon left, where it left one. */
+export const whenAdopted = ({ adopted, now, slot }: RunPlace["Service"], recoveredTo: number): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const worker = now().worker.now
+    const isUnknown =
+      worker !== undefined &&
+      worker.entered <= recoveredTo &&
+      (worker.state === "Spawning" || worker.state === "Running") &&
+      slot.current() !== worker.data.runId
+    return isUnknown || slot.current() !== undefined ? adopted.await : Effect.void
+  })
 
 /** Chance is taken once: decisions take none. */
 export const ids = Effect.map(

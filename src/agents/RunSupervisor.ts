@@ -93,6 +93,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       ),
       Effect.ensuring(Deferred.interrupt(handle)),
       Effect.flatMap((outcome) => sink.exited(request, outcome)),
+      Effect.andThen(request.backend.forget?.(request.spec.runId) ?? Effect.void),
       // only now: whoever misses it before its end is told takes it for lost
       Effect.ensuring(Effect.sync(() => void (live = undefined)))
     )

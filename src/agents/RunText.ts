@@ -41,6 +41,11 @@ export class RunText {
     return text.endsWith("\n") ? text.slice(0, -1) : text
   }
 
+  /** Characters of the source that are held back. */
+  heldOf(key: string): number {
+    return this.sources.get(key)?.held() ?? 0
+  }
+
   /** Whole words of all sources: more is still coming. */
   words(): ReadonlyArray<Written> {
     return this.all((source) => source.words())

@@ -30,7 +30,7 @@ import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
 import { inputOf } from "./RunEvents.ts"
-import { RunPlace } from "./RunPlace.ts"
+import { RunPlace, whenAdopted } from "./RunPlace.ts"
 import { hashOfInput } from "./WaitingInputs.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import { toResult } from "./ToolResult.ts"
@@ -328,7 +328,8 @@ export const make = Effect.gen(function* () {
     const turnId = turn.data.turnId ?? ""
     // a worker whose grace is over knows a killed run no more; the turn that is being stopped is still its
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
-    const isOpen = turn.state !== "idle" && turn.entered > recoveredTo && isIts
+    const isOurs = turn.entered > recoveredTo || live.resumed === turnId
+    const isOpen = turn.state !== "idle" && isOurs && isIts
     if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
     return decided(moves, [
       ...told(moves, siblings),
@@ -474,6 +475,6 @@ export const make = Effect.gen(function* () {
     },
     activities: () => [{ name: "Orphans", key: 0 }],
     perform,
-    run: (_, { self }) => self.tell({ _tag: "Orphans" })
+    run: (_, { self }) => Effect.andThen(whenAdopted(place, recoveredTo), self.tell({ _tag: "Orphans" }))
   })
 })

@@ -46,7 +46,7 @@ import type * as Inbox from "./Inbox.ts"
 import * as Budget from "./Budget.ts"
 import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
-import { RunPlace } from "./RunPlace.ts"
+import { RunPlace, whenAdopted } from "./RunPlace.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 
 type Act =
@@ -142,7 +142,8 @@ export const make = Effect.gen(function* () {
   const { live, slot } = place
 
   /** The live run works on it, or is about to be given it. */
-  const isHeld = ({ entered }: TurnState): boolean => live.run !== undefined && entered > recoveredTo
+  const isHeld = ({ data, entered }: TurnState): boolean =>
+    live.run !== undefined && (entered > recoveredTo || (data.turnId !== null && live.resumed === data.turnId))
 
   /** True where the messages are offered again: those of a channel or a plan are theirs to repeat; errors that say nothing of the work are ours. */
   const isOffered = (errorType: string, { inbox, turn }: Siblings): boolean => {
@@ -491,6 +492,9 @@ export const make = Effect.gen(function* () {
     yield* outlasts(run.runId)
   })
 
+  /** Once it is known what has become of the run of before. */
+  const once = (then: Effect.Effect<void>) => Effect.andThen(whenAdopted(place, recoveredTo), then)
+
   const run = ({ name }: Activity, self: Handle, state: TurnState): Effect.Effect<void> => {
     const turnId = state.data.turnId ?? ""
     if (name === "TakeNext") place.idle.openUnsafe()
@@ -500,9 +504,13 @@ export const make = Effect.gen(function* () {
         return rest()
       case "StreamResponse":
       case "RunTools":
-        return isHeld(state) ? Effect.void : self.tell({ _tag: "Orphaned", turnId })
+        return Effect.suspend(() => (isHeld(state) ? Effect.void : self.tell({ _tag: "Orphaned", turnId }))).pipe(once)
       default:
-        return isHeld(state) ? Effect.void : self.tell({ _tag: "turn_finalized", turnId })
+        // what was to stop it may have died before it did
+        return Effect.suspend(() => {
+          if (!isHeld(state)) return self.tell({ _tag: "turn_finalized", turnId })
+          return live.resumed === turnId && live.run !== undefined ? live.run.interruptTurn : Effect.void
+        }).pipe(once)
     }
   }
 

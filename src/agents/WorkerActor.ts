@@ -320,14 +320,19 @@ export const make = Effect.gen(function* () {
   })
 
   const lost = (self: Handle, runId: string) =>
-    self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } })
+    Effect.andThen(
+      self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } }),
+      place.adopted.open
+    )
 
-  /** The run of the state's data is alive afterwards, or its end is told. */
-  const spawnRun = Effect.fnUntraced(function* (self: Handle, { data, entered }: WorkerSnapshot) {
+  /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
+  const spawnRun = Effect.fnUntraced(function* (self: Handle, { data, entered, state }: WorkerSnapshot) {
     const runId = data.runId!
     if (slot.current() === runId) return
-    if (entered <= recoveredTo) return yield* lost(self, runId)
     const index = data.fallback ?? 0
+    const made = yield* backend(index)
+    const isOld = entered <= recoveredTo
+    if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, runId)
     const spec: RunSpec = {
       runId,
       agent,
@@ -341,15 +346,12 @@ export const make = Effect.gen(function* () {
           ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
           : undefined,
       limits: config().limits,
-      mcp: mcp(runId)
+      mcp: mcp(runId),
+      ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
     }
-    const made = yield* backend(index)
+    if (!isOld) yield* place.adopted.open
     yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : config().runTimeout })
   })
-
-  /** Finds the run lost where it is not there. */
-  const watchRun = (self: Handle, { data }: WorkerSnapshot) =>
-    slot.current() === data.runId ? Effect.void : lost(self, data.runId!)
 
   const run = (name: string, self: Handle, now: WorkerSnapshot): Effect.Effect<void> => {
     switch (name) {
@@ -360,7 +362,7 @@ export const make = Effect.gen(function* () {
       case "SpawnRun":
         return spawnRun(self, now)
       case "WatchRun":
-        return watchRun(self, now)
+        return spawnRun(self, now)
       case "Rise":
         return self.tell({ _tag: "Rise" })
       default:

@@ -13,7 +13,7 @@
  * again at the next start.
  */
 import { join } from "node:path"
-import { Clock, Context, Deferred, Effect, Fiber, Layer, Ref, Schema, Stream } from "effect"
+import { Cause, Clock, Context, Deferred, Effect, Fiber, type FileSystem, Layer, Ref, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
@@ -26,8 +26,12 @@ import * as AgentCommands from "../agents/AgentCommands.ts"
 import * as OwnServer from "../agents/OwnServer.ts"
 import * as Workplace from "../agents/Workplace.ts"
 import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
+import { type Host, hostOf } from "../backends/Host.ts"
+import * as LeftRuns from "../backends/LeftRuns.ts"
+import type { RunSockets } from "../backends/RunSockets.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import * as Listening from "../http/Listening.ts"
+import { Keeper } from "../keeper/Keeper.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
 import * as Budgets from "../budgets/Budgets.ts"
@@ -61,11 +65,14 @@ export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError"
 
 const version = "0.1.0"
 
-/** Ends the processes that an earlier daemon left running. */
-const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
+/** Ends the processes that an earlier daemon left running, but those that the keeper holds. */
+const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | ProcessTree | RunSockets> =>
   Effect.gen(function* () {
     const tree = yield* ProcessTree
-    const orphans = yield* tree.orphans(store, new Set())
+    const { store } = host
+    const held = yield* LeftRuns.held
+    yield* LeftRuns.clear(host, held)
+    const orphans = yield* tree.orphans(store, held)
     yield* Effect.forEach(
       orphans,
       ({ runId }) => Effect.ignore(tree.terminate({ store, runId }, Platform.ORPHAN_GRACE)),
@@ -154,22 +161,26 @@ const services = (
       })
     ),
     Layer.provideMerge(
-      AgentCommands.layer({
-        worktrees,
-        stores: join(options.state, "store"),
-        waiting: join(options.state, "waiting"),
-        configs: join(options.state, "configs"),
-        nest: conversations,
-        sweep: sweep(store),
-        mcp: OwnServer.given(options),
-        project: options.config
-      })
+      Layer.unwrap(
+        Effect.map(Effect.context<FileSystem.FileSystem | ProcessTree | RunSockets>(), (context) =>
+          AgentCommands.layer({
+            worktrees,
+            stores: join(options.state, "store"),
+            waiting: join(options.state, "waiting"),
+            configs: join(options.state, "configs"),
+            nest: conversations,
+            sweep: Effect.provideContext(sweep(hostOf({ ...options, store })), context),
+            mcp: OwnServer.given(options),
+            project: options.config
+          })
+        )
+      )
     ),
     Layer.provideMerge(Layer.merge(Providers.layer({ nest: providers }), Budgets.layer({ machine: user.budget }))),
     Layer.provideMerge(Layer.succeed(UserPrices, user.prices)),
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
-    Layer.provideMerge(platform.backends),
+    Layer.provideMerge(platform.backends(user)),
     Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds })),
     Layer.provideMerge(Redact.layer),
     Layer.provideMerge(machine)
@@ -232,6 +243,21 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
   )
 })
 
+/** Ends runs that an earlier daemon left and no agent is at. */
+const endUnwanted = Effect.fnUntraced(function* (store: string) {
+  const agents = yield* Agents
+  yield* agents.recovered
+  const rows = yield* agents.all
+  yield* LeftRuns.end(store, new Set(rows.flatMap(({ runId }) => runId ?? [])))
+})
+
+const crashing = ({ child, reason }: { readonly child: string | undefined; readonly reason: string }) =>
+  new DaemonError({
+    message: `The daemon's own parts crash again and again: ${child ?? "agentd"} (${reason}).`,
+    remedy: "See its log for the crashes, report them, and start it again: agentd start",
+    exitCode: 70
+  })
+
 /** The daemon until it is asked to end; the reason is the answer. */
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
@@ -248,6 +274,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
   const user = yield* Effect.provideContext(ConfigFile.loadUser(options.userConfig), machine)
   const context = yield* Layer.build(services(options, platform, Layer.succeedContext(machine), user, nests))
+  const keeper = Context.get(context, Keeper)
   return yield* Effect.gen(function* () {
     yield* (yield* Redact).register(secretsIn(options.environment))
     const log = yield* EventLog
@@ -255,7 +282,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const notify = yield* Notify
     yield* note("daemon.started", { pid, version, state: options.state, socket: options.socket })
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid })))
-    const asked = yield* Deferred.make<string>()
+    const asked = yield* Deferred.make<DaemonInfo.Asked>()
     const taken = yield* Deferred.make<void>()
     let top: Pick<Supervisor.Supervisor, "inspect"> | undefined = undefined
     const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked, taken, root: () => top })
@@ -284,22 +311,20 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* options.config === undefined ? done : takeUp(options.config, options.agrees, done)
     yield* Fiber.interrupt(starting)
     yield* notify.ready
-    const reason = yield* Effect.raceAllFirst([
+    yield* Effect.forkScoped(endUnwanted(Platform.storeId(options.state)))
+    const { keep, reason } = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),
       Effect.andThen(agents.recovered, Effect.never),
-      Effect.flatMap(
-        root.ended,
-        ({ child, reason }) =>
-          new DaemonError({
-            message: `The daemon's own parts crash again and again: ${child ?? "agentd"} (${reason}).`,
-            remedy: "See its log for the crashes, report them, and start it again: agentd start",
-            exitCode: 70
-          })
-      )
+      Effect.flatMap(root.ended, crashing)
     ])
-    yield* Effect.andThen(notify.stopping, note("daemon.stopping", { reason }))
-  }).pipe(Effect.provideContext(context))
+    if (keep) yield* keeper.leave
+    yield* Effect.andThen(notify.stopping, note("daemon.stopping", { reason, ...(keep ? { keep } : {}) }))
+  }).pipe(
+    // one that could not go on leaves its runs to the next
+    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : keeper.leave)),
+    Effect.provideContext(context)
+  )
 })
 
 const exitCodes: { readonly [tag: string]: number } = {

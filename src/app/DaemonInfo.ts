@@ -24,6 +24,12 @@ import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
+/** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
+export interface Asked {
+  readonly reason: string
+  readonly keep: boolean
+}
+
 export interface Facts {
   readonly pid: number
   readonly version: string
@@ -39,7 +45,7 @@ export interface Facts {
   /** The root of the supervision tree, once it is there. */
   readonly root: () => Pick<Supervisor, "inspect"> | undefined
   /** Completed with the reason when somebody asks for the end. */
-  readonly asked: Deferred.Deferred<string>
+  readonly asked: Deferred.Deferred<Asked>
   /** Completed when the project that the daemon is started for is in the log, or is refused. */
   readonly taken: Deferred.Deferred<void>
 }
@@ -231,7 +237,8 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   }).pipe(Effect.provideContext(context))
   return DaemonControl.of({
     status,
-    shutdown: (reason, who) => Effect.asVoid(Deferred.succeed(facts.asked, `${reason} (${who})`)),
+    shutdown: (reason, who, keep) =>
+      Effect.asVoid(Deferred.succeed(facts.asked, { reason: `${reason} (${who})`, keep })),
     alertTest,
     checks: Effect.all([
       fleetChecks(facts.environment),

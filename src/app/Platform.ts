@@ -4,7 +4,7 @@
  * same wherever it runs; `node` is this machine, and a simulation is another.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { type Config, Effect, type FileSystem, Layer, type Scope } from "effect"
+import { type Config, Duration, Effect, type FileSystem, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
 import { dirname, join } from "node:path"
 import type { Agents } from "../agents/Agents.ts"
@@ -28,6 +28,7 @@ import type { Redact } from "../event-log/Redact.ts"
 import type { StateFolderRefused } from "../event-log/StateFolder.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
+import * as Keeper from "../keeper/Keeper.ts"
 import type * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
@@ -92,7 +93,9 @@ export interface Platform {
   readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError | StateFolderRefused, Scope.Scope>
   readonly machine: Layer.Layer<Machine, Config.ConfigError>
   readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
-  readonly backends: Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
+  readonly backends: (
+    user: UserConfig
+  ) => Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
   /** Of this process. */
   readonly pid: number
@@ -118,6 +121,15 @@ const noting =
         Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
       )
 
+/** The keeper of the runs, unless they are to end with the daemon. */
+const keeping = ({ environment, state }: Pick<Options, "environment" | "state">, { orphanGrace }: UserConfig) =>
+  Duration.isZero(orphanGrace)
+    ? Layer.empty
+    : Keeper.layer({ folder: join(state, "keeper"), lease: orphanGrace, path: environment["PATH"] ?? PATHS })
+
+/** Where a shell is, for an environment that does not say. */
+const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
+
 /** The platform of this machine, by Node. */
 export const node = ({ environment, socket, state }: Options): Platform => {
   const store = storeId(state)
@@ -128,11 +140,15 @@ export const node = ({ environment, socket, state }: Options): Platform => {
       Layer.provideMerge(NodeServices.layer)
     ),
     log: DaemonLog.layer,
-    backends: Backends.layer(host).pipe(
-      Layer.provideMerge(Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(host.sockets))),
-      Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
-      Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
-    ),
+    backends: (user) =>
+      Backends.layer(host).pipe(
+        Layer.provideMerge(
+          Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(host.sockets))
+        ),
+        Layer.provideMerge(keeping({ environment, state }, user)),
+        Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
+        Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
+      ),
     edges: (control, { http, telemetry }) => ({
       commands: [
         service(

@@ -27,9 +27,25 @@ export interface Work {
   readonly at?: number
 }
 
-export type RunEvent =
+/**
+ * The place in what a run's programs have written that an event is from: the number of the program, the bytes up to
+ * the end of the line, and of its output the number of the event in that line. Places of one of the two rise.
+ */
+export interface Place {
+  readonly out?: readonly [program: number, end: number, event: number]
+  readonly err?: readonly [program: number, end: number]
+}
+
+/** An event of a run that outlives daemons has a place, where its program's output led to it: by that it is known again. */
+export type RunEvent = Happening & { readonly place?: Place }
+
+export type Happening =
   /** The agent is truly up; a process that dies before it said so has failed to start. */
   | { readonly _tag: "Started"; readonly pid?: number | undefined; readonly sessionId?: string | undefined }
+  /** Of a run that was taken up, where all that it had said by then is told: the turn whose input it has and has not ended. */
+  | { readonly _tag: "Resumed"; readonly given?: string | undefined }
+  /** In the course of that: it had been given the input of this turn. */
+  | { readonly _tag: "Given"; readonly input: string }
   /** The run works on the input with this id: the spec's, or that of a `send`. Only then may the input be taken for delivered. */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
   /** The run has begun a turn that nobody asked for, under a name of its own, unique within the run; a turn that it is given meanwhile takes it in. */
@@ -154,6 +170,8 @@ export interface RunSpec {
   readonly mcp: { readonly [name: string]: GivenServer }
   /** Not there: the daemon is reached as anybody reaches it. */
   readonly socket?: RunSocket
+  /** The run is there, begun by a daemon before, and is taken up; `isUp`: it had said that it had started. */
+  readonly adopt?: { readonly isUp: boolean }
 }
 
 /** The run could not be started, or does not take this now. `fatal`: trying again will not help. */
@@ -201,5 +219,9 @@ export interface Backend {
   readonly turns: boolean
   /** `cancelCall` works: the calls are its own to run, and a limit on their time holds. */
   readonly runsTools?: boolean
+  /** Whether the run, begun by a daemon before, is there to be taken up; left out, none ever is. */
+  readonly holds?: (runId: string) => Effect.Effect<boolean>
+  /** The run's end is known for good: nothing of it is needed any more. */
+  readonly forget?: (runId: string) => Effect.Effect<void>
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>
 }

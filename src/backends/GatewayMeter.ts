@@ -38,10 +38,22 @@ const differences = () => {
     })
 }
 
-/** `tokens`: all that has passed since the run began; undefined: nobody counts. */
-export const metered = (run: Run, tokens: Effect.Effect<ReadonlyArray<ModelTokens>> | undefined): Run => {
+/** `tokens`: all that has passed since the run began; undefined: nobody counts. What passed before it was taken up counts no more. */
+export const metered = (
+  run: Run,
+  tokens: Effect.Effect<ReadonlyArray<ModelTokens>> | undefined,
+  isTakenUp = false
+): Run => {
   if (tokens === undefined) return run
-  const difference = differences()
+  const all = differences()
+  let isFirst = isTakenUp
+  const difference = (sums: ReadonlyArray<ModelTokens>) => {
+    const spent = all(sums)
+    // an earlier daemon told of it
+    if (!isFirst) return spent
+    isFirst = false
+    return []
+  }
   const look = Effect.map(tokens, difference)
   const own = run.events.pipe(
     // told together with the end, lest a budget cuts off what is done

@@ -21,6 +21,8 @@ export interface Host {
   readonly logins?: string | undefined
   /** The folder of the homes that confined agents have; without it they end with their run. */
   readonly homes?: string | undefined
+  /** The folder of the runs' own files; without it they are in the folder for temporary ones. */
+  readonly runs?: string | undefined
   /** The folder of the runs' own sockets. */
   readonly sockets?: string | undefined
   /** The folder of the gateway to the models. */
@@ -42,5 +44,6 @@ export const hostOf = (of: {
     homes: path.join(of.state, "homes"),
     gateway: path.join(of.state, "gateway"),
     sockets: path.join(of.state, "sockets"),
+    runs: path.join(of.state, "runs"),
     hidden: [of.state, path.dirname(of.socket)]
   }) satisfies Host

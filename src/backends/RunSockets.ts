@@ -2,16 +2,17 @@
  * RunSockets: for each live run a unix socket in a folder of its own, which tells the daemon who calls.
  *
  * A run owns its socket: it opens with the run's scope, before any process of the run is there, and goes
- * with it, when none is left. Whoever answers on the sockets (`answer`) may come and go: they stay.
+ * with it, when none is left. For a run that is taken up it opens anew in the folder that the run sees. Whoever answers on the sockets (`answer`) may come and go: they stay.
  *
  * Guarantees: the folder is 0700, the socket 0600; a connection that comes while nobody answers is hung
- * up on; none outlives its socket; what an earlier daemon left is cleared before the first one opens.
+ * up on; none outlives its socket; what an earlier daemon left of runs that are over is cleared away.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
+import { Keeper } from "../keeper/Keeper.ts"
 import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
 
 /** Takes a connection that came on a run's socket. It is paused. */
@@ -22,6 +23,8 @@ export class RunSockets extends Context.Service<
   {
     /** The run's socket, for the length of the scope; undefined where there can be none. */
     readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
+    /** Clears away those that belong to none of these runs: an earlier daemon left them. */
+    readonly clear: (runIds: ReadonlyArray<string>) => Effect.Effect<void>
     /** Hands over each connection that comes from now on, for the length of the scope. */
     readonly answer: (take: Take) => Effect.Effect<void, never, Scope.Scope>
   }
@@ -32,6 +35,7 @@ export class RunSockets extends Context.Service<
   /** As in a world without sockets. */
   static readonly layerNone = Layer.succeed(RunSockets, {
     open: () => Effect.succeed(undefined),
+    clear: () => Effect.void,
     answer: () => Effect.void
   })
 }
@@ -56,10 +60,11 @@ const failed = (socket: string, error: unknown): BackendError =>
     fatal: false
   })
 
+/** A socket of before is gone then: the folder itself may be one that a run sees. */
 const makeFolder = (folder: string) =>
   Effect.sync(() => {
-    fs.rmSync(folder, { recursive: true, force: true })
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+    fs.rmSync(path.join(folder, NAME), { force: true })
   })
 
 const listen = (socket: string, connected: (conn: net.Socket) => void) =>
@@ -70,7 +75,9 @@ const listen = (socket: string, connected: (conn: net.Socket) => void) =>
   })
 
 const make = Effect.fnUntraced(function* (place: string) {
-  const folder = yield* Effect.map(makeFolder(place), () => fs.realpathSync(place))
+  const keeper = yield* Keeper
+  fs.mkdirSync(place, { recursive: true, mode: 0o700 })
+  const folder = fs.realpathSync(place)
   const { path: longest } = pathOf(folder, "")
   const isTooLong = Buffer.byteLength(longest) > MAX_PATH_BYTES
   if (isTooLong)
@@ -97,7 +104,9 @@ const make = Effect.fnUntraced(function* (place: string) {
         server.close(() => resume(Effect.void))
         for (const conn of conns) conn.destroy()
       })
-    yield* Effect.acquireRelease(makeFolder(socket.folder), () => remove(socket.folder))
+    yield* Effect.acquireRelease(makeFolder(socket.folder), () =>
+      keeper.isLeaving() ? Effect.void : remove(socket.folder)
+    )
     yield* Effect.acquireRelease(listen(socket.path, connected), close)
     fs.chmodSync(socket.path, 0o600)
     return socket
@@ -109,6 +118,12 @@ const make = Effect.fnUntraced(function* (place: string) {
         Effect.catchDefect(Effect.fail),
         Effect.mapError((error) => failed(pathOf(folder, runId).path, error))
       ),
+    clear: (runIds) =>
+      Effect.sync(() => {
+        const kept = new Set(runIds.map((runId) => path.basename(pathOf(folder, runId).folder)))
+        const left = fs.readdirSync(folder).filter((name) => !kept.has(name))
+        for (const name of left) fs.rmSync(path.join(folder, name), { recursive: true, force: true })
+      }),
     answer: (take) =>
       Effect.acquireRelease(
         Effect.sync(() => void (answering = take)),

@@ -43,8 +43,11 @@ export const stop = declare({
 export const restart = declare({
   path: ["restart"],
   description: "Restart the daemon, or one agent with fresh error counters",
-  examples: [{ command: "agentd restart --yes", description: "After an upgrade" }],
-  args: { agent, yes },
+  examples: [
+    { command: "agentd restart", description: "After an upgrade: runs of claude and of commands go on meanwhile" },
+    { command: "agentd restart --drain", description: "First wait until no agent is in the midst of a turn" }
+  ],
+  args: { agent, yes, drain: off("Wait until no agent is in the midst of a turn") },
   rpc: ({ agent = "" }, caller) => send("Restart", { name: agent, caller }),
   view: said,
   quick: isOfAgent

@@ -93,10 +93,12 @@ const untilGone = (pid: number, socket: string): Effect.Effect<void> =>
     return yield* untilGone(pid, socket)
   })
 
-/** Asks it to end, and returns when it is gone. */
-export const stop = Effect.fnUntraced(function* (reason: string) {
+/** Asks it to end, and returns when it is gone. `keep`: its runs are left to the daemon that comes next. */
+export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
   const { caller, json, paths } = yield* Invocation
-  const { pid } = yield* call(paths.socket, (client) => client.Shutdown({ reason, by: caller.by }))
+  const { pid } = yield* call(paths.socket, (client) =>
+    client.Shutdown({ reason, by: caller.by, ...(keep ? { keep } : {}) })
+  )
   const began = yield* Clock.currentTimeMillis
   const patience = Effect.delay(Console.error("Waiting for the agents' runs to end …"), "2 seconds")
   const notice = json ? Effect.never : Effect.andThen(patience, Effect.never)

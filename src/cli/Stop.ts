@@ -14,14 +14,14 @@ import { hint, Invocation, print } from "./Invocation.ts"
 const WORKING = new Set(["Spawning", "Running", "Interrupting"])
 
 /** Fails unless nobody works, or the answer is yes. */
-export const ask = Effect.fnUntraced(function* (yes: boolean, verb: "Stop" | "Restart") {
+const ask = Effect.fnUntraced(function* (yes: boolean) {
   const { paths } = yield* Invocation
   if (yes) return
   const { states } = yield* DaemonLife.status(paths.socket)
   const working = states.filter(({ state }) => WORKING.has(state)).reduce((sum, { agents }) => sum + agents, 0)
   if (working === 0) return
   const fact = `${working} ${working === 1 ? "agent works" : "agents work"}; each run is ended and taken up again after the next start.`
-  yield* confirm(yes, fact, `${verb} the daemon?`)
+  yield* confirm(yes, fact, "Stop the daemon?")
 })
 
 /** A daemon that died a moment ago comes back by itself, unless systemd is told. */
@@ -38,7 +38,7 @@ const stopReturn = Effect.gen(function* () {
 export const run = Effect.fnUntraced(function* ({ yes }: { readonly yes: boolean }) {
   const { paths } = yield* Invocation
   if ((yield* probe(paths.socket)) !== "live" && (yield* stopReturn)) return
-  yield* ask(yes, "Stop")
+  yield* ask(yes)
   const stopped = yield* DaemonLife.stop("agentd stop")
   const told = yield* hint(
     `The daemon has stopped (pid ${stopped.pid}). What should run runs again after: agentd start`

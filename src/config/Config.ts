@@ -223,6 +223,12 @@ export const UserConfig = Schema.Struct({
     withDefault({}, "What models cost, by name, for all projects. After a change: agentd restart.")
   ),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own."),
+  orphanGrace: Span.pipe(
+    withDefault(
+      "5 minutes",
+      'How long runs work on while no daemon is there: it was killed, or is restarted. Then they are ended. "0 seconds": runs end with their daemon. After a change: agentd restart.'
+    )
+  ),
   keepPrompts: optional(
     Span,
     'How long texts of prompts, messages and tools are kept, for projects that say nothing else: "30d". Default: for ever. After a change: agentd restart.'

@@ -73,6 +73,8 @@ export const AgentInfo = Schema.Struct({
   maxTotalErrors: Schema.Int,
   /** Messages that no confirmed run has carried yet. */
   inbox: Schema.Int,
+  /** A turn of it, or a run without turns, is under way. */
+  busy: Schema.optionalKey(Schema.Boolean),
   /** A limit of its own, its project's or the machine's keeps it from its next turn. */
   spent: Schema.optionalKey(Schema.Boolean),
   /** Why limits of its spending hold later than with the request that spends them, or not at all; not there: they hold. */

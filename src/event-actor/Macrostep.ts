@@ -187,13 +187,13 @@ export class Macrostep implements Context {
     let isExact = true
     for (let index = 0; index < drafts.length; index++) {
       const draft = drafts[index]!
-      const full = this.draft(member, draft, cause)
+      const full = this.placed(this.draft(member, draft, cause))
       const prepared = this.system.log.prepare(full)
       if (prepared instanceof RuneRefused) {
         unit.refuse(prepared)
         return false
       }
-      isExact &&= prepared.payload === draft.payload
+      isExact &&= prepared.payload === full.payload
       unit.add(this.rune(full, prepared), prepared.text)
     }
     this.arrive(member, isExact ? decided.state : undefined, first, unit.runes.length, false)
@@ -297,6 +297,14 @@ export class Macrostep implements Context {
     return draft.visibility === undefined ? full : { ...full, visibility: draft.visibility }
   }
 
+  /** The first rune of a macrostep says up to where the one who sent the message had heard its source. */
+  private placed(draft: RuneDraft): RuneDraft {
+    const { item, runes } = this.unit
+    if (runes.length > 0) return draft
+    const heard = heardOf(item instanceof Mail ? item.message : item)
+    return heard === undefined ? draft : { ...draft, payload: { ...draft.payload, heard } }
+  }
+
   private rune(draft: RuneDraft, { payload, visibility }: Prepared): Rune {
     const { actor, cause, from, kind, moves, stream, to, trigger } = draft
     const count = this.unit.runes.length
@@ -318,6 +326,10 @@ export class Macrostep implements Context {
     }
   }
 }
+
+/** A message may say so as `heard`. */
+const heardOf = (message: unknown): unknown =>
+  typeof message === "object" && message !== null && "heard" in message ? message.heard : undefined
 
 /** Anything besides runes and the state. */
 const hasFollowing = ({ acts, reply, settles, tells }: Following<unknown>): boolean =>

@@ -428,10 +428,12 @@ export interface RedactedChunks {
   readonly words: () => string
   /** Gives all that was held back: nothing more came for a while. */
   readonly rest: () => string
+  /** Characters that are held back. */
+  readonly held: () => number
 }
 
 class Chunks implements RedactedChunks {
-  private held = ""
+  private waiting = ""
   private isInKey = false
   private readonly forms: () => Forms
 
@@ -441,13 +443,13 @@ class Chunks implements RedactedChunks {
 
   push(chunk: string): string {
     const line = chunk.lastIndexOf("\n")
-    const cut = line < 0 ? 0 : this.held.length + line + 1
-    this.held += chunk
-    return this.let(cut) + (this.held.length > MAX_HELD ? this.words() : "")
+    const cut = line < 0 ? 0 : this.waiting.length + line + 1
+    this.waiting += chunk
+    return this.let(cut) + (this.waiting.length > MAX_HELD ? this.words() : "")
   }
 
   words(): string {
-    const { held } = this
+    const { waiting: held } = this
     const most = held.length - this.forms().longestSpaced
     let cut = Math.max(0, most)
     while (cut > 0 && has(QUERY, held.charCodeAt(cut - 1))) cut--
@@ -456,12 +458,16 @@ class Chunks implements RedactedChunks {
   }
 
   rest(): string {
-    return this.let(this.held.length)
+    return this.let(this.waiting.length)
+  }
+
+  held(): number {
+    return this.waiting.length
   }
 
   private let(most: number): string {
     if (most === 0) return ""
-    const { held } = this
+    const { waiting: held } = this
     const values = this.forms().find(held)
     // a value that stands on the cut waits for its end
     const across = values.find(({ from, to }) => from < most && to > most)
@@ -469,7 +475,7 @@ class Chunks implements RedactedChunks {
     const text = held.slice(0, cut)
     const shapes = new Shapes(text, this.isInKey).read()
     this.isInKey = shapes.isInKey
-    this.held = held.slice(cut)
+    this.waiting = held.slice(cut)
     return without(text, merge(this.forms().find(text), shapes.spans))
   }
 }

@@ -21,6 +21,8 @@ const MAX_ROUTES = 1_000
 
 interface Kept {
   readonly route: OpenRoute
+  /** As it was asked for. */
+  readonly asked: string
   owner: net.Socket | undefined
   idle: number
 }
@@ -39,9 +41,16 @@ export const serve = (socket: string): void => {
   const act = async (order: Order, owner: net.Socket): Promise<Reply> => {
     const { id, name } = order
     if (order.do === "open") {
+      const known = routes.get(name)
+      // a run that outlived its daemon: what is on its way through goes on
+      if (known !== undefined && known.asked === JSON.stringify(order.route)) {
+        known.owner = owner
+        return { id }
+      }
       close(name)
       if (routes.size >= MAX_ROUTES) return { id, error: `it serves ${MAX_ROUTES} runs already` }
-      routes.set(name, { route: await open(order.route), owner, idle: 0 })
+      const asked = JSON.stringify(order.route)
+      routes.set(name, { route: await open(order.route), asked, owner, idle: 0 })
       return { id }
     }
     const count = routes.get(name)?.route.count()

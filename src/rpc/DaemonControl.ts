@@ -2,7 +2,7 @@
  * DaemonControl: what the control server asks of the daemon as a whole.
  *
  * Guarantees: `shutdown` returns at once and ends the daemon in order, runs
- * included; none of the others changes anything but the mail that `alertTest` sends.
+ * included, unless they are kept; none of the others changes anything but the mail that `alertTest` sends.
  */
 import { Context, type Effect } from "effect"
 import type { CommandRefused } from "../domain/Messages.ts"
@@ -16,8 +16,8 @@ export class DaemonControl extends Context.Service<
   DaemonControl,
   {
     readonly status: Effect.Effect<DaemonStatus>
-    /** Asks for an orderly end; no OperatorStop: what runs now runs again after the next start. */
-    readonly shutdown: (reason: string, by: string) => Effect.Effect<void>
+    /** Asks for an orderly end; no OperatorStop: what runs now runs again after the next start, or, kept, works on till then. */
+    readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
     /** Sends a test mail down the real path and answers when the server took it, saying to whom. */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */

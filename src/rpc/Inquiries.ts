@@ -139,9 +139,14 @@ const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]
       })
 })
 
-const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
+const ending = Effect.fnUntraced(function* (
+  daemon: DaemonControl["Service"],
+  reason: string,
+  by: string,
+  keep: boolean
+) {
   const { pid } = yield* daemon.status
-  yield* daemon.shutdown(reason, by)
+  yield* daemon.shutdown(reason, by, keep)
   return { pid }
 })
 
@@ -230,7 +235,7 @@ export const make = (
   verify: verifying(log),
   erasable: (eventId: number) => refusing(erasable(log, eventId)),
   erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
-  shutdown: (reason: string, by: string) => ending(daemon, reason, by),
+  shutdown: (reason: string, by: string, keep: boolean) => ending(daemon, reason, by, keep),
   tree: (name: string | null) => partsNamed(daemon, name),
   costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since)
 })

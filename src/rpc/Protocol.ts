@@ -264,13 +264,14 @@ export const daemon = [
   /** Answers before the daemon ends; its end is seen by its pid. */
   procedure(
     Rpc.make("Shutdown", {
-      payload: input({ reason: Bounds.reason, by: Bounds.name }),
+      /** `keep`: runs are left to the daemon that comes next. */
+      payload: input({ reason: Bounds.reason, by: Bounds.name, keep: Schema.optional(Schema.Boolean) }),
       success: Schema.Struct({ pid: Schema.Int }),
       error: CommandRefused
     })
       .annotate(Speaks, "acts")
       .annotate(AtOnce, true),
-    ({ inquiries }, { by, reason }) => inquiries.shutdown(reason, by)
+    ({ inquiries }, { by, keep = false, reason }) => inquiries.shutdown(reason, by, keep)
   ),
   procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),
   /** The reach of each agent, by the configs in force. */

@@ -207,7 +207,7 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "what is decided is folded in place of what is stored",
     file: "Macrostep.ts",
-    from: "isExact &&= prepared.payload === draft.payload",
+    from: "isExact &&= prepared.payload === full.payload",
     to: ""
   },
   {

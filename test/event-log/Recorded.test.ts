@@ -58,7 +58,15 @@ const asking = (name: string, value: unknown): unknown => {
 /** Undoes newer fields: whether it stopped by itself was not said, the failures since the last answer were not counted then, and waits not reckoned by them. */
 const stumbling = (name: string, value: unknown): unknown => {
   if (name.startsWith("row: agent ")) {
-    const { failed: _, ...row } = value as { readonly state: string; readonly failed?: boolean }
+    const {
+      busy: _,
+      failed: __,
+      ...row
+    } = value as {
+      readonly state: string
+      readonly busy?: boolean
+      readonly failed?: boolean
+    }
     return row.state === "CoolingDown" ? { ...row, nextAt: 0 } : row
   }
   if (!/ worker\/[^ ]+$/.test(name) || typeof value !== "object" || value === null) return value

@@ -25,8 +25,9 @@ const daemon = Effect.gen(function* () {
   writeFileSync(join(sockets, "left by another", "api"), "")
   const world = makeWorld({ voices })
   const context = yield* Layer.build(Layer.merge(RunSockets.layer(sockets), inside(world, join(state, "control.sock"))))
+  const { clear, open } = Context.get(context, RunSockets)
+  yield* clear(["of a run that lives"])
   assert.deepStrictEqual(readdirSync(sockets), [])
-  const { open } = Context.get(context, RunSockets)
   const of = Effect.fnUntraced(function* (runId: string) {
     const scope = yield* Scope.make()
     const socket = yield* Scope.provide(open(runId), scope)

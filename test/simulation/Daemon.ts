@@ -156,7 +156,7 @@ const quiet: Notify["Service"] = {
 }
 
 /** The real ones over programs and APIs that are played, or played ones. */
-const backendsOf = ({ models, processes, programs }: World, life: Life): Platform["backends"] => {
+const backendsOf = ({ models, processes, programs }: World, life: Life): ReturnType<Platform["backends"]> => {
   const others =
     programs === undefined
       ? Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) })
@@ -191,7 +191,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Path.layer
     ),
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
-    backends: backendsOf(world, life),
+    backends: () => backendsOf(world, life),
     edges: (control) => ({
       commands: [
         {

@@ -37,9 +37,17 @@ export class Sandbox {
   /** Output of the daemons, for a person who looks into a failure. */
   output = ""
 
-  constructor(name = "shop") {
+  /** `keeps`: runs outlive the daemon; else they end with it. */
+  constructor(name = "shop", keeps = false) {
     this.project = join(this.folder, name)
     mkdirSync(this.project)
+    this.setUser({ orphanGrace: keeps ? "1 minute" : "0 seconds" })
+  }
+
+  /** Writes the user's own config. */
+  setUser(config: object): void {
+    mkdirSync(join(this.folder, "config", "agentd"), { recursive: true })
+    writeFileSync(join(this.folder, "config", "agentd", "config.jsonc"), JSON.stringify(config))
   }
 
   /** Writes the project's agentd.jsonc. */
@@ -198,8 +206,8 @@ export class Sandbox {
 }
 
 /** A sandbox for the length of the scope. */
-export const make = (name?: string) =>
+export const make = (name?: string, { keeps = false } = {}) =>
   Effect.acquireRelease(
-    Effect.sync(() => new Sandbox(name)),
+    Effect.sync(() => new Sandbox(name, keeps)),
     (sandbox) => Effect.orDie(sandbox.close)
   )

@@ -12,6 +12,7 @@ import * as ClaudeCommand from "./ClaudeCommand.ts"
 import * as ClaudeRun from "./ClaudeRun.ts"
 import * as ClaudeSessions from "./ClaudeSessions.ts"
 import type { Host } from "../Host.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import { services } from "../Services.ts"
@@ -22,6 +23,9 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
   const backend: Backend = {
     name: "claude",
     turns: true,
+    // one that has not even its first input is begun anew
+    holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: true }), context),
+    forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) =>
       Effect.gen(function* () {
         const { command, env } = yield* ClaudeCommand.prepare(config, host, spec)

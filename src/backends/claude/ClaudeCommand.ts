@@ -5,11 +5,12 @@
  * that every user may read; a daemon that was itself started from within Claude Code
  * does not make it a part of that session.
  */
-import { Effect, FileSystem } from "effect"
+import { Effect } from "effect"
 import * as path from "node:path"
 import type { ClaudeBackend } from "../../config/BackendConfig.ts"
-import { BackendError, type RunSpec } from "../Backend.ts"
+import type { BackendError, RunSpec } from "../Backend.ts"
 import type { Host } from "../Host.ts"
+import * as RunFolder from "../RunFolder.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type * as RunProcess from "../process/RunProcess.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
@@ -55,29 +56,16 @@ export const argvOf = (
   ...args
 ]
 
-/** A file with mode 0600 in a folder with mode 0700, gone with the scope. */
-const serversFile = Effect.fnUntraced(
-  function* (servers: RunSpec["mcp"]) {
-    const files = yield* FileSystem.FileSystem
-    const file = path.join(yield* files.makeTempDirectoryScoped({ prefix: "agentd-claude-" }), "mcp.json")
-    const mcpServers = Object.fromEntries(
-      Object.entries(servers).map(([name, { argv, env }]) => {
-        const [command, ...args] = argv
-        return [name, { type: "stdio", command, args, env }]
-      })
-    )
-    yield* files.writeFileString(file, JSON.stringify({ mcpServers }), { mode: 0o600 })
-    return file
-  },
-  Effect.mapError(
-    (error) =>
-      new BackendError({
-        message: `the file that names the servers could not be written: ${error.message}`,
-        remedy: "make room in the folder for temporary files",
-        fatal: false
-      })
+/** The content of the file that names the servers. */
+const serversOf = (servers: RunSpec["mcp"]): string => {
+  const mcpServers = Object.fromEntries(
+    Object.entries(servers).map(([name, { argv, env }]) => {
+      const [command, ...args] = argv
+      return [name, { type: "stdio", command, args, env }]
+    })
   )
-)
+  return JSON.stringify({ mcpServers })
+}
 
 /** Variables for a run in the sandbox: what it would fetch beside its model is not there. */
 const CONFINED = {
@@ -96,6 +84,7 @@ export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
     spec,
     inherited: ChildEnvironment.given(host.environment, { program: "claude", passEnv: config.passEnv }),
     passEnv: config.passEnv,
+    keeps: true,
     own: {
       ...(config.sandbox === "off" ? {} : CONFINED),
       ...config.env,
@@ -108,7 +97,8 @@ export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
 
 /** Without the session, which a run may have to choose twice. */
 export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
-  const servers = Object.keys(spec.mcp).length === 0 ? undefined : yield* serversFile(spec.mcp)
+  const isAlone = Object.keys(spec.mcp).length === 0
+  const servers = isAlone ? undefined : yield* RunFolder.file(host, spec, "mcp.json", serversOf(spec.mcp))
   const { options } = outlined(config, host, spec)
   const enclosure = yield* Enclosure.make({ ...options, files: servers === undefined ? [] : [servers] })
   const { env } = enclosure

@@ -25,12 +25,22 @@ import {
 } from "effect"
 import type { ClaudeBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
-import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
+import {
+  BackendError,
+  type Decision,
+  type Place,
+  type Run,
+  type RunEvent,
+  type RunSpec,
+  type TurnInput
+} from "../Backend.ts"
 import type { Session } from "./ClaudeCommand.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, parse } from "./ClaudeRecord.ts"
-import { ClaudeStream, type Wait } from "./ClaudeStream.ts"
-import * as LineSplitter from "../process/LineSplitter.ts"
+import { ClaudeHistory } from "./ClaudeHistory.ts"
+import { ClaudeStream, type Note, type Wait } from "./ClaudeStream.ts"
+import { CONTINUED } from "../process/LineSplitter.ts"
+import type { PlacedLine } from "../process/PlacedLines.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
@@ -51,8 +61,14 @@ interface Attempt {
   readonly session: string
   readonly program: RunProcess.RunProcess
   readonly stream: ClaudeStream
-  /** Lines for its input, in order; null closes it. */
-  readonly input: Queue.Queue<string | null>
+  /** The number of the process in its run. */
+  readonly count: number
+  /** Lines for its input, in order, with their notes; null closes it. */
+  readonly input: Queue.Queue<readonly [line: string, note: string] | null>
+  /** Knowledge of an earlier daemon about it, until all of that is told again. */
+  history: ClaudeHistory | undefined
+  /** Bytes of its output up to the end of the last record that was taken. */
+  taken: number
   /** The process's last lines on standard error. */
   said: string
 }
@@ -91,11 +107,14 @@ interface Parts {
   readonly scope: Scope.Scope
 }
 
-const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, session: Session) {
-  const program = yield* RunProcess.make(yield* command(session))
-  const input = yield* Queue.dropping<string | null>(INPUTS)
+const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, session: Session, count: number) {
+  const how = yield* command(session)
+  const program = yield* RunProcess.make({ ...how, count, keeps: true, takesUp: spec.adopt !== undefined })
+  const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)
   const stream = new ClaudeStream(program.pid, Object.keys(spec.mcp))
-  const attempt: Attempt = { session: session.id, program, stream, input, said: "" }
+  const history = program.before === undefined ? undefined : new ClaudeHistory(program.before, stream)
+  const of = history?.session ?? session.id
+  const attempt: Attempt = { session: of, program, stream, count, input, history, taken: 0, said: "" }
   return attempt
 })
 
@@ -152,15 +171,16 @@ class ClaudeRun {
   private readonly begin = Effect.gen({ self: this }, function* () {
     const { spec } = this.options
     const { input, program } = this.attempt
-    const write = Effect.flatMap(Queue.take(input), (line) =>
-      line === null ? program.closeInput : program.write(line)
+    const write = Effect.flatMap(Queue.take(input), (input) =>
+      input === null ? program.closeInput : program.write(...input)
     )
+    const isNew = this.attempt.history === undefined
     yield* Effect.forkScoped(Effect.forever(write))
     const pumps = [
       yield* Effect.forkScoped(this.records(this.attempt)),
       yield* Effect.forkScoped(this.errors(this.attempt))
     ]
-    yield* this.give({ turnId: spec.turnId, text: spec.prompt })
+    if (isNew) yield* this.give({ turnId: spec.turnId, text: spec.prompt })
     return pumps
   })
 
@@ -179,26 +199,57 @@ class ClaudeRun {
     return Effect.andThen(watch, this.stop)
   })
 
-  private write(record: ClaudeRecord | undefined): void {
-    if (record !== undefined) Queue.offerUnsafe(this.attempt.input, `${JSON.stringify(record)}\n`)
+  private write(record: ClaudeRecord | undefined, note: Note): void {
+    if (record === undefined) return
+    const { input, taken } = this.attempt
+    Queue.offerUnsafe(input, [`${JSON.stringify(record)}\n`, ClaudeHistory.noteOf(note, taken)])
   }
 
-  private records({ program, stream }: Attempt): Effect.Effect<void> {
+  private records(attempt: Attempt): Effect.Effect<void> {
+    const { count, program, stream } = attempt
     const noise = this.noise()
-    const take = (lines: ReadonlyArray<string>) =>
+    const eventsOf = (line: string, now: number): ReadonlyArray<RunEvent> => {
+      const record = parse(line)
+      if (record === undefined) return noise(line)
+      const { events, says } = stream.take(record, now)
+      for (const one of says) {
+        if (attempt.history === undefined) this.write(one, { say: "reply" })
+        else attempt.history.says(one)
+      }
+      return events
+    }
+    const eventsAt = ({ end, text }: PlacedLine, now: number): ReadonlyArray<RunEvent> => {
+      const before = attempt.history?.upTo(end) ?? []
+      const events = eventsOf(text, now)
+      attempt.taken = end
+      if (!program.isKept) return events
+      const placed = events.map((event, index): RunEvent => {
+        const place: Place = { out: [count, end, index + 1] }
+        return { ...event, place }
+      })
+      return [...before, ...placed]
+    }
+    const take = (lines: ReadonlyArray<PlacedLine>, size: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         this.heardAt = now
-        const all = (): ReadonlyArray<RunEvent> =>
-          lines.flatMap((line) => {
-            const record = parse(line)
-            if (record === undefined) return noise(line)
-            const { events, says } = stream.take(record, now)
-            for (const one of says) this.write(one)
-            return events
-          })
+        const all = () => [...lines.flatMap((line) => eventsAt(line, now)), ...this.caughtUp(attempt, size)]
         return Effect.andThen(this.tell(all), this.turned)
       })
-    return RunProcess.drainLines(program.stdout, program.ended, MAX_RECORD, take)
+    const first = Effect.andThen(
+      this.tell(() => this.caughtUp(attempt, 0)),
+      this.turned
+    )
+    return Effect.andThen(first, RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
+  }
+
+  /** Once all is told again that an earlier daemon had heard of it, the process is heard as any other. */
+  private caughtUp(attempt: Attempt, size: number): ReadonlyArray<RunEvent> {
+    const { history, stream } = attempt
+    if (history === undefined || size < history.size) return []
+    const last = history.upTo(Number.POSITIVE_INFINITY)
+    attempt.history = undefined
+    for (const one of history.unsaid) this.write(one, { say: "reply" })
+    return [...last, { _tag: "Resumed", given: stream.turnId }]
   }
 
   /** Tells of the first few lines that are no records. A long line comes in pieces: its first one stands for it. */
@@ -206,7 +257,7 @@ class ClaudeRun {
     let inLong = false
     return (line) => {
       const first = !inLong
-      inLong = line.endsWith(LineSplitter.CONTINUED)
+      inLong = line.endsWith(CONTINUED)
       if (!first || line.trim() === "" || this.noises >= NOISES) return []
       this.noises++
       const what = inLong ? "a record longer than agentd takes" : "a line that is no record"
@@ -216,21 +267,27 @@ class ClaudeRun {
   }
 
   private errors(attempt: Attempt): Effect.Effect<void> {
-    const { program } = attempt
-    const emit = (lines: ReadonlyArray<string>) => {
-      attempt.said = [attempt.said, ...lines]
+    const { count, program } = attempt
+    const emit = (lines: ReadonlyArray<PlacedLine>) => {
+      attempt.said = [attempt.said, ...lines.map(({ text }) => text)]
         .filter((line) => line.trim() !== "")
         .join("\n")
         .slice(-MAX_SAID)
-      return this.tell(() => lines.map((text) => ({ _tag: "Delta", stream: "stderr", text })))
+      return this.tell(() =>
+        lines.map(({ end, text }) => {
+          const place: Place = { err: [count, end] }
+          return { _tag: "Delta", stream: "stderr", text, ...(program.isKept ? { place } : {}) }
+        })
+      )
     }
-    return RunProcess.drainLines(program.stderr, program.ended, MAX_LINE, emit)
+    return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
 
   /** Sets the clock for what the CLI is waited for, from now on where that is another thing than before. */
   private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
-    const { waits } = this.attempt.stream
-    if (waits === this.waits) return Effect.void
+    const { history, stream } = this.attempt
+    const { waits } = stream
+    if (waits === this.waits || history !== undefined) return Effect.void
     this.waits = waits
     if (waits === undefined) return FiberHandle.clear(this.timer)
     const { silence, startTimeout } = this.options.config
@@ -272,7 +329,8 @@ class ClaudeRun {
   private give({ text, turnId }: TurnInput): Effect.Effect<void> {
     return Effect.flatMap(uuid, (id) => {
       this.idle = Deferred.makeUnsafe<void>()
-      this.write(this.attempt.stream.give(turnId, id, text))
+      const { session, stream } = this.attempt
+      this.write(stream.give(turnId, id, text), { say: "turn", turnId, uuid: id, session })
       return this.watch
     })
   }
@@ -291,11 +349,14 @@ class ClaudeRun {
       return this.give(input)
     })
 
-  private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => this.write(this.attempt.stream.interrupt()))
+  private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() =>
+    this.write(this.attempt.stream.interrupt(), { say: "interrupt" })
+  )
 
   private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
     Effect.suspend(() => {
-      this.write(this.attempt.stream.answer(callId, decision))
+      const { behavior } = decision
+      this.write(this.attempt.stream.answer(callId, decision), { say: "answer", callId, behavior })
       return this.watch
     })
 
@@ -338,8 +399,8 @@ class ClaudeRun {
       let outcome = yield* this.over(pumps)
       if (outcome === "gone") {
         const text = "its last conversation is not there any more: a new one begins, and it remembers nothing of before"
-        yield* this.tell(() => [{ _tag: "MemoryLost", text }])
-        outcome = yield* attemptOf(this.options, { _tag: "New", id: yield* uuid }).pipe(
+        yield* this.tell(() => [{ _tag: "MemoryLost", text, place: { out: [2, 0, 0] } }])
+        outcome = yield* attemptOf(this.options, { _tag: "New", id: yield* uuid }, 2).pipe(
           Effect.flatMap((again) => {
             this.attempt = again
             return Effect.flatMap(this.begin, (pumps) => this.over(pumps))
@@ -395,7 +456,7 @@ class ClaudeRun {
       cancelCall: this.cancelCall,
       choose: (choice) =>
         Effect.sync(() => {
-          for (const record of this.attempt.stream.choose(choice)) this.write(record)
+          for (const record of this.attempt.stream.choose(choice)) this.write(record, { say: "request" })
         }),
       interruptTurn: this.interruptTurn,
       end: this.stop,
@@ -411,7 +472,8 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const timer = yield* FiberHandle.make()
   const { resume } = options.spec
-  const holder = resume === undefined ? undefined : yield* options.holder(resume.sessionId)
-  const attempt = yield* attemptOf(options, yield* sessionOf(options, holder))
+  const isNew = options.spec.adopt === undefined
+  const holder = resume === undefined || !isNew ? undefined : yield* options.holder(resume.sessionId)
+  const attempt = yield* attemptOf(options, yield* sessionOf(options, holder), 1)
   return yield* new ClaudeRun(options, { attempt, queue, timer, scope }).start(holder)
 })

@@ -24,6 +24,15 @@ export interface Heard {
   readonly says: ReadonlyArray<ClaudeRecord>
 }
 
+/** Something that the CLI was told, as it is noted beside it: no words of it. */
+export type Note =
+  | { readonly say: "turn"; readonly turnId: string; readonly uuid: string; readonly session: string }
+  | { readonly say: "answer"; readonly callId: string; readonly behavior: Decision["behavior"] }
+  /** `request`: with a number of ours. */
+  | { readonly say: "interrupt" | "request" }
+  /** Something that the stream itself has to say, in its order. */
+  | { readonly say: "reply" }
+
 /** The awaited step of the CLI: to be up, to go on with the turn, to report on its subagents. */
 export type Wait = "ready" | "answer" | "report"
 
@@ -155,6 +164,31 @@ export class ClaudeStream {
   /** Nobody waits for this call's result any more. */
   forget(callId: string): void {
     this.calls.forget(callId)
+  }
+
+  /** Remembers what the CLI was told by an earlier daemon. */
+  recall(note: Note): void {
+    switch (note.say) {
+      case "turn":
+        this.give(note.turnId, note.uuid, "")
+        return
+      case "answer":
+        this.answer(note.callId, note.behavior === "allow" ? { behavior: "allow" } : { behavior: "deny", message: "" })
+        return
+      case "interrupt":
+        this.interrupt()
+        return
+      case "request":
+        this.requests++
+        return
+      case "reply":
+        return
+    }
+  }
+
+  /** The given turn that has not ended. */
+  get turnId(): string | undefined {
+    return this.turn?.turnId
   }
 
   /** Ends the turn for a reason that the CLI did not give. */

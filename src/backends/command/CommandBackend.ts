@@ -10,17 +10,20 @@
  * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, and AGENTD_PROMPT_FILE where
  * the prompt comes by file. With `shell`, the prompt as argument (or its file) is "$1".
  */
-import { type Cause, Effect, Fiber, FileSystem, Queue, Stream } from "effect"
+import { type Cause, Effect, Fiber, type FileSystem, Queue, Stream } from "effect"
 import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
-import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
+import { type Backend, BackendError, type Place, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
+import type { PlacedLine } from "../process/PlacedLines.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import * as RunFolder from "../RunFolder.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
@@ -50,24 +53,6 @@ const argvOf = ({ argv, shell, wrap }: CommandConfig, last: ReadonlyArray<string
   return wrap === undefined ? plain : wrap(plain)
 }
 
-/** A private file with the prompt, gone with the scope: mode 0600 in a folder with mode 0700. */
-const promptFile = Effect.fnUntraced(
-  function* (prompt: string) {
-    const files = yield* FileSystem.FileSystem
-    const file = path.join(yield* files.makeTempDirectoryScoped({ prefix: "agentd-prompt-" }), "prompt")
-    yield* files.writeFileString(file, prompt, { mode: 0o600 })
-    return file
-  },
-  Effect.mapError(
-    (error) =>
-      new BackendError({
-        message: `the prompt's file could not be written: ${error.message}`,
-        remedy: "make room in the folder for temporary files, or set promptBy to stdin",
-        fatal: false
-      })
-  )
-)
-
 const enclosed = (
   command: CommandConfig,
   host: Host,
@@ -87,7 +72,8 @@ const enclosed = (
     AGENTD_AGENT: spec.agent,
     ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file })
   },
-  files: file === undefined ? [] : [file]
+  files: file === undefined ? [] : [file],
+  keeps: true
 })
 
 /** A run of it as it would be, without its prompt. */
@@ -100,7 +86,7 @@ export const outlined = (command: CommandConfig, host: Host, spec: RunSpec) => {
 const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
   if (!/^\S+$/.test(spec.runId))
     return yield* config(`the run id "${spec.runId}" is empty or holds a blank`, "this is a bug of agentd: report it")
-  const file = command.promptBy === "file" ? yield* promptFile(spec.prompt) : undefined
+  const file = command.promptBy === "file" ? yield* RunFolder.file(host, spec, "prompt", spec.prompt) : undefined
   const last = file !== undefined ? [file] : command.promptBy === "argument" ? [spec.prompt] : []
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
@@ -108,6 +94,8 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   const program = yield* RunProcess.make({
     store: host.store,
     runId: spec.runId,
+    keeps: true,
+    takesUp: spec.adopt !== undefined,
     ...(yield* enclosure.start(argv, path.resolve(spec.cwd, command.cwd ?? "."))),
     env: enclosure.env,
     input: command.promptBy === "stdin" ? spec.prompt : undefined,
@@ -125,6 +113,7 @@ const oneLine = (text: string) =>
 
 /** Pure: what an exit means. `said` is the last line on standard error. */
 export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandConfig["exitCodes"] = {}): Outcome => {
+  if (status.signal === null && status.code === null) return { _tag: "Uncounted", reason: "lost" }
   if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }
   if (status.code === 0) return { _tag: "Success" }
   const line = oneLine(said)
@@ -141,15 +130,24 @@ type Events = Queue.Queue<RunEvent, Cause.Done>
 /** Turns what the program writes into events; `drained` waits for all of it. */
 const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limit: number, queue: Events) {
   let said = ""
-  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<string>) => {
-    if (stream === "stderr") said = lines.findLast((line) => line.trim() !== "") ?? said
-    return Queue.offerAll(
-      queue,
-      lines.map((text): RunEvent => ({ _tag: "Delta", stream, text }))
-    )
+  const { before, ended, isKept } = program
+  /** Bytes that it had written before it was taken up, and that are not told again yet. */
+  const left = { out: before?.out ?? 0, err: before?.err ?? 0 }
+  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<PlacedLine>, size: number) => {
+    const name = stream === "stdout" ? "out" : "err"
+    if (name === "err") said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? said
+    const events = lines.map(({ end, text }): RunEvent => {
+      const place: Place = name === "out" ? { out: [1, end, 1] } : { err: [1, end] }
+      return { _tag: "Delta", stream, text, ...(isKept ? { place } : {}) }
+    })
+    const isBehind = left.out === 0 && left.err === 0
+    if (size >= left[name]) left[name] = 0
+    const isCaughtUp = before !== undefined && !isBehind && left.out === 0 && left.err === 0
+    return Queue.offerAll(queue, isCaughtUp ? [...events, { _tag: "Resumed" }] : events)
   }
+  if (before !== undefined && before.out === 0 && before.err === 0) yield* Queue.offer(queue, { _tag: "Resumed" })
   const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) =>
-    Effect.forkScoped(RunProcess.drainLines(program[name], program.ended, limit, emit(name)))
+    Effect.forkScoped(RunProcess.drainPlaced(program[name], ended, limit, emit(name)))
   )
   return { drained: Effect.asVoid(Fiber.awaitAll(pumps)), lastError: () => said }
 })
@@ -159,9 +157,10 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   // registered first, hence the scope's last act: whoever still reads sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const { program, tokens } = yield* launch(command, host, spec)
+  if (spec.adopt?.isUp === true) yield* Queue.offer(queue, { _tag: "Started", pid: program.pid })
   const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue)
 
-  let silent = false
+  let silent = spec.adopt?.isUp === true
   const started = Effect.suspend(() => {
     if (silent) return Effect.void
     silent = true
@@ -202,7 +201,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     end,
     kill: stopping(program.kill)
   }
-  return GatewayMeter.metered(result, tokens)
+  return GatewayMeter.metered(result, tokens, spec.adopt !== undefined)
 })
 
 /** The backend of one agent. */
@@ -211,6 +210,8 @@ export const make = Effect.fnUntraced(function* (command: CommandConfig, host: H
   const backend: Backend = {
     name: "command",
     turns: false,
+    holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: false }), context),
+    forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(command, host, spec).pipe(Effect.provideContext(context))
   }
   return backend

@@ -1,8 +1,8 @@
 /**
  * RunProcess: one marked process of a run, with all that it starts.
  *
- * A run's own process is held by the keeper, where there is one, and one that an earlier daemon left is taken up; a
- * further process of a run, and any where no keeper is, is the daemon's child, which the reaper ends if the daemon dies.
+ * A run's own process is held by the keeper where its backend asks for that, and one that an earlier daemon left is
+ * taken up; any other is the daemon's child, which the reaper ends if the daemon dies.
  *
  * Guarantees: it leads a session and a process group of its own; its environment
  * carries the run's mark; the reaper
@@ -27,10 +27,12 @@ export interface RunProcessSpec extends Mark, Program {
    * the latest; an end of it alone ends what parent, group and session show to be its own.
    */
   readonly part?: boolean | undefined
+  /** The keeper holds it, where there is one: whoever started the run can take it up. */
+  readonly keeps?: boolean | undefined
   /** Counts the run's own processes, one after the other. Default 1. */
   readonly count?: number | undefined
   /** Takes up one that an earlier daemon has left. */
-  readonly adopt?: boolean | undefined
+  readonly takesUp?: boolean | undefined
   /** From SIGTERM to SIGKILL. */
   readonly grace: Duration.Duration
 }
@@ -109,8 +111,8 @@ export const make = Effect.fnUntraced(function* (
     const known = spec.part !== true
     const program = { ...spec, env: { ...spec.env, PWD: spec.cwd, ...environmentOf(spec) } }
     const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
-    const left = known && spec.adopt === true ? yield* KeptProcess.take(name) : undefined
-    const kept = left ?? (known ? yield* KeptProcess.start(name, program) : undefined)
+    const left = known && spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
+    const kept = left ?? (known && spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
     const isReaped = known && kept === undefined
     const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
     if (isReaped) yield* reaper.add(spec.runId)

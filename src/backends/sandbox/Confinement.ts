@@ -32,6 +32,8 @@ export interface Rules {
   readonly home?: string | undefined
   /** Files and folders that it reads besides, each at the place where it sees them. */
   readonly shared?: ReadonlyArray<{ readonly source: string; readonly target: string }> | undefined
+  /** True where it goes on when whoever started it has ended. */
+  readonly outlives?: boolean
 }
 
 /** `empty`: a private folder; `blank`: a file without content; `text`: a file of this content; `link`: to that path. */

@@ -23,6 +23,7 @@ import { APIS, type Confinement } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
 import { type ModelTokens, prefixOf } from "../../gateway/Gateway.ts"
 import { Gateway } from "../../gateway/GatewayClient.ts"
+import { Keeper } from "../../keeper/Keeper.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
@@ -54,6 +55,8 @@ export interface EnclosureOptions {
   readonly own: Environment
   /** Files that agentd has made for it. */
   readonly files?: ReadonlyArray<string> | undefined
+  /** True where the keeper may hold its own program. */
+  readonly keeps?: boolean
 }
 
 /** A command as it is started. */
@@ -111,7 +114,12 @@ const folder = (name: string) =>
 
 /** A folder that is gone with the scope. */
 const passingFolder = (name: string) =>
-  Effect.acquireRelease(folder(name), (made) => Effect.sync(() => fs.rmSync(made, { recursive: true, force: true })))
+  Effect.flatMap(Keeper, (keeper) =>
+    Effect.acquireRelease(folder(name), (made) =>
+      // a run that works on still sees it
+      Effect.sync(() => keeper.isLeaving() || fs.rmSync(made, { recursive: true, force: true }))
+    )
+  )
 
 /** The variables by which an agent is told where its model is, and that its key is not its own. */
 const variablesOf = (api: Provider["api"], url: string, hasKey: boolean): Environment => {
@@ -282,6 +290,8 @@ interface Quarters {
   readonly home: string
   readonly exit: Exit | undefined
   readonly env: Environment
+  /** The run's own program outlives the daemon. */
+  readonly outlives: boolean
 }
 
 /**
@@ -340,6 +350,7 @@ const rulesOf = (quarters: Quarters, program: string, part: boolean): Rules => {
     hidden: (host.hidden ?? []).flatMap((one) => real(one) ?? []),
     environment: host.environment,
     home,
+    outlives: quarters.outlives && !part,
     shared: [
       ...own.filter((source) => !within(workspace, source) && !within(home, source)).map(same),
       ...(spec.socket === undefined ? [] : [same(spec.socket.folder)]),
@@ -448,7 +459,8 @@ export const make = Effect.fnUntraced(function* (
     : folder(planned.home)
   const exit = typeof way === "string" ? undefined : yield* exitOf(way, options, false)
   const env = environmentOf(options, home, exit)
-  const start = startIn({ options, wrap: mechanism.wrap, workspace, home, exit, env })
+  const outlives = options.keeps === true && (yield* (yield* Keeper).isThere)
+  const start = startIn({ options, wrap: mechanism.wrap, workspace, home, exit, env, outlives })
   return { confined: true, env, start, ...(exit?.tokens === undefined ? {} : { tokens: exit.tokens }) }
 })
 
@@ -490,7 +502,7 @@ export const look = Effect.fnUntraced(function* (
   const env = environmentOf(options, home, exit)
   const program = find(argv, workspace, env)
   if (program === undefined) return yield* noProgram(argv)
-  const rules = rulesOf({ options, wrap: by.wrap, workspace, home, exit, env }, program, false)
+  const rules = rulesOf({ options, wrap: by.wrap, workspace, home, exit, env, outlives: false }, program, false)
   const mounts = mountsOf(rules)
   const no = refusalOf(rules, mounts)
   if (no !== undefined) return yield* refused(no.message, no.remedy)

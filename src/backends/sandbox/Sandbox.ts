@@ -76,7 +76,7 @@ const words = (text: string): ReadonlyArray<string> => text.split(" ")
 const FIRST_HANDED = 3
 
 const ALONE = words("--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --hostname agent")
-const BOUND = words("--die-with-parent --new-session --cap-drop ALL")
+const BOUND = words("--new-session --cap-drop ALL")
 /** All of /proc read-only: bubblewrap leaves the system's settings in it to a daemon that is root. */
 const KERNEL = [...words("--dev /dev --perms 1777 --size"), SIZE, ...words("--tmpfs /dev/shm --proc /proc")]
 const SEALED = words("--remount-ro /proc --remount-ro /")
@@ -106,6 +106,7 @@ const bubblewrap = (program: string, extra: ReadonlyArray<string>): Build => {
       program,
       ...ALONE,
       ...(rules.network ? [] : ["--unshare-net"]),
+      ...(rules.outlives === true ? [] : ["--die-with-parent"]),
       ...BOUND,
       ...extra,
       ...(filter === undefined ? [] : ["--seccomp", hand(filter)]),

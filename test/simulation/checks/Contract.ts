@@ -177,6 +177,8 @@ export class Contract implements Check {
       case "Background":
       case "Compacted":
       case "Notice":
+      case "Given":
+      case "Resumed":
         return
       default:
         return this.called(book, event)

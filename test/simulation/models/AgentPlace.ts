@@ -115,6 +115,7 @@ export class AgentPlace {
       look: () => {},
       over: Latch.makeUnsafe(true),
       idle: Latch.makeUnsafe(true),
+      adopted: Latch.makeUnsafe(true),
       now: () => of().states as never
     }
     const made = Effect.all({

@@ -1,0 +1,52 @@
+/**
+ * LeftRuns: runs that an earlier daemon left to the keeper.
+ *
+ * Guarantees: what the log wants goes on; a run that nobody takes up is ended, with all that it started, and nothing of it
+ * is kept.
+ */
+import { Effect } from "effect"
+import { Keeper } from "../keeper/Keeper.ts"
+import type { Host } from "./Host.ts"
+import { ProcessTree } from "./process/ProcessTree.ts"
+import * as RunFolder from "./RunFolder.ts"
+import { RunSockets } from "./RunSockets.ts"
+
+/** From SIGTERM to SIGKILL. */
+const GRACE = "5 seconds"
+
+const runOf = (name: string): string => name.slice(0, name.lastIndexOf("+"))
+
+const left = Effect.map(
+  Effect.flatMap(Keeper, (keeper) => keeper.left),
+  (all) => all.map((held) => ({ held, runId: runOf(held.name) }))
+)
+
+/** Their ids. */
+export const held: Effect.Effect<ReadonlySet<string>> = Effect.map(
+  left,
+  (all) => new Set(all.map(({ runId }) => runId))
+)
+
+/** Clears away what agentd made for runs that are none of these. Before any run begins. */
+export const clear = Effect.fnUntraced(function* ({ runs }: Host, kept: ReadonlySet<string>) {
+  yield* (yield* RunSockets).clear([...kept])
+  if (runs !== undefined) yield* RunFolder.clear(runs, kept)
+})
+
+/** Ends those that are none of these. */
+export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
+  const keeper = yield* Keeper
+  const tree = yield* ProcessTree
+  const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
+  if (over.length === 0) return
+  yield* Effect.logWarning(`ends ${over.length} runs of an earlier daemon that nobody wants`)
+  yield* Effect.forEach(
+    over,
+    ({ held: { name, pid, start }, runId }) =>
+      tree.terminate({ store, runId, root: { pid, start } }, GRACE).pipe(
+        Effect.catch(({ message, remedy }) => Effect.logError(message, remedy)),
+        Effect.andThen(keeper.forget((one) => one === name))
+      ),
+    { concurrency: "unbounded", discard: true }
+  )
+})
