@@ -34,12 +34,14 @@ export class Sandbox {
   readonly environment: Record<string, string> = {}
   /** Programs that start the daemon, each the next: `["unshare", "-n"]`. */
   under: ReadonlyArray<string> = []
+  private readonly keeps: boolean
   /** Output of the daemons, for a person who looks into a failure. */
   output = ""
 
   /** `keeps`: runs outlive the daemon; else they end with it. */
   constructor(name = "shop", keeps = false) {
     this.project = join(this.folder, name)
+    this.keeps = keeps
     mkdirSync(this.project)
     this.setUser({ orphanGrace: keeps ? "1 minute" : "0 seconds" })
   }
@@ -109,6 +111,14 @@ export class Sandbox {
   /** SIGKILL; returns when the process is gone. */
   readonly kill9 = Effect.suspend(() => this.end("SIGKILL"))
   readonly terminate = Effect.suspend(() => this.end("SIGTERM"))
+
+  /** Returns when the daemon's process has ended. */
+  readonly gone: Effect.Effect<void> = Effect.callback((resume) => {
+    const { daemon } = this
+    this.daemon = undefined
+    if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return resume(Effect.void)
+    daemon.once("close", () => resume(Effect.void))
+  })
 
   private end(signal: NodeJS.Signals): Effect.Effect<number | null> {
     return Effect.callback((resume) => {
@@ -199,7 +209,7 @@ export class Sandbox {
   readonly close = Effect.gen({ self: this }, function* () {
     yield* this.end("SIGKILL")
     // the reaper ends what the daemon left; wait for it, then make sure
-    yield* Effect.ignore(this.until("no process is left", this.processes, (pids) => pids.length === 0))
+    if (!this.keeps) yield* Effect.ignore(this.until("no process is left", this.processes, (pids) => pids.length === 0))
     for (const pid of yield* this.processes) process.kill(pid, "SIGKILL")
     rmSync(this.folder, { recursive: true, force: true })
   })

@@ -270,11 +270,17 @@ export class Stage {
   }
 }
 
+const staged = ({ keeps }: { readonly keeps: boolean }): Effect.Effect<Stage, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const box = yield* Sandbox.make("shop", { keeps })
+    return new Stage(box, yield* ModelCast.make)
+  })
+
 /** A sandbox and a model's server, for the length of the scope. The daemon is not up yet. */
-export const make: Effect.Effect<Stage, never, Scope.Scope> = Effect.gen(function* () {
-  const box = yield* Sandbox.make()
-  return new Stage(box, yield* ModelCast.make)
-})
+export const make = staged({ keeps: false })
+
+/** As `make`, but runs outlive the daemon. */
+export const keeping = staged({ keeps: true })
 
 /** The same on each backend at once; those with a process of their own, or all. */
 export const onEach = <E, R>(
