@@ -140,6 +140,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-actor/EventLoop.ts": "the live form of the service",
   "src/event-log/ArchiveFile.ts": "the default of the reference",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
+  "src/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/event-log/Soon.ts": "the default of the reference",
   "src/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
   "src/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",

@@ -25,6 +25,7 @@ import { Agents } from "./Agents.ts"
 import { Projects } from "./Projects.ts"
 import type { Project } from "./Project.ts"
 import * as Expiry from "./Expiry.ts"
+import { openSince } from "./OpenSince.ts"
 import * as AgentApi from "./AgentApi.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "./LiveConversations.ts"
@@ -125,6 +126,13 @@ const messages = (
   dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller))
 })
 
+/** Since when something of an agent's is open; of one whose state cannot be read nobody knows. */
+const openIn = (projects: Projects): number => {
+  const living = [...projects.living.values()].filter(({ isOver }) => isOver === undefined)
+  if (living.some(({ record }) => [...record.agents.values()].some(({ broken }) => broken !== undefined))) return 0
+  return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
+}
+
 /** The commands; those on agents wait until the log is folded. */
 export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
@@ -186,6 +194,7 @@ export const make = (projects: Projects, ready: Ready) =>
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
       expire: Expiry.make(projects, log),
+      openSince: Effect.sync(() => openIn(projects)),
       forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
       configOf: (conversation) => Effect.sync(() => projects.configOf(conversation)),
       recovered,

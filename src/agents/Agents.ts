@@ -140,6 +140,8 @@ export class Agents extends Context.Service<
      * kept where a project says nothing; undefined: for ever.
      */
     readonly expire: (usual: Duration.Duration | undefined) => Effect.Effect<number, StorageError>
+    /** Since when something of an agent's is open, ms since the epoch: infinite where nothing is, 0 where that cannot be told. */
+    readonly openSince: Effect.Effect<number>
     /** The config in force for a conversation; undefined for one whose project cannot be read. */
     readonly configOf: (conversation: string) => Effect.Effect<Project | undefined>
     /** Waits until the log is folded at start-up; fails if it cannot be: then there are no agents. */

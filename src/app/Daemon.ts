@@ -13,7 +13,7 @@
  * again at the next start.
  */
 import { join } from "node:path"
-import { Cause, Clock, Context, Deferred, Effect, Fiber, type FileSystem, Layer, Ref, Schema, Stream } from "effect"
+import { Cause, Clock, Context, Deferred, Duration, Effect, Fiber, type FileSystem, Layer, Ref, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
@@ -49,6 +49,7 @@ import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
+import * as Sealing from "./Sealing.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { secretsIn } from "../event-log/SecretValues.ts"
 import { EventLog } from "../event-log/EventLog.ts"
@@ -187,6 +188,14 @@ const services = (
   )
 }
 
+/** How long prompts are kept where they are kept longest before they are erased; undefined: nothing is erased. */
+const keptAtMost = Effect.fnUntraced(function* (usual: Duration.Duration | undefined) {
+  const agents = yield* Agents
+  const configs = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
+  const all = [usual, ...configs.map((config) => config?.keepPrompts)].filter((kept) => kept !== undefined)
+  return all.length === 0 ? undefined : all.reduce(Duration.max)
+})
+
 /** A rune of the daemon itself. */
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
@@ -302,6 +311,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         { id: "channels' config", start: Effect.succeed(furnish) },
         nests.plans.child,
         { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
+        { id: "sealing", start: Effect.succeed(Sealing.run(keptAtMost(user.keepPrompts))) },
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]

@@ -8,6 +8,7 @@
  */
 import { type Chore, STEP } from "./Chore.ts"
 import { GENESIS } from "./HashChain.ts"
+import { listedIn, Segments } from "./Segments.ts"
 import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
@@ -62,6 +63,7 @@ interface Opened {
 export class ActorIndex implements Chore {
   private readonly file: string
   private readonly store: SqliteStore
+  private readonly folder: string
   private readonly sqlite: Sqlite
   private opened: Opened | undefined
   private readonly threads = new Map<string, number>()
@@ -71,11 +73,19 @@ export class ActorIndex implements Chore {
   /** The newest rune of the store. */
   newest: number
 
-  constructor(file: string, store: SqliteStore, newest: number, sqlite = nodeSqlite) {
-    this.file = file
-    this.store = store
-    this.newest = newest
-    this.sqlite = sqlite
+  constructor(of: {
+    readonly file: string
+    readonly store: SqliteStore
+    /** Of the segments. */
+    readonly folder: string
+    readonly newest: number
+    readonly sqlite?: Sqlite
+  }) {
+    this.file = of.file
+    this.store = of.store
+    this.folder = of.folder
+    this.newest = of.newest
+    this.sqlite = of.sqlite ?? nodeSqlite
   }
 
   get isDone(): boolean {
@@ -151,12 +161,23 @@ export class ActorIndex implements Chore {
   private isOurs({ event_id, hash }: { readonly event_id: number; readonly hash: string }): boolean {
     if (event_id === 0) return true
     const there = this.store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(event_id)
-    return there?.["hash"] === hash
+    return (there?.["hash"] ?? this.segments.row(event_id)?.hash) === hash
+  }
+
+  private get segments(): Segments {
+    return new Segments(this.folder, listedIn(this.store.database))
+  }
+
+  /** The next runes: those that have left the store lie in segments. */
+  private next({ page }: Opened): ReadonlyArray<Row> {
+    return this.place < this.store.left
+      ? this.segments.after(this.place)
+      : (page.all(this.place) as unknown as ReadonlyArray<Row>)
   }
 
   private fill(opened: Opened): void {
-    const { database, enter, page, setPlace } = opened
-    const rows = page.all(this.place) as unknown as ReadonlyArray<Row>
+    const { database, enter, setPlace } = opened
+    const rows = this.next(opened)
     const last = rows.at(-1)
     if (last === undefined) {
       this.newest = this.place

@@ -6,19 +6,18 @@
  * stream that is not as it was written is told of, once, with its first such rune; so is a
  * file that cannot be read.
  */
-import { ChainWalk, type Link } from "./ChainWalk.ts"
+import { ChainWalk } from "./ChainWalk.ts"
 import { type Chore, STEP } from "./Chore.ts"
 import type { Problem } from "./EventLog.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
 import type { Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
-import type { StoredRune } from "./StoredRune.ts"
 
 export class ChainCheck implements Chore {
   private readonly store: SqliteStore
   private readonly told: (problem: Problem) => void
   private readonly streams = new Set<string>()
-  private readonly walk: ChainWalk
+  private walk: ChainWalk
   private page: Statement | undefined
   private seen = 0
   isDone: boolean
@@ -28,10 +27,12 @@ export class ChainCheck implements Chore {
     this.store = store
     this.told = told
     this.isDone = store.lastCommitted === 0
-    const link = store.database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
-    this.walk = new ChainWalk({
-      before: ({ prev }: StoredRune) => (prev === 0 ? undefined : (link.get(prev) as Link | undefined))
-    })
+    this.walk = this.begin()
+  }
+
+  /** Segments are checked by `verify`. */
+  private begin(): ChainWalk {
+    return new ChainWalk({ after: this.store.left, before: (rune) => this.store.linkBefore(rune) })
   }
 
   step(): void {
@@ -39,6 +40,8 @@ export class ChainCheck implements Chore {
       this.page ??= this.store.database.prepare(
         `SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
       )
+      // what has left meanwhile is no gap
+      if (this.walk.head < this.store.left) this.restart()
       const rows = this.page.all(this.walk.head) as unknown as ReadonlyArray<RuneRow>
       for (const row of rows) this.walk.next(fromRow(row))
       if (rows.length === 0) this.end()
@@ -48,6 +51,11 @@ export class ChainCheck implements Chore {
       this.told({ eventId: this.walk.head, stream: "", rule: "INV-HASH-VALID", message })
     }
     this.tell()
+  }
+
+  private restart(): void {
+    this.walk = this.begin()
+    this.seen = 0
   }
 
   private end(): void {

@@ -59,6 +59,16 @@ export interface Archived {
   readonly lastHash: string
 }
 
+/** The part of the log that may leave the store. */
+export interface Sealing {
+  /** No rune beyond it. */
+  readonly upTo: number
+  /** The first rune of this time or later stays, and all behind it; ms since the epoch. */
+  readonly before: number
+  /** Fewer runes make no segment. */
+  readonly least: number
+}
+
 /** A rune that is not as it was written. */
 export interface Problem {
   readonly eventId: number
@@ -147,6 +157,13 @@ export class EventLog extends Context.Service<
      * for it, and another one after: what was begun is finished by the next start. The chain stays whole.
      */
     readonly erase: (eventId: number, by: string) => Effect.Effect<Erasable, StorageError | RuneRefused>
+    /**
+     * Moves the oldest runes out of the store into a file of their own, as far as `sealing` lets them go; the rune
+     * that says so, or undefined where they are too few. Whoever reads finds them as before.
+     */
+    readonly seal: (sealing: Sealing) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
+    /** The runes that have left the store, by the newest of them, and the bytes of their files. */
+    readonly sealed: Effect.Effect<{ readonly last: number; readonly bytes: number }>
     /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
     readonly failed: Effect.Effect<StorageError>
     /**

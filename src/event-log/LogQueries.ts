@@ -9,6 +9,7 @@ import type { LogReader, Page } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Cause, Rune } from "./Rune.ts"
+import type { Listed } from "./Segments.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
 import { type Snapshots, StreamReader } from "./StreamReader.ts"
@@ -31,6 +32,8 @@ export interface Source {
   readonly archives: Archives
   readonly snapshots: Snapshots
   readonly walk: Walk
+  /** The segments of the store. */
+  readonly listed?: () => ReadonlyArray<Listed>
   readonly head: Effect.Effect<number, StorageError>
   /** All runes after a cursor that are still in memory, if the first of them is. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
@@ -80,7 +83,7 @@ export class LogQueries {
       find: (cause) => this.find(cause),
       recover: this.streams.recover,
       reading: Effect.sync(() => this.streams.reading),
-      verify: verify({ reader, walk, rules, folder: archives.folder })
+      verify: verify({ reader, walk, rules, folder: archives.folder, segments: () => this.of.listed?.() ?? [] })
     }
   }
 

@@ -6,11 +6,14 @@ import { actorFileOf, ActorIndex } from "./ActorIndex.ts"
 import { ChainCheck } from "./ChainCheck.ts"
 import { Chores } from "./Chore.ts"
 import type { Erasing } from "./Erasure.ts"
-import type { Problem } from "./EventLog.ts"
+import type { Problem, Sealing } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import type { Row } from "./Ring.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { nodeSqlite } from "./Sqlite.ts"
+import { type Sealed, Sealer } from "./Sealer.ts"
+import { type Made, SEGMENTS } from "./SegmentFile.ts"
+import { dirname, join } from "node:path"
 import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
@@ -37,6 +40,10 @@ export type Order =
     }
   /** The file that says which runes an actor has is damaged. */
   | { readonly _tag: "Reindex" }
+  /** The rune that tells of a segment is durable. */
+  | { readonly _tag: "Leave"; readonly id: number; readonly made: Made }
+  /** A segment's file was written anew, and the rune that says so is durable. */
+  | { readonly _tag: "Relist"; readonly id: number; readonly made: Made }
   /** Texts of a payload, and the snapshots that may hold them. */
   | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
 
@@ -47,6 +54,7 @@ export class LogStore {
   private readonly store: SqliteStore
   private readonly index: StreamIndex
   private readonly actors: ActorIndex
+  private readonly sealer: Sealer
   private readonly chores: Chores
   private commits = 0
   readonly opened: Opened
@@ -63,8 +71,14 @@ export class LogStore {
       for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
       this.index = index
       this.opened = { head: newest, heads: [...this.store.heads], problems }
-      this.actors = new ActorIndex(actorFileOf(options.file), this.store, newest, sqlite)
-      this.chores = new Chores([this.actors, new ChainCheck(this.store, (problem) => this.onDamage(problem))])
+      const folder = join(dirname(options.file), SEGMENTS)
+      this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
+      this.sealer = new Sealer(this.store, folder)
+      this.chores = new Chores([
+        this.sealer,
+        this.actors,
+        new ChainCheck(this.store, (problem) => this.onDamage(problem))
+      ])
     } catch (error) {
       // it is opened once more when the disk is well
       index?.close()
@@ -90,7 +104,16 @@ export class LogStore {
   keepUp(): void {
     if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
     if (this.index.backlog === "much") this.index.flush(this.store)
-    if (++this.commits % BETWEEN_COMMITS === 0 && this.actors.isFarBehind) this.chores.step()
+    if (++this.commits % BETWEEN_COMMITS === 0 && this.hasPressing) this.chores.step()
+  }
+
+  private get hasPressing(): boolean {
+    return this.actors.isFarBehind || this.sealer.isPressing
+  }
+
+  /** Writes the oldest runes to a segment, when there is time. */
+  seal(sealing: Sealing, done: (sealed: Sealed) => void): void {
+    this.sealer.begin(sealing, done)
   }
 
   /** Whether a rest is of use. */
@@ -119,6 +142,8 @@ export class LogStore {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)
     else if (order._tag === "Reindex") this.actors.discard()
+    else if (order._tag === "Leave") this.sealer.leave(order.made)
+    else if (order._tag === "Relist") this.store.relist(order.made)
     else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
     else {
       this.store.rewrite(order.erasing)
@@ -130,6 +155,7 @@ export class LogStore {
     this.index.flush(this.store)
     this.index.close()
     this.actors.close()
+    this.sealer.close()
     this.store.checkpoint()
     this.store.close()
   }

@@ -7,10 +7,11 @@
  * of the control words, and is then read from the port.
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
-import type { Problem } from "./EventLog.ts"
+import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
+import type { Sealed } from "./Sealer.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 
 /** The thread's input. */
@@ -24,6 +25,7 @@ export interface ThreadData {
 /** To the thread, beside the ring. */
 export type ToThread =
   | Order
+  | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
   /** An append that is too large for the ring. */
   | { readonly _tag: "Parcel"; readonly rows: ReadonlyArray<Row> }
   /** Parcels before it are undone. */
@@ -37,6 +39,7 @@ export type FromThread =
   | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
   /** A problem of a rune that was there before. */
   | { readonly _tag: "Damaged"; readonly problem: Problem }
+  | { readonly _tag: "Sealed"; readonly id: number; readonly sealed: Sealed }
   | { readonly _tag: "Closed" }
 
 /** ms without an append, and there is time for housekeeping. */
@@ -49,12 +52,14 @@ const SETTLED = 2_000
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
 
+type Asked = Exclude<ToThread, { readonly _tag: "Parcel" | "Reset" }>
+
 class LogThread {
   private readonly data: ThreadData
   private readonly port: NonNullable<typeof parentPort>
   private readonly store: LogStore
   private readonly ring: RingReader
-  private readonly orders: Array<Order> = []
+  private readonly orders: Array<Asked> = []
   private readonly parcels: Array<ReadonlyArray<Row>> = []
   private readonly nothing = new Int32Array(new SharedArrayBuffer(4))
   private isSettled = false
@@ -173,14 +178,17 @@ class LogThread {
     }
   }
 
-  private carryOut(order: Order): void {
+  private carryOut(order: Asked): void {
+    if (order._tag === "Seal") {
+      return this.store.seal(order.sealing, (sealed) => this.say({ _tag: "Sealed", id: order.id, sealed }))
+    }
     let failure: Failure | undefined
     try {
       this.store.carryOut(order)
     } catch (error) {
       failure = failureOf(error)
     }
-    if (order._tag === "Erase" || order._tag === "Rewrite") this.say({ _tag: "Carried", id: order.id, failure })
+    if ("id" in order) this.say({ _tag: "Carried", id: order.id, failure })
   }
 }
 

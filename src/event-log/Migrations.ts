@@ -103,10 +103,31 @@ const erasures = Effect.gen(function* () {
     BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune never changes'); END`
 })
 
+/** Runes leave the store for segments: only those of a segment that is listed may be deleted. */
+const segments = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    CREATE TABLE segments (
+      first INTEGER PRIMARY KEY, last INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL
+    ) STRICT`
+  // where the chain of a stream goes on whose older runes are gone
+  yield* sql`
+    CREATE TABLE left_heads (
+      stream TEXT PRIMARY KEY, event_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
+      sealed INTEGER NOT NULL, guarded INTEGER NOT NULL
+    ) STRICT`
+  yield* sql`DROP TRIGGER runes_are_kept`
+  yield* sql`
+    CREATE TRIGGER runes_are_kept BEFORE DELETE ON runes
+    WHEN OLD.event_id > (SELECT coalesce(max(last), 0) FROM segments)
+    BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune is never deleted'); END`
+})
+
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "runes", Effect.succeed(runes)],
   [2, "streams", Effect.succeed(streams)],
-  [3, "erasures", Effect.succeed(erasures)]
+  [3, "erasures", Effect.succeed(erasures)],
+  [4, "segments", Effect.succeed(segments)]
 ]
 
 /** The newest version that this agentd knows. */
@@ -149,12 +170,28 @@ export const requireCurrent = Effect.fnUntraced(function* (sql: SqlClient.SqlCli
   )
 })
 
+/** Bytes that are copied for it, a second or two. */
+const SMALL = 256 * 1024 * 1024
+
+/** The file can shrink. A large one that an older agentd has made stays as large as it is: its room is used again. */
+const givesBack = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, version: number) {
+  const [way] = yield* sql<{ readonly auto_vacuum: number }>`PRAGMA auto_vacuum`
+  if (way?.auto_vacuum === 2) return
+  const [pages] = yield* sql<{ readonly page_count: number }>`PRAGMA page_count`
+  if (version > 0 && (pages?.page_count ?? 0) * 4096 > SMALL) return
+  yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
+  // without room for the copy it stays as it is
+  yield* Effect.ignore(sql`VACUUM`)
+})
+
 /** Brings the store up to date, or changes nothing. */
 export const migrate = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   file: string
 ): Effect.fn.Return<void, StorageError | SqlError.SqlError> {
-  if ((yield* check(sql, file)) === SCHEMA_VERSION) return
+  const version = yield* check(sql, file)
+  if (version === SCHEMA_VERSION) return
+  yield* givesBack(sql, version)
   yield* Migrator.make({})({ loader: Effect.succeed(migrations), table: TABLE }).pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.catchTag("MigrationError", (error) =>

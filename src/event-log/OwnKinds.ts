@@ -5,6 +5,16 @@
 import { Schema } from "effect"
 import { kind, reader } from "./EventKinds.ts"
 
+/** A segment's file. */
+const segment = {
+  first: Schema.Int,
+  last: Schema.Int,
+  runes: Schema.Int,
+  file: Schema.String,
+  bytes: Schema.Int,
+  sha256: Schema.String
+}
+
 export const ownKinds = {
   "invariant.violated": kind(
     Schema.Struct({
@@ -30,6 +40,19 @@ export const ownKinds = {
   ),
   /** Texts of a rune are gone: from the log, its snapshots and its archive. */
   "rune.erased": kind(Schema.Struct({ eventId: Schema.Int, stream: Schema.String, by: Schema.String })),
+  /** The oldest runes of the log are in a file of their own: which, the file's hash, and the chains where it ends. */
+  "segment.sealed": kind(
+    Schema.Struct({
+      ...segment,
+      streams: Schema.Int,
+      /** The hash of all chains' ends; each of them where they are not too many. */
+      chains: Schema.String,
+      heads: Schema.Array(Schema.Struct({ stream: Schema.String, seq: Schema.Int, hash: Schema.String }))
+    }),
+    { visibility: "internal" }
+  ),
+  /** A segment's file was written anew without a text that was erased. */
+  "segment.rewritten": kind(Schema.Struct(segment), { visibility: "internal" }),
   /** The stream's whole state, in its chain: from here on it is the truth. */
   "stream.checkpoint": kind(
     Schema.Struct({

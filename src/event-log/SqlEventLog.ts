@@ -37,8 +37,12 @@ import {
   type Options as LogOptions,
   type SqliteLog
 } from "./SqliteLog.ts"
+import { type Made, SEGMENTS } from "./SegmentFile.ts"
+import { SegmentReader } from "./SegmentReader.ts"
+import { type Listed, listedIn, Segments } from "./Segments.ts"
+import { nodeSqlite } from "./Sqlite.ts"
 import * as SqlReader from "./SqlReader.ts"
-import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
+import { fromSqlError, storageError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
@@ -57,6 +61,19 @@ export interface Options extends Partial<Limits> {
 }
 
 type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scope.Scope>
+
+/** Where the segments of a store are. */
+const segmentsOf = (file: string): string => join(dirname(file), SEGMENTS)
+
+/** The segments as the store lists them now. */
+const listed = (file: string): ReadonlyArray<Listed> => {
+  const database = nodeSqlite.open(file, { readOnly: true })
+  try {
+    return listedIn(database)
+  } finally {
+    database.close()
+  }
+}
 
 /** Where the archives of a store are. */
 const archiveOf = (file: string): string => join(dirname(file), FOLDER)
@@ -99,20 +116,34 @@ const positionsIn =
       Effect.orElseSucceed(() => undefined)
     )
 
-/** The archived streams, and the erasures that have not come to their end, as a fold of the home stream. */
+const segmentIn = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
+  first,
+  last,
+  runes,
+  file,
+  bytes,
+  sha256
+})
+
+/** The archived streams, the segments, and the erasures that have not come to their end, as a fold of the home stream. */
 interface Moved {
   readonly archived: ReadonlyArray<string>
   readonly unfinished: ReadonlyArray<Erasing>
+  readonly segments: ReadonlyArray<Made>
 }
 
 const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
   name: "archives",
-  version: 2,
-  initial: { archived: [], unfinished: [] },
+  version: 3,
+  initial: { archived: [], unfinished: [], segments: [] },
   apply: (moved, rune) => {
     if (rune.kind === archives.kind) return { ...moved, archived: [...moved.archived, archives.streamOf(rune)] }
     const own = readOwn(rune)
     if (own?.kind === "rune.erasing") return { ...moved, unfinished: [...moved.unfinished, own.payload] }
+    if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
+      const made = segmentIn(own.payload)
+      return { ...moved, segments: [...moved.segments.filter(({ first }) => first !== made.first), made] }
+    }
     if (own?.kind !== "rune.erased") return moved
     const { eventId } = own.payload
     return { ...moved, unfinished: moved.unfinished.filter((erasing) => erasing.eventId !== eventId) }
@@ -125,6 +156,8 @@ interface Restored {
   readonly archived: Set<string>
   /** Erasures by their runes: kept up to date. */
   readonly unfinished: Map<number, Erasing>
+  /** Segments by their first runes, likewise. */
+  readonly told: Map<number, Made>
   /** Folds that took long to read: kept, so that the next opening reads only later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
@@ -167,7 +200,7 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
   const streams = new Map<string, StreamState>()
   const newest = new Map<string, number>()
   const worth: Array<SnapshotOrder> = []
-  let moved: Moved = { archived: [], unfinished: [] }
+  let moved: Moved = { archived: [], unfinished: [], segments: [] }
   for (const [stream, head] of opened.heads) {
     newest.set(stream, head.eventId)
     if (stream === home) {
@@ -182,7 +215,8 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
   const admission = new AdmissionState({ guard, kinds, head: opened.head, streams })
   for (const problem of opened.problems) yield* halt(admission, problem)
   const unfinished = new Map(moved.unfinished.map((erasing) => [erasing.eventId, erasing]))
-  return { admission, newest, archived: new Set(moved.archived), unfinished, worth } satisfies Restored
+  const told = new Map(moved.segments.map((made) => [made.first, made]))
+  return { admission, newest, archived: new Set(moved.archived), unfinished, told, worth } satisfies Restored
 })
 
 /** Guarded runes of a stream after which its guard's state is kept anew. */
@@ -192,7 +226,7 @@ const KEEP_EVERY = 512
 const keepStates = (
   log: SqliteLog,
   rules: Rules,
-  { archived, newest, unfinished }: Restored,
+  { archived, newest, told, unfinished }: Restored,
   soon: Soon
 ): Effect.Effect<void> => {
   const { archives, home } = rules
@@ -217,6 +251,9 @@ const keepStates = (
             const own = readOwn(rune)
             if (own?.kind === "rune.erasing") unfinished.set(own.payload.eventId, own.payload)
             else if (own?.kind === "rune.erased") unfinished.delete(own.payload.eventId)
+            else if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
+              told.set(own.payload.first, segmentIn(own.payload))
+            }
           }
           if (stream === home && kind === archives.kind) archived.add(archives.streamOf({ actor }))
           if (!guardedKinds.has(kind)) continue
@@ -235,7 +272,7 @@ const keepStates = (
     if (log.failure !== undefined) return
     for (const [stream, { eventId }] of changed) keep(stream, eventId)
     if (!isHomeChanged) return
-    const moved = { archived: [...archived], unfinished: [...unfinished.values()] }
+    const moved = { archived: [...archived], unfinished: [...unfinished.values()], segments: [...told.values()] }
     log.keep(snapshotOf(home, movedFold(rules), moved, newest.get(home)!))
   })
 }
@@ -255,7 +292,7 @@ const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
     SqlReader.make(sql, { file, giveUpAfter })
   )
 
-const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =>
+const writable = (open: Open, walk: (file: string, reader: LogReader, segments: Segments) => Walk) =>
   Effect.fnUntraced(function* (options: Options) {
     const { file, maxBytes } = options
     const rules = yield* LogRules
@@ -268,7 +305,12 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
     const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
       open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
     )
-    const reader = yield* readerOf(file, giveUpAfter)
+    const folder = segmentsOf(file)
+    const segments = yield* Effect.try({
+      try: () => new Segments(folder, listed(file)),
+      catch: (cause) => storageError(file, cause)
+    })
+    const reader = new SegmentReader(yield* readerOf(file, giveUpAfter), () => segments)
     const index = yield* inOurWords(file)(NodeSqlite.make({ file: indexFileOf(file), readOnly: true }))
     const snapshots = snapshotsIn(index)
     const restored = yield* restore(rules, opened, reader, snapshots)
@@ -293,7 +335,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
         lookup,
         snapshots,
         archives: { folder: archiveOf(file), streams: restored.archived },
-        walk: walk(file, reader),
+        walk: walk(file, reader, segments),
         newest: restored.newest,
         failure: () => log.failure,
         failed: log.failed,
@@ -302,6 +344,14 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
         erase: (stream, after, upTo) => untilItPasses(giveUpAfter)(log.erase(stream, after, upTo)),
         rewrite: (erasing) => untilItPasses(giveUpAfter)(log.rewrite(erasing)),
         unfinished: restored.unfinished,
+        segments: {
+          folder,
+          segments,
+          told: restored.told,
+          seal: (sealing) => log.seal(sealing),
+          leave: (made) => untilItPasses(giveUpAfter)(log.leave(made)),
+          relist: (made) => untilItPasses(giveUpAfter)(log.relist(made))
+        },
         settled: log.settled
       },
       rules
@@ -322,7 +372,7 @@ export const layerInline = (
   Layer.effectContext(
     writable(
       (store) => openInline(store, disk),
-      (_, reader) => walkHere(reader)
+      (_, reader, segments) => walkHere(reader, segments)
     )(options)
   ).pipe(Layer.provide(Reactivity.layer))
 
@@ -330,11 +380,23 @@ const readable = Effect.fnUntraced(function* (file: string) {
   const rules = yield* LogRules
   const sql = yield* inOurWords(file)(NodeSqlite.make({ file, readOnly: true }))
   yield* inOurWords(file)(Migrations.requireCurrent(sql, file))
-  const reader = SqlReader.make(sql, { file, giveUpAfter: Duration.seconds(1) })
+  const folder = segmentsOf(file)
+  const segments = new Segments(folder, [])
+  let known = "[]"
+  // the daemon may seal more meanwhile
+  const now = () => {
+    const all = listed(file)
+    const text = JSON.stringify(all)
+    if (text !== known) segments.list(all)
+    known = text
+    return segments
+  }
+  const reader = new SegmentReader(SqlReader.make(sql, { file, giveUpAfter: Duration.seconds(1) }), now)
   const of = {
     reader,
     snapshots: noSnapshots,
     archives: { folder: archiveOf(file), streams: new Set<string>() },
+    listed: () => now().listed,
     walk: walkThere(file)
   }
   return StoreEventLog.makeReadOnly(of, rules, file)

@@ -12,12 +12,14 @@ import type { AdmissionState } from "./AdmissionState.ts"
 import { AdmittingLog } from "./AdmittingLog.ts"
 import type { Erasing } from "./Erasure.ts"
 import type { EventDraft } from "./EventDraft.ts"
-import { type Problem, StorageError } from "./EventLog.ts"
+import { type Problem, type Sealing, StorageError } from "./EventLog.ts"
 import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { Flight, shareOf, type Unit } from "./Log.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import type { FromThread, ThreadData, ToThread } from "./LogThread.ts"
 import { DONE, makeShared, RingWriter, rowOf, STOP } from "./Ring.ts"
+import type { Sealed } from "./Sealer.ts"
+import type { Made } from "./SegmentFile.ts"
 import type { Soon } from "./Soon.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
@@ -50,7 +52,7 @@ export abstract class SqliteLog extends AdmittingLog {
   failure: StorageError | undefined = undefined
   /** Hears what is found wrong with older runes while the log is in use. */
   onDamage: (problem: Problem) => void = () => {}
-  private readonly file: string
+  protected readonly file: string
   private readonly soon: Soon
   private idlers: Array<() => void> = []
   private isFlushing = false
@@ -104,6 +106,15 @@ export abstract class SqliteLog extends AdmittingLog {
 
   /** Texts of a payload are gone from the store and from what lies beside it when it returns. */
   abstract rewrite(erasing: Erasing): Effect.Effect<void, StorageError>
+
+  /** Copies the oldest runes to a segment's file; undefined where they are too few. */
+  abstract seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError>
+
+  /** The segment is listed when it returns; its rows go when there is time. */
+  abstract leave(made: Made): Effect.Effect<void, StorageError>
+
+  /** A segment's file was written anew. */
+  abstract relist(made: Made): Effect.Effect<void, StorageError>
 
   /** Completes when the storage has given up. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
@@ -215,6 +226,7 @@ class ThreadedLog extends SqliteLog {
   private seen = 0
   private orders = 0
   private readonly carried = new Map<number, (exit: Exit.Exit<void, StorageError>) => void>()
+  private readonly sealing = new Map<number, (sealed: Sealed) => void>()
   private isClosed = false
 
   constructor(thread: Thread, parts: Parts, file: string) {
@@ -229,6 +241,9 @@ class ThreadedLog extends SqliteLog {
             message.id,
             message.failure === undefined ? Exit.void : Exit.fail(this.inOurWords(message.failure))
           )
+        case "Sealed":
+          this.sealing.get(message.id)?.(message.sealed)
+          return void this.sealing.delete(message.id)
         case "Damaged":
           return this.onDamage(message.problem)
         case "Broken":
@@ -255,6 +270,25 @@ class ThreadedLog extends SqliteLog {
 
   rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
     return this.carry((id) => ({ _tag: "Rewrite", id, erasing }))
+  }
+
+  leave(made: Made): Effect.Effect<void, StorageError> {
+    return this.carry((id) => ({ _tag: "Leave", id, made }))
+  }
+
+  relist(made: Made): Effect.Effect<void, StorageError> {
+    return this.carry((id) => ({ _tag: "Relist", id, made }))
+  }
+
+  seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError> {
+    return Effect.callback<Made | undefined, StorageError>((resume) => {
+      if (this.failure !== undefined) return resume(Effect.fail(this.failure))
+      const id = ++this.orders
+      this.sealing.set(id, (sealed) =>
+        resume("failure" in sealed ? Effect.fail(this.inOurWords(sealed.failure)) : Effect.succeed(sealed.made))
+      )
+      this.thread.say({ _tag: "Seal", id, sealing })
+    })
   }
 
   private carry(order: (id: number) => Order): Effect.Effect<void, StorageError> {
@@ -326,6 +360,9 @@ class ThreadedLog extends SqliteLog {
     this.giveUp(error)
     this.undo(error, false)
     for (const id of this.carried.keys()) this.answer(id, Exit.fail(error))
+    for (const answer of this.sealing.values()) {
+      answer({ failure: { code: undefined, message: error.message, isFatal: true } })
+    }
   }
 }
 
@@ -397,17 +434,32 @@ class InlineLog extends SqliteLog {
   })
 
   erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError> {
-    return Effect.try({
-      try: () => this.store.carryOut({ _tag: "Erase", id: 0, stream, after, upTo }),
-      catch: (cause) => storageError(stream, cause)
-    })
+    return this.carried({ _tag: "Erase", id: 0, stream, after, upTo })
   }
 
   rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
-    return Effect.try({
-      try: () => this.store.carryOut({ _tag: "Rewrite", id: 0, erasing }),
-      catch: (cause) => storageError(erasing.stream, cause)
+    return this.carried({ _tag: "Rewrite", id: 0, erasing })
+  }
+
+  leave(made: Made): Effect.Effect<void, StorageError> {
+    return this.carried({ _tag: "Leave", id: 0, made })
+  }
+
+  relist(made: Made): Effect.Effect<void, StorageError> {
+    return this.carried({ _tag: "Relist", id: 0, made })
+  }
+
+  seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError> {
+    return Effect.callback<Made | undefined, StorageError>((resume) => {
+      this.store.seal(sealing, (sealed) =>
+        resume("failure" in sealed ? Effect.fail(this.inOurWords(sealed.failure)) : Effect.succeed(sealed.made))
+      )
+      this.tidy()
     })
+  }
+
+  private carried(order: Order): Effect.Effect<void, StorageError> {
+    return Effect.try({ try: () => this.store.carryOut(order), catch: (cause) => storageError(this.file, cause) })
   }
 
   protected send(unit: Unit): void {

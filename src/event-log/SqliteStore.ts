@@ -7,10 +7,13 @@
  * and the chains are as before. Each row names the row before it in its stream, so that
  * a stream is read backwards from its newest rune without an index.
  */
+import type { Link } from "./ChainWalk.ts"
 import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Ring.ts"
-import { type Database, nodeSqlite, type Statement, type Value } from "./Sqlite.ts"
+import type { RuneRow } from "./RuneRow.ts"
+import type { Made, SegmentHead } from "./SegmentFile.ts"
+import { type Database, nodeSqlite, type Output, type Statement, type Value } from "./Sqlite.ts"
 
 /** The newest rune of a stream, and what an append to the stream needs of it. */
 export interface Head {
@@ -72,6 +75,17 @@ export const emptyWal = (database: Database): void => {
   if (busy !== 0) throw Object.assign(new Error("the database is locked"), { errcode: 5 })
 }
 
+const leftHeadOf = (row: Output): readonly [stream: string, head: Head] => [
+  row["stream"] as string,
+  {
+    eventId: row["event_id"] as number,
+    seq: row["seq"] as number,
+    hash: row["hash"] as string,
+    isSealed: row["sealed"] === 1,
+    guarded: row["guarded"] as number
+  }
+]
+
 const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarded: 0 }
 
 export class SqliteStore {
@@ -81,6 +95,7 @@ export class SqliteStore {
   private readonly head: Statement
   private readonly begin: Statement
   private readonly end: Statement
+  private link: Statement | undefined
   private readonly seals: ReadonlySet<string>
   private readonly guarded: ReadonlySet<string>
   private readonly valuesOfOne: Array<Value> = Array.from({ length: WIDTH }, () => null)
@@ -91,6 +106,8 @@ export class SqliteStore {
   private readonly pending = new Map<string, Head>()
   /** Written since the last checkpoint, about. */
   bytes = 0
+  /** Runes up to here have left the store, or are about to: they are in segments. 0 for none. */
+  left = 0
 
   constructor({ file, guarded, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
     this.seals = new Set(seals)
@@ -110,6 +127,7 @@ export class SqliteStore {
       this.head = this.database.prepare("UPDATE head SET event_id = ?")
       this.begin = this.database.prepare("BEGIN IMMEDIATE")
       this.end = this.database.prepare("COMMIT")
+      this.left = (this.database.prepare("SELECT max(last) AS last FROM segments").get()?.["last"] ?? 0) as number
     } catch (error) {
       this.database.close()
       throw error
@@ -144,8 +162,85 @@ export class SqliteStore {
 
   /** The stream as a rune that is there already leaves it. */
   restore(stream: string, kind: string, { eventId, hash, seq }: Pick<Head, "eventId" | "seq" | "hash">): void {
-    const guarded = this.guarded.has(kind) ? eventId : (this.heads.get(stream)?.guarded ?? 0)
-    this.heads.set(stream, { eventId, seq, hash, isSealed: this.seals.has(kind), guarded })
+    const row = { event_id: eventId, hash, kind, seq }
+    this.heads.set(stream, this.headAfter(row, this.heads.get(stream)?.guarded ?? 0))
+  }
+
+  /** A stream's head as its rune leaves it; `guarded`: as the rune found it. */
+  headAfter(row: Pick<RuneRow, "event_id" | "hash" | "kind" | "seq">, guarded: number): Head {
+    return {
+      eventId: row.event_id,
+      seq: row.seq,
+      hash: row.hash,
+      isSealed: this.seals.has(row.kind),
+      guarded: this.guarded.has(row.kind) ? row.event_id : guarded
+    }
+  }
+
+  /** The rune before another in its stream; undefined where there is none. */
+  linkBefore({ prev, stream }: { readonly prev: number; readonly stream: string }): Link | undefined {
+    if (prev === 0) return undefined
+    this.link ??= this.database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
+    const row = this.link.get(prev) as unknown as Link | undefined
+    if (row !== undefined) return row
+    const head = this.leftHead(stream)
+    return head?.eventId === prev ? head : undefined
+  }
+
+  /** The newest rune of a stream that has left the store. */
+  leftHead(stream: string): Head | undefined {
+    if (this.left === 0) return undefined
+    const row = this.database.prepare("SELECT * FROM left_heads WHERE stream = ?").get(stream)
+    return row === undefined ? undefined : leftHeadOf(row)[1]
+  }
+
+  /** Of all streams. */
+  get leftHeads(): ReadonlyArray<readonly [stream: string, head: Head]> {
+    return this.left === 0 ? [] : this.database.prepare("SELECT * FROM left_heads").all().map(leftHeadOf)
+  }
+
+  /** Lists a segment: its rows are no longer needed. Durable when it returns. */
+  leave({ bytes, file, first, last, sha256 }: Made, heads: ReadonlyArray<SegmentHead>): void {
+    this.transaction(() => {
+      this.database
+        .prepare("INSERT OR REPLACE INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
+        .run(first, last, file, sha256, bytes)
+      const set = this.database.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
+      for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
+        set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
+      }
+    })
+    this.left = Math.max(this.left, last)
+  }
+
+  /** A segment's file was written anew, or is gone. */
+  relist({ bytes, file, first, last, sha256 }: Made): void {
+    this.database
+      .prepare("UPDATE segments SET file = ?, sha256 = ?, bytes = ? WHERE first = ? AND last = ?")
+      .run(file, sha256, bytes, first, last)
+  }
+
+  /** Deletes rows that are in a segment, the oldest ones first; answers how many. */
+  drop(count: number): number {
+    const { changes } = this.database
+      .prepare(
+        `DELETE FROM runes WHERE event_id IN
+          (SELECT event_id FROM runes WHERE event_id <= ? ORDER BY event_id LIMIT ${count})`
+      )
+      .run(this.left) as { readonly changes: number | bigint }
+    this.bytes += Number(changes) * ROW_BYTES * 2
+    return Number(changes)
+  }
+
+  /** Gives free pages back to the file system; answers whether there are more that are worth it. */
+  giveBack(pages: number, worth: number): boolean {
+    const { auto_vacuum: way } = this.database.prepare("PRAGMA auto_vacuum").get() as { readonly auto_vacuum: number }
+    const free = () =>
+      (this.database.prepare("PRAGMA freelist_count").get() as { readonly freelist_count: number }).freelist_count
+    if (way !== 2 || free() < worth) return false
+    this.database.exec(`PRAGMA incremental_vacuum(${pages})`)
+    this.bytes += pages * PAGE_BYTES
+    return free() >= worth
   }
 
   /** The eventId that the last commit ended with: ids that were given out once are never given out again. */
@@ -173,15 +268,11 @@ export class SqliteStore {
     if (payload !== null && hashPayload(payload) !== left) {
       const text = without(payload, fields)
       if (hashPayload(text) !== left) throw new Error(`rune ${eventId} is not what was to be erased`)
-      this.database.exec("BEGIN IMMEDIATE")
-      try {
+      this.transaction(() => {
         this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)").run(eventId)
         this.database.prepare("UPDATE runes SET payload = ? WHERE event_id = ?").run(text, eventId)
-        this.database.exec("DELETE FROM erasing; COMMIT")
-      } catch (error) {
-        if (this.database.isTransaction) this.database.exec("ROLLBACK")
-        throw error
-      }
+        this.database.exec("DELETE FROM erasing")
+      })
     }
     emptyWal(this.database)
     this.bytes = 0
@@ -199,6 +290,17 @@ export class SqliteStore {
 
   close(): void {
     this.database.close()
+  }
+
+  private transaction(write: () => void): void {
+    this.database.exec("BEGIN IMMEDIATE")
+    try {
+      write()
+      this.database.exec("COMMIT")
+    } catch (error) {
+      if (this.database.isTransaction) this.database.exec("ROLLBACK")
+      throw error
+    }
   }
 
   private fill(row: Row, into: Array<Value>, at: number): number {

@@ -18,8 +18,10 @@ import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Payload, Rune } from "./Rune.ts"
+import type { Listed } from "./Segments.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { parsePayload } from "./StoredRune.ts"
+import * as SegmentLog from "./SegmentLog.ts"
 import { Soon } from "./Soon.ts"
 import { SnapshotKeeper } from "./SnapshotKeeper.ts"
 import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./StreamFold.ts"
@@ -46,6 +48,8 @@ export interface Writable {
   readonly rewrite: (erasing: Erasing) => Effect.Effect<void, StorageError>
   /** Erasures that were begun, by their runes. */
   readonly unfinished: ReadonlyMap<number, Erasing>
+  /** Left out: a log without a file. */
+  readonly segments?: SegmentLog.Parts
   /** Until nothing is on its way. */
   readonly settled: Effect.Effect<void>
 }
@@ -95,7 +99,15 @@ const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMa
   )
 
 /** Kinds whose texts are states of their own: they stay. */
-const KEPT = new Set(["stream.checkpoint", "session.archived", "rune.erasing", "rune.erased", "invariant.violated"])
+const KEPT = new Set([
+  "stream.checkpoint",
+  "segment.sealed",
+  "segment.rewritten",
+  "session.archived",
+  "rune.erasing",
+  "rune.erased",
+  "invariant.violated"
+])
 
 const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
 
@@ -135,7 +147,7 @@ const erasing = (
     readonly lock: Semaphore.Semaphore
   }
 ) => {
-  const { archives, reader, rewrite, unfinished } = of
+  const { archives, reader, rewrite, segments, unfinished } = of
   const { append, lock, recent } = parts
   const { folder } = archives
 
@@ -146,6 +158,7 @@ const erasing = (
     Effect.gen(function* () {
       const { by, eventId, stream } = begun
       yield* rewrite(begun)
+      if (segments !== undefined) yield* SegmentLog.rewrite(segments, append, rules.home)(begun)
       if (folder !== undefined && archives.streams.has(stream)) yield* Archive.rewrite(folder, begun)
       const [stored] = yield* reader.at([eventId])
       if (stored !== undefined && stored.payload !== null) recent.replace(eventId, parsePayload(stored) ?? {})
@@ -231,6 +244,16 @@ const recoveringGuard = (
     })
 }
 
+/** Finishes beside everything else what a daemon that was killed has begun: segments first, then erasures. */
+const resuming = ({ segments, unfinished }: Writable, lock: Semaphore.Semaphore, erasures: Effect.Effect<void>) => {
+  const begun = segments !== undefined && SegmentLog.isBegun(segments) ? SegmentLog.resume(segments) : undefined
+  if (begun === undefined && unfinished.size === 0) return Effect.void
+  const finished = Effect.catch(begun ?? Effect.void, (error) =>
+    Effect.logWarning(`a segment is not finished, the next start goes on: ${error.message}`)
+  )
+  return Effect.forkScoped(Effect.andThen(lock.withPermit(finished), unfinished.size > 0 ? erasures : Effect.void))
+}
+
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
   const { failed, failure, keep, log, newest, reader, settled } = of
   const soon = yield* Soon
@@ -245,6 +268,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   )
   const queries = new LogQueries({
     ...of,
+    listed: () => of.segments?.segments.listed ?? [],
     rules,
     head,
     recent: (after) => recent.since(after),
@@ -262,7 +286,8 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   })
   const lock = Semaphore.makeUnsafe(1)
   const eraser = erasing(of, rules, { recent, append: appender.append, lock })
-  if (of.unfinished.size > 0) yield* Effect.forkScoped(eraser.resume)
+  const { segments } = of
+  yield* resuming(of, lock, eraser.resume)
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
   // what waits is still written, and told, before the end
   yield* Effect.addFinalizer(() =>
@@ -284,6 +309,11 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     archive: archiving({ ...of, reader }, appender.append, head, erasuresIn(queries, rules.home), lock),
     erasable: eraser.erasable,
     erase: eraser.erase,
+    seal: (sealing) =>
+      segments === undefined
+        ? Effect.succeed(undefined)
+        : lock.withPermit(SegmentLog.seal(segments, appender.append, rules.home)(sealing)),
+    sealed: Effect.sync(() => ({ last: segments?.segments.last ?? 0, bytes: segments?.segments.bytes ?? 0 })),
     failed,
     streams,
     keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) =>
@@ -293,7 +323,9 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
 
 /** A log that another process writes: what is there now can be read, and nothing else. */
 export const makeReadOnly = (
-  of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk">,
+  of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk"> & {
+    readonly listed: () => ReadonlyArray<Listed>
+  },
   rules: Rules,
   where: string
 ) => {
@@ -320,6 +352,8 @@ export const makeReadOnly = (
     archive: () => Effect.fail(refused),
     erasable: () => Effect.fail(refused),
     erase: () => Effect.fail(refused),
+    seal: () => Effect.fail(refused),
+    sealed: Effect.succeed({ last: 0, bytes: 0 }),
     subscribe: queries.reads.read,
     follow: () => Effect.fail(refused),
     head: Effect.orDie(reader.lastCommitted),

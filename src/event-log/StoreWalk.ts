@@ -5,6 +5,8 @@
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Erased, Problem } from "./EventLog.ts"
+import { fromRow } from "./RuneRow.ts"
+import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 /** A rune that the guard is to see, or that tells of an archive. */
@@ -43,6 +45,38 @@ export class StoreWalk {
 
   get head(): number {
     return this.chain.head
+  }
+
+  /** Compares the files of segments with what the store says of them. */
+  files(segments: Segments): void {
+    for (const { content, first, last, sha256 } of segments.open) {
+      try {
+        if (content.sha256 !== sha256) this.broken(first, `its segment ${content.path} is not as it was made`)
+        else if (content.footer.last !== last) this.broken(first, `its segment ${content.path} ends elsewhere`)
+      } catch (error) {
+        this.broken(first, `its segment cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    }
+  }
+
+  /** The next runes out of segments; undefined beyond these. A file that cannot be read is passed over. */
+  page(segments: Segments): ReadonlyArray<StoredRune> | undefined {
+    while (this.head < segments.last) {
+      const first = this.head + 1
+      try {
+        const rows = segments.after(this.head)
+        if (rows.length > 0) return rows.map(fromRow)
+        this.chain.head = segments.last
+      } catch (error) {
+        this.broken(first, `its segment cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+        this.chain.head = segments.end(first)
+      }
+    }
+    return undefined
+  }
+
+  private broken(eventId: number, message: string): void {
+    this.chain.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
   }
 
   /** Picks the runes that are to be looked at. */

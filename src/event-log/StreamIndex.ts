@@ -7,14 +7,13 @@
  * for the disk: after a crash it is whole and at worst a little behind, and what it lacks
  * is read from the runes.
  */
-import { ChainWalk, type Link } from "./ChainWalk.ts"
+import { ChainWalk } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
 import { GENESIS } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
 import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
 import { emptyWal, type Head, type SqliteStore } from "./SqliteStore.ts"
-import type { StoredRune } from "./StoredRune.ts"
 
 export const indexFileOf = (file: string): string => `${file}.index`
 
@@ -111,9 +110,13 @@ export class StreamIndex {
     const place = this.load(store)
     if (place === undefined) {
       store.heads.clear()
+      for (const [stream, head] of store.leftHeads) {
+        store.heads.set(stream, head)
+        this.changed.add(stream)
+      }
       this.discard()
     }
-    const problems = this.walk(store, place ?? 0)
+    const problems = this.walk(store, place ?? store.left)
     this.flush(store)
     return problems
   }
@@ -209,7 +212,8 @@ export class StreamIndex {
     } catch {
       return undefined
     }
-    if (place === undefined || place.version !== VERSION) return undefined
+    // behind what has left the store there is nothing to go on from
+    if (place === undefined || place.version !== VERSION || place.event_id < store.left) return undefined
     if (place.event_id === 0) return 0
     const there = store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(place.event_id) as
       | { readonly hash: string }
@@ -235,13 +239,11 @@ export class StreamIndex {
   private walk(store: SqliteStore, place: number): ReadonlyArray<Problem> {
     const { database } = store
     const newest = database.prepare("SELECT max(event_id) AS last FROM runes").get() as { readonly last: number | null }
-    let cursor = Math.max(0, Math.min(place, (newest.last ?? 0) - WINDOW))
+    let cursor = Math.max(store.left, Math.min(place, (newest.last ?? 0) - WINDOW))
     const page = database.prepare(
       `SELECT ${HEADER_COLUMNS}, NULL AS payload FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${PAGE}`
     )
-    const link = database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
-    const before = ({ prev }: StoredRune) => (prev === 0 ? undefined : (link.get(prev) as Link | undefined))
-    const walk = new ChainWalk({ after: cursor, before })
+    const walk = new ChainWalk({ after: cursor, before: (rune) => store.linkBefore(rune) })
     for (let pages = 1; ; pages++) {
       const rows = page.all(cursor) as unknown as ReadonlyArray<RuneRow>
       if (rows.length === 0) return walk.problems

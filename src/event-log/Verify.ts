@@ -9,6 +9,8 @@ import * as Archive from "./Archive.ts"
 import type { Problem, StorageError, Verdict } from "./EventLog.ts"
 import { errorOf } from "./GroupCommit.ts"
 import type { InvariantGuard, States } from "./InvariantGuard.ts"
+import { readOwn } from "./OwnKinds.ts"
+import type { Listed, Segments } from "./Segments.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
@@ -28,12 +30,14 @@ export type Walk = (
 
 /** On this thread. */
 export const walkHere =
-  (reader: LogReader): Walk =>
+  (reader: LogReader, segments?: Segments): Walk =>
   (relevant, each) =>
     Effect.gen(function* () {
       const walk = new StoreWalk(relevant)
+      if (segments !== undefined) walk.files(segments)
       for (;;) {
-        const runes = yield* reader.scan(walk.head, "all")
+        const left = segments === undefined ? undefined : walk.page(segments)
+        const runes = left ?? (yield* reader.scan(walk.head, "all"))
         if (runes.length === 0) return walk.end
         each(walk.next(runes))
         yield* Effect.yieldNow
@@ -67,6 +71,8 @@ export const walkThere =
 class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
+  /** By their first runes: the hashes that the runes give to segments. */
+  readonly segments = new Map<number, string>()
   private readonly states = new Map<string, States>()
   private readonly rules: Rules
 
@@ -77,6 +83,10 @@ class Look {
   each(looked: Looked): void {
     const { archives, guard, home } = this.rules
     if (looked.kind === archives.kind && looked.stream === home) this.archived.add(archives.streamOf(looked))
+    const own = looked.stream === home ? readOwn({ kind: looked.kind, payload: payloadOf(looked) }) : undefined
+    if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
+      this.segments.set(own.payload.first, own.payload.sha256)
+    }
     if (looked.isErased) return
     const seen = { ...looked, payload: parsePayload(looked as unknown as StoredRune) ?? {} }
     const states = this.states.get(looked.stream) ?? guard.initial
@@ -94,7 +104,24 @@ class Look {
 
 const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<string> => [
   ...guard.kinds,
-  archives.kind
+  archives.kind,
+  "segment.sealed",
+  "segment.rewritten"
+]
+
+const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
+
+/** Segments as the runes tell of them, and as the store lists them. */
+const segmentProblems = (told: ReadonlyMap<number, string>, listed: ReadonlyArray<Listed>) => [
+  ...listed
+    .filter(({ first, sha256 }) => told.get(first) !== sha256)
+    .map(({ file, first }) => ({
+      eventId: first,
+      message: `no rune says that its segment ${file} is as it is listed`
+    })),
+  ...[...told.keys()]
+    .filter((first) => !listed.some((one) => one.first === first))
+    .map((first) => ({ eventId: first, message: "the store does not list its segment" }))
 ]
 
 /** `folder`: where archives are. */
@@ -102,12 +129,15 @@ export const verify = ({
   folder,
   reader,
   rules,
+  segments,
   walk
 }: {
   readonly reader: LogReader
   readonly rules: Rules
   readonly walk: Walk
   readonly folder: string | undefined
+  /** As the store lists them. */
+  readonly segments?: () => ReadonlyArray<Listed>
 }): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
     const { guard } = rules
@@ -117,6 +147,9 @@ export const verify = ({
     const { erased, erasures, head, runes, streams } = walked
     const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
     const rest = new Look(rules)
+    for (const { eventId, message } of segmentProblems(look.segments, segments?.() ?? [])) {
+      rest.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
+    }
     for (const stream of folder === undefined ? [] : look.archived) {
       const { problems } = yield* Archive.check({ reader, guard, folder: folder!, stream, head, erased: erasures })
       for (const { eventId, message, rule } of problems) rest.report({ eventId, stream }, rule, message)

@@ -5,8 +5,11 @@
  */
 import { DatabaseSync } from "node:sqlite"
 import { parentPort, workerData } from "node:worker_threads"
+import { dirname, join } from "node:path"
 import { type Failure, failureOf } from "./GroupCommit.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
+import { SEGMENTS } from "./SegmentFile.ts"
+import { listedIn, Segments } from "./Segments.ts"
 import { type Looked, StoreWalk, type Walked } from "./StoreWalk.ts"
 
 export interface VerifyData {
@@ -28,9 +31,12 @@ const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void
   database.exec("PRAGMA query_only=ON")
   const page = database.prepare(`SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${BATCH}`)
   const store = new StoreWalk(data.relevant)
+  const segments = new Segments(join(dirname(data.file), SEGMENTS), listedIn(database))
+  store.files(segments)
+  const stored = (after: number) => (page.all(after) as unknown as ReadonlyArray<RuneRow>).map(fromRow)
   return () => {
-    const rows = page.all(store.head) as unknown as ReadonlyArray<RuneRow>
-    if (rows.length > 0) return say({ _tag: "Looked", looked: store.next(rows.map(fromRow)) })
+    const runes = store.page(segments) ?? stored(store.head)
+    if (runes.length > 0) return say({ _tag: "Looked", looked: store.next(runes) })
     database.close()
     say({ _tag: "End", walked: store.end })
   }

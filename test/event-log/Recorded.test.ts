@@ -30,6 +30,8 @@ const LATER: ReadonlyArray<string> = [
   "run.memory_lost",
   "rune.erased",
   "rune.erasing",
+  "segment.rewritten",
+  "segment.sealed",
   "stream.checkpoint"
 ]
 

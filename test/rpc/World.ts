@@ -219,6 +219,7 @@ const onCalls = (world: World) =>
     calls: Effect.sync(() => world.calls),
     forgetInputs: () => Effect.void,
     expire: () => Effect.succeed(0),
+    openSince: Effect.succeed(Number.POSITIVE_INFINITY),
     askedCall: (name) => {
       const found = world.calls.find(({ callId, state }) => callId.startsWith(name) && state === "awaiting_approval")
       return found === undefined

@@ -3,23 +3,12 @@
  * acknowledged. Usage: node appender.ts FILE WRITERS
  */
 import { Effect, Layer } from "effect"
-import { writeSync } from "node:fs"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import { say } from "./Say.ts"
 
 const [file, writers] = [process.argv[2]!, Number(process.argv[3])]
-
-/** Straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer. A full pipe is waited for. */
-const say = (line: string): void => {
-  for (let left = Buffer.from(line); left.length > 0;) {
-    try {
-      left = left.subarray(writeSync(1, left))
-    } catch (error) {
-      if ((error as { readonly code?: string }).code !== "EAGAIN") throw error
-    }
-  }
-}
 
 const append = (writer: number) =>
   Effect.gen(function* () {

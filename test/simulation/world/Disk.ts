@@ -79,7 +79,7 @@ class Store extends LogStore {
   }
 
   override carryOut(order: Order): void {
-    if (order._tag === "Reindex") return super.carryOut(order)
+    if (order._tag === "Reindex" || order._tag === "Leave" || order._tag === "Relist") return super.carryOut(order)
     const { touch } = this.disk
     const name = ({ Snapshot: "snapshot", Position: "position", Erase: "erasure", Rewrite: "erasure" } as const)[
       order._tag

@@ -1,0 +1,86 @@
+/**
+ * Sealing: the daemon's child that has the oldest runes of a long log moved out of the store, into segments.
+ *
+ * Guarantees: the newest runes stay in the store; so does everything since the oldest message, question, call, alert
+ * or goal that is open, and what `keepPrompts` is still to erase; what cannot be told holds back all of it. A piece at a
+ * time, with a pause after each; what goes wrong is told, and tried again.
+ */
+import { Clock, Duration, Effect } from "effect"
+import { Agents } from "../agents/Agents.ts"
+import { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import { Channels } from "../channels/Channels.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import { Goals } from "../goals/Goals.ts"
+import { Plates } from "../plates/Plates.ts"
+
+export interface Bounds {
+  /** Runes that stay in the store. */
+  readonly keep: number
+  /** Runes of a segment. */
+  readonly least: number
+  readonly most: number
+}
+
+/** Some 170 MB stay in the store. */
+export const bounds: Bounds = { keep: 250_000, least: 100_000, most: 250_000 }
+
+const LOOK = Duration.minutes(1)
+const PAUSE = Duration.seconds(1)
+
+/** States of a goal that goes on no more. */
+const OVER: ReadonlySet<string> = new Set(["goal_met", "stopped"])
+
+/** A feature that still reads its log cannot be asked yet. */
+const rows = <A>(list: Effect.Effect<ReadonlyArray<A>>) =>
+  Effect.map(Effect.timeoutOption(list, "1 second"), (found) => (found._tag === "Some" ? found.value : undefined))
+
+/** Since when something is open, ms since the epoch; 0 where that cannot be told. */
+export const openSince = Effect.gen(function* () {
+  const agents = yield* Agents
+  const channels = yield* rows((yield* Channels).list)
+  const goals = yield* rows((yield* Goals).list({ all: true }, { by: "agentd", config: null }))
+  const mails = yield* (yield* LiveOutbox).seen
+  const plates = yield* (yield* Plates).list({ closed: false })
+  if (channels === undefined || goals === undefined || mails === undefined) return 0
+  // how old an alert's rune is is not known to its mail: while one waits, all waits
+  if (mails.batches.length > 0) return 0
+  const seats = channels.filter(({ closed }) => !closed).flatMap(({ seats }) => seats)
+  return Math.min(
+    yield* agents.openSince,
+    ...goals.filter(({ state }) => !OVER.has(state)).map(({ submittedAt }) => submittedAt),
+    ...seats
+      .filter(({ state, unread }) => state !== "OFFLINE" && (state !== "IDLE" || unread > 0))
+      .map(({ since }) => since),
+    ...plates.filter(({ approval }) => approval !== null).map(({ since }) => since)
+  )
+})
+
+/** Seals a segment where there is enough for one; answers whether it did. `kept`: how long prompts are kept. */
+export const once = (kept: Duration.Duration | undefined, { keep, least, most }: Bounds = bounds) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const { last } = yield* log.sealed
+    const upTo = Math.min(last + most, (yield* log.head) - keep)
+    if (upTo - last < least) return false
+    const now = yield* Clock.currentTimeMillis
+    const prompts =
+      kept === undefined
+        ? Number.MAX_SAFE_INTEGER
+        : now - Duration.toMillis(kept) - Duration.toMillis(Duration.hours(1))
+    const before = Math.min(yield* openSince, prompts, Number.MAX_SAFE_INTEGER)
+    return (yield* log.seal({ upTo, before, least })) !== undefined
+  })
+
+/** `kept`: how long prompts are kept at most; undefined: for ever. */
+export const run = (kept: Effect.Effect<Duration.Duration | undefined, never, Agents>, limits: Bounds = bounds) =>
+  Effect.gen(function* () {
+    yield* (yield* Agents).recovered
+    return yield* Effect.forever(
+      Effect.flatMap(kept, (time) => once(time, limits)).pipe(
+        Effect.catchCause((cause) =>
+          Effect.as(Effect.logWarning("the log's oldest runes stay in the store", cause), false)
+        ),
+        Effect.flatMap((isSealed) => Effect.sleep(isSealed ? PAUSE : LOOK))
+      )
+    )
+  })

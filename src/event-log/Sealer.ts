@@ -1,0 +1,133 @@
+/**
+ * Sealer: moves the oldest runes out of the store into a segment's file, as a chore of the log's thread: the file is
+ * written in steps, then the log is told; when its rune is durable and the store lists the segment, the rows are
+ * deleted in steps, and the room that they took is given back.
+ *
+ * Guarantees: rows are deleted only where the store lists their segment; a rune that is not as it was written stays
+ * where it is, and so do those behind it; what a kill has cut off is begun anew (the file) or gone on with (the rows,
+ * the room).
+ */
+import { join } from "node:path"
+import { ChainWalk } from "./ChainWalk.ts"
+import { type Chore, STEP } from "./Chore.ts"
+import type { Sealing } from "./EventLog.ts"
+import { type Failure, failureOf } from "./GroupCommit.ts"
+import { fromRow, type RuneRow } from "./RuneRow.ts"
+import { type Made, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
+import type { Statement } from "./Sqlite.ts"
+import type { SqliteStore } from "./SqliteStore.ts"
+
+export type Sealed = { readonly made: Made | undefined } | { readonly failure: Failure }
+
+/** Pages that are given back in one step. */
+const PAGES = 64
+/** Free pages that are worth it. */
+const WORTH = 256
+
+interface Job extends Sealing {
+  readonly writer: SegmentWriter
+  readonly walk: ChainWalk
+  readonly page: Statement
+  readonly heads: Map<string, SegmentHead>
+  readonly done: (sealed: Sealed) => void
+}
+
+export class Sealer implements Chore {
+  private readonly store: SqliteStore
+  private readonly folder: string
+  private job: Job | undefined
+  /** Whether rows may be left that are in a segment. */
+  private drops: boolean
+  /** Whether there may be free pages. */
+  private frees = true
+
+  constructor(store: SqliteStore, folder: string) {
+    this.store = store
+    this.folder = folder
+    this.drops = store.left > 0
+  }
+
+  get isDone(): boolean {
+    return this.job === undefined && !this.drops && !this.frees
+  }
+
+  /** Whether somebody waits for it, or the store holds runes twice. */
+  get isPressing(): boolean {
+    return this.job !== undefined || this.drops
+  }
+
+  begin(sealing: Sealing, done: (sealed: Sealed) => void): void {
+    if (this.job !== undefined) return done({ made: undefined })
+    const { database, left } = this.store
+    try {
+      this.job = {
+        ...sealing,
+        done,
+        writer: new SegmentWriter(this.folder),
+        walk: new ChainWalk({ after: left, before: (rune) => this.store.linkBefore(rune) }),
+        page: database.prepare(
+          `SELECT * FROM runes WHERE event_id > ? AND event_id <= ? ORDER BY event_id LIMIT ${STEP}`
+        ),
+        heads: new Map()
+      }
+    } catch (error) {
+      done({ failure: failureOf(error) })
+    }
+  }
+
+  /** The rune that tells of the segment is durable: its rows may go. */
+  leave(made: Made): void {
+    if (made.last <= this.store.left) return
+    this.store.leave(made, new SegmentFile(join(this.folder, made.file)).footer.heads)
+    this.drops = true
+  }
+
+  step(): void {
+    if (this.job !== undefined) this.write(this.job)
+    else if (this.drops) {
+      this.drops = this.store.drop(STEP) > 0
+      this.frees ||= !this.drops
+    } else this.frees = this.store.giveBack(PAGES, WORTH)
+  }
+
+  close(): void {
+    this.job?.writer.abandon()
+    this.job = undefined
+  }
+
+  private write(job: Job): void {
+    try {
+      if (!this.add(job)) return
+      this.job = undefined
+      if (job.writer.runes < job.least) {
+        job.writer.abandon()
+        return job.done({ made: undefined })
+      }
+      job.done({ made: job.writer.finish([...job.heads.values()]) })
+    } catch (error) {
+      this.job = undefined
+      try {
+        job.writer.abandon()
+      } catch {
+        // what is left of it is replaced by the next
+      }
+      job.done({ failure: failureOf(error) })
+    }
+  }
+
+  /** Answers whether it was the last. */
+  private add({ before, heads, page, upTo, walk, writer }: Job): boolean {
+    const rows = page.all(walk.head, upTo) as unknown as ReadonlyArray<RuneRow>
+    const taken: Array<RuneRow> = []
+    for (const row of rows) {
+      if (row.at >= before) break
+      walk.next(fromRow(row))
+      if (walk.problems.length > 0) break
+      taken.push(row)
+      const known = heads.get(row.stream) ?? this.store.leftHead(row.stream)
+      heads.set(row.stream, { stream: row.stream, ...this.store.headAfter(row, known?.guarded ?? 0) })
+    }
+    writer.add(taken)
+    return taken.length < rows.length || rows.length < STEP
+  }
+}

@@ -1,0 +1,254 @@
+/**
+ * SegmentFile: runes that have left the store, in a compressed file: all runes of the log from one position to
+ * another, whatever their streams, as they were stored.
+ *
+ *     blocks of 256 runes, each a zstd frame of lines of JSON: [eventId, format, seq, …, payload, payloadHash, hash]
+ *     a skippable frame: where each block begins, and the newest rune of each stream in the file
+ *
+ * `zstd -d` makes plain lines of the file. Guarantees: a file is there whole, and on the disk, or not at all; a rune is
+ * found by reading one block. Free of imports at run time but Node's: the log's threads load this file.
+ */
+import { createHash, type Hash } from "node:crypto"
+import * as fs from "node:fs"
+import { dirname, join } from "node:path"
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
+import { fromRow, type RuneRow } from "./RuneRow.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+/** Beside the store. */
+export const SEGMENTS = "segments"
+/** Runes of a block. */
+const BLOCK = 256
+const LEVEL = 3
+const VERSION = 1
+const MAGIC = 0x31534741
+/** zstd's mark of a frame that its readers skip. */
+const SKIPPABLE = 0x184d2a50
+
+/** The newest rune of a stream in a segment, and what an append to the stream needs of it. */
+export interface SegmentHead {
+  readonly stream: string
+  readonly eventId: number
+  readonly seq: number
+  readonly hash: string
+  readonly isSealed: boolean
+  readonly guarded: number
+}
+
+/** A segment, as its file is made. */
+export interface Made {
+  readonly first: number
+  readonly last: number
+  readonly runes: number
+  /** The name in the folder of segments. */
+  readonly file: string
+  readonly bytes: number
+  readonly sha256: string
+}
+
+type Values = ReadonlyArray<RuneRow[keyof RuneRow]>
+
+interface Footer {
+  readonly version: number
+  readonly first: number
+  readonly last: number
+  /** First rune, offset, bytes. */
+  readonly blocks: ReadonlyArray<readonly [first: number, offset: number, bytes: number]>
+  readonly heads: ReadonlyArray<SegmentHead>
+}
+
+/** As the columns of the table are called, in the order of a line. */
+const COLUMNS = [
+  "event_id",
+  "format",
+  "seq",
+  "prev",
+  "stream",
+  "at",
+  "kind",
+  "actor",
+  "from_state",
+  "to_state",
+  "trigger_name",
+  "cause",
+  "cause_stream",
+  "cause_seq",
+  "moves",
+  "visibility",
+  "payload",
+  "payload_hash",
+  "hash"
+] as const satisfies ReadonlyArray<keyof RuneRow>
+
+const lineOf = (row: RuneRow): string => JSON.stringify(COLUMNS.map((column) => row[column]))
+
+const rowOf = (line: string): RuneRow => {
+  const values = JSON.parse(line) as Values
+  return Object.fromEntries(COLUMNS.map((column, index) => [column, values[index]])) as unknown as RuneRow
+}
+
+const compress = (text: string): Buffer =>
+  zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
+
+const syncFolder = (folder: string): void => {
+  const handle = fs.openSync(folder, "r")
+  try {
+    fs.fsyncSync(handle)
+  } finally {
+    fs.closeSync(handle)
+  }
+}
+
+/** The names of segments' files, whole and begun, in their folder. */
+export const filesIn = (folder: string): ReadonlyArray<string> =>
+  fs.existsSync(folder) ? fs.readdirSync(folder).filter((name) => /^(\d+-\d+\.zst|segment\.part)$/.test(name)) : []
+
+export const remove = (path: string): void => fs.rmSync(path, { force: true })
+
+/** A file in the making. Rows come in order. */
+export class SegmentWriter {
+  private readonly folder: string
+  private readonly part: string
+  private readonly handle: number
+  private readonly sha256: Hash = createHash("sha256")
+  private readonly blocks: Array<Footer["blocks"][number]> = []
+  private waiting: Array<RuneRow> = []
+  private bytes = 0
+  private first = 0
+  private last = 0
+  runes = 0
+
+  constructor(folder: string) {
+    this.folder = folder
+    fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+    this.part = join(folder, "segment.part")
+    this.handle = fs.openSync(this.part, "w", 0o600)
+  }
+
+  add(rows: ReadonlyArray<RuneRow>): void {
+    for (const row of rows) {
+      if (this.runes++ === 0) this.first = row.event_id
+      this.last = row.event_id
+      this.waiting.push(row)
+      if (this.waiting.length === BLOCK) this.block()
+    }
+  }
+
+  /** The file is on the disk when it returns. */
+  finish(heads: ReadonlyArray<SegmentHead>): Made {
+    this.block()
+    const { blocks, first, last, runes } = this
+    const footer = compress(JSON.stringify({ version: VERSION, first, last, blocks, heads } satisfies Footer))
+    const ends = Buffer.alloc(16)
+    ends.writeUInt32LE(SKIPPABLE, 0)
+    ends.writeUInt32LE(footer.length + 8, 4)
+    ends.writeUInt32LE(footer.length, 8)
+    ends.writeUInt32LE(MAGIC, 12)
+    this.write(Buffer.concat([ends.subarray(0, 8), footer, ends.subarray(8)]))
+    fs.fsyncSync(this.handle)
+    fs.closeSync(this.handle)
+    const file = `${first}-${last}.zst`
+    fs.renameSync(this.part, join(this.folder, file))
+    syncFolder(this.folder)
+    syncFolder(dirname(this.folder))
+    return { first, last, runes, file, bytes: this.bytes, sha256: this.sha256.digest("hex") }
+  }
+
+  /** Nothing is left of it. */
+  abandon(): void {
+    fs.closeSync(this.handle)
+    fs.rmSync(this.part, { force: true })
+  }
+
+  private block(): void {
+    const [row] = this.waiting
+    if (row === undefined) return
+    const frame = compress(this.waiting.map((one) => `${lineOf(one)}\n`).join(""))
+    this.blocks.push([row.event_id, this.bytes, frame.length])
+    this.write(frame)
+    this.waiting = []
+  }
+
+  private write(bytes: Buffer): void {
+    fs.writeSync(this.handle, bytes)
+    this.sha256.update(bytes)
+    this.bytes += bytes.length
+  }
+}
+
+/** A file that is there. A throw means that it is damaged, or gone. */
+export class SegmentFile {
+  readonly path: string
+  private known: Footer | undefined
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  get footer(): Footer {
+    return (this.known ??= this.reading((handle) => {
+      const { size } = fs.fstatSync(handle)
+      const end = this.bytes(handle, size - 8, 8)
+      if (end.readUInt32LE(4) !== MAGIC) throw new Error(`${this.path} does not end as a segment does`)
+      const length = end.readUInt32LE(0)
+      const footer = JSON.parse(String(zstdDecompressSync(this.bytes(handle, size - 8 - length, length)))) as Footer
+      if (footer.version !== VERSION) throw new Error(`${this.path} is of version ${footer.version}`)
+      return footer
+    }))
+  }
+
+  get blocks(): number {
+    return this.footer.blocks.length
+  }
+
+  /** The block that holds the rune. */
+  blockOf(eventId: number): number {
+    const { blocks } = this.footer
+    let [low, high] = [0, blocks.length - 1]
+    while (low < high) {
+      const middle = (low + high + 1) >> 1
+      if (blocks[middle]![0] <= eventId) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+
+  rows(block: number): ReadonlyArray<RuneRow> {
+    const [, offset, length] = this.footer.blocks[block]!
+    const frame = this.reading((handle) => this.bytes(handle, offset, length))
+    return String(zstdDecompressSync(frame)).trimEnd().split("\n").map(rowOf)
+  }
+
+  runes(block: number): ReadonlyArray<StoredRune> {
+    return this.rows(block).map(fromRow)
+  }
+
+  /** Of the file as it is. */
+  get sha256(): string {
+    const sha256 = createHash("sha256")
+    this.reading((handle) => {
+      const chunk = Buffer.alloc(1 << 16)
+      for (let read = -1; read !== 0;) {
+        read = fs.readSync(handle, chunk)
+        sha256.update(chunk.subarray(0, read))
+      }
+    })
+    return sha256.digest("hex")
+  }
+
+  private bytes(handle: number, offset: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length)
+    if (offset < 0 || fs.readSync(handle, bytes, 0, length, offset) !== length)
+      throw new Error(`${this.path} is cut off`)
+    return bytes
+  }
+
+  private reading<A>(read: (handle: number) => A): A {
+    const handle = fs.openSync(this.path, "r")
+    try {
+      return read(handle)
+    } finally {
+      fs.closeSync(handle)
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * SegmentLog: the oldest runes leave the store for a segment, as the log sees it: the file is made, then a rune of the
+ * home stream names it, then the store lists it and lets the rows go.
+ *
+ * Guarantees: each step is durable before the next; a kill between two of them loses nothing, and the next start
+ * removes a file that no rune names, and lists one that a rune names. Texts are erased in segments, too: the file is
+ * written anew, and a rune says so.
+ */
+import { Effect } from "effect"
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import type { Appender } from "./Appender.ts"
+import { type Erasing, without } from "./Erasure.ts"
+import type { RuneRefused, Sealing, StorageError } from "./EventLog.ts"
+import { hashPayload } from "./HashChain.ts"
+import type { Rune } from "./Rune.ts"
+import { filesIn, type Made, remove, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
+import type { Segments } from "./Segments.ts"
+import { storageError } from "./StorageFailure.ts"
+
+/** Streams whose heads the rune names one by one; of more it has the hash alone. */
+const MAX_HEADS = 500
+
+/** The thread's part. */
+export interface Store {
+  readonly seal: (sealing: Sealing) => Effect.Effect<Made | undefined, StorageError>
+  readonly leave: (made: Made) => Effect.Effect<void, StorageError>
+  readonly relist: (made: Made) => Effect.Effect<void, StorageError>
+}
+
+export interface Parts extends Store {
+  /** Absolute. */
+  readonly folder: string
+  readonly segments: Segments
+  /** Segments as the runes of the home stream tell of them, by their first rune. */
+  readonly told: ReadonlyMap<number, Made>
+}
+
+const failed = (path: string) => (cause: unknown) => storageError(path, cause)
+
+/** The chains where the segment ends. */
+const chainsOf = (heads: ReadonlyArray<SegmentHead>) => {
+  const chains = heads.map(({ hash, seq, stream }) => ({ stream, seq, hash }))
+  return {
+    streams: heads.length,
+    chains: createHash("sha256").update(JSON.stringify(chains)).digest("hex"),
+    heads: chains.length > MAX_HEADS ? [] : chains
+  }
+}
+
+/** Whether a daemon before this one has left something to finish. */
+export const isBegun = ({ folder }: Parts): boolean => filesIn(folder).length > 0
+
+/** Seals what may go, and answers the rune that says so; undefined where it is too little. */
+export const seal =
+  (parts: Parts, append: Appender["append"], home: string) =>
+  (sealing: Sealing): Effect.Effect<Rune | undefined, StorageError | RuneRefused> =>
+    Effect.uninterruptibleMask((restore) =>
+      // a file that is made and that no rune names is removed by the next start
+      Effect.flatMap(restore(parts.seal(sealing)), (made) =>
+        made === undefined ? Effect.succeed(undefined) : tell(parts, append, home, made)
+      )
+    )
+
+const tell = Effect.fnUntraced(function* (
+  { folder, leave, segments }: Parts,
+  append: Appender["append"],
+  home: string,
+  made: Made
+) {
+  const path = join(folder, made.file)
+  const heads = yield* Effect.try({ try: () => new SegmentFile(path).footer.heads, catch: failed(path) })
+  const [rune] = yield* append([
+    { stream: home, kind: "segment.sealed", actor: "log/sealer", payload: { ...made, ...chainsOf(heads) } }
+  ])
+  // who reads finds them in the file before they are gone from the store
+  segments.list([...segments.listed, made])
+  yield* leave(made)
+  return rune
+})
+
+/** Finishes what a daemon that was killed has begun. */
+export const resume = ({ folder, leave, segments, told }: Parts): Effect.Effect<void, StorageError> =>
+  Effect.gen(function* () {
+    const names = yield* Effect.try({ try: () => filesIn(folder), catch: failed(folder) })
+    const listed = new Set(segments.listed.map(({ first }) => first))
+    for (const made of [...told.values()].toSorted((a, b) => a.first - b.first)) {
+      if (listed.has(made.first)) continue
+      segments.list([...segments.listed, made])
+      yield* leave(made)
+    }
+    const known = new Set(segments.listed.map(({ file }) => file))
+    for (const name of names) {
+      if (!known.has(name)) yield* Effect.try({ try: () => remove(join(folder, name)), catch: failed(folder) })
+    }
+  })
+
+/** Erases the texts of a rune in its segment. Done twice it makes the same file. */
+export const rewrite = ({ folder, relist, segments }: Parts, append: Appender["append"], home: string) =>
+  Effect.fnUntraced(function* ({ eventId, fields, left }: Erasing) {
+    const segment = segments.listed.find(({ first, last }) => first <= eventId && eventId <= last)
+    if (segment === undefined) return
+    const path = join(folder, segment.file)
+    const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(path) })
+    const file = new SegmentFile(path)
+    const heads = yield* attempt(() => file.footer.heads)
+    const writer = yield* attempt(() => new SegmentWriter(folder))
+    const made = yield* Effect.gen(function* () {
+      for (let block = 0; block < file.blocks; block++) {
+        yield* attempt(() => {
+          const rows = file.rows(block)
+          writer.add(
+            rows.map((row) => {
+              const { payload } = row
+              if (row.event_id !== eventId || payload === null || hashPayload(payload) === left) return row
+              return { ...row, payload: without(payload, fields) }
+            })
+          )
+        })
+        yield* Effect.yieldNow
+      }
+      return yield* attempt(() => writer.finish(heads))
+    }).pipe(Effect.tapError(() => Effect.ignore(attempt(() => writer.abandon()))))
+    if (made.sha256 !== segment.sha256) {
+      yield* append([{ stream: home, kind: "segment.rewritten", actor: "log/eraser", payload: { ...made } }])
+      yield* relist(made)
+    }
+    segments.list(segments.listed.map((one) => (one.first === made.first ? made : one)))
+  })

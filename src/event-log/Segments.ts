@@ -1,0 +1,112 @@
+/**
+ * Segments: the runes that have left the store, by position, out of the files that hold them.
+ *
+ * Guarantees: a look reads one block of one file; blocks that were read last are remembered, a few of them. Runes of
+ * a file that a person's setting has removed are none. Free of imports at run time but Node's: the log's threads load
+ * this file.
+ */
+import { join } from "node:path"
+import type { RuneRow } from "./RuneRow.ts"
+import { fromRow } from "./RuneRow.ts"
+import { SegmentFile } from "./SegmentFile.ts"
+import type { Database } from "./Sqlite.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+/** A segment as the store lists it. */
+export interface Listed {
+  readonly first: number
+  readonly last: number
+  readonly file: string
+  readonly sha256: string
+  readonly bytes: number
+}
+
+/** Blocks that are remembered. */
+const REMEMBERED = 6
+
+/** The segments of a store, oldest first. */
+export const listedIn = (database: Database): ReadonlyArray<Listed> =>
+  database
+    .prepare("SELECT first, last, file, sha256, bytes FROM segments ORDER BY first")
+    .all() as unknown as ReadonlyArray<Listed>
+
+interface Open extends Listed {
+  readonly content: SegmentFile
+}
+
+export class Segments {
+  private readonly folder: string
+  private all: ReadonlyArray<Open> = []
+  private readonly blocks = new Map<string, ReadonlyArray<RuneRow>>()
+
+  constructor(folder: string, listed: ReadonlyArray<Listed>) {
+    this.folder = folder
+    this.list(listed)
+  }
+
+  /** The segments are these from now on. */
+  list(listed: ReadonlyArray<Listed>): void {
+    this.blocks.clear()
+    this.all = listed.map((one) => ({ ...one, content: new SegmentFile(join(this.folder, one.file)) }))
+  }
+
+  get listed(): ReadonlyArray<Listed> {
+    return this.all.map(({ bytes, file, first, last, sha256 }) => ({ first, last, file, sha256, bytes }))
+  }
+
+  get open(): ReadonlyArray<Open> {
+    return this.all
+  }
+
+  /** Where the segment of a rune ends. */
+  end(eventId: number): number {
+    return this.all.find(({ last }) => last >= eventId)?.last ?? this.last
+  }
+
+  /** The newest rune that has left the store, for a file or for good; 0 for none. */
+  get last(): number {
+    return this.all.at(-1)?.last ?? 0
+  }
+
+  get bytes(): number {
+    return this.all.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  /** The rows of one block with `after` < position, oldest first; empty where there are none. */
+  after(after: number): ReadonlyArray<RuneRow> {
+    const segment = this.all.find(({ last }) => last > after)
+    if (segment === undefined) return []
+    const rows = this.block(segment, segment.content.blockOf(Math.max(after + 1, segment.first)))
+    return after < rows[0]!.event_id ? rows : rows.filter((row) => row.event_id > after)
+  }
+
+  /** The rows of one block with position ≤ `before`, oldest first; empty where there are none. */
+  before(before: number): ReadonlyArray<RuneRow> {
+    const segment = this.all.findLast(({ first }) => first <= before)
+    if (segment === undefined) return []
+    const rows = this.block(segment, segment.content.blockOf(Math.min(before, segment.last)))
+    return rows.at(-1)!.event_id <= before ? rows : rows.filter((row) => row.event_id <= before)
+  }
+
+  row(eventId: number): RuneRow | undefined {
+    const segment = this.all.find(({ first, last }) => first <= eventId && eventId <= last)
+    if (segment === undefined) return undefined
+    const rows = this.block(segment, segment.content.blockOf(eventId))
+    return rows[eventId - rows[0]!.event_id]
+  }
+
+  at(eventId: number): StoredRune | undefined {
+    const row = this.row(eventId)
+    return row === undefined ? undefined : fromRow(row)
+  }
+
+  private block({ content, file }: Open, block: number): ReadonlyArray<RuneRow> {
+    const key = `${file}\n${block}`
+    const known = this.blocks.get(key)
+    if (known !== undefined) return known
+    const rows = content.rows(block)
+    if (this.blocks.size >= REMEMBERED) this.blocks.delete(this.blocks.keys().next().value!)
+    this.blocks.set(key, rows)
+    return rows
+  }
+}
