@@ -3,7 +3,6 @@
  * it is asked to end.
  */
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
-import { join } from "node:path"
 import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { AlertContext } from "../alerts/AlertContext.ts"
@@ -23,6 +22,7 @@ import { Redact } from "../event-log/Redact.ts"
 import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
+import * as LogSize from "./LogSize.ts"
 
 /** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
 export interface Asked {
@@ -68,14 +68,6 @@ const ownUnit = Effect.gen(function* () {
   const groups = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/cgroup"), () => "")
   return /\/([^/\n]+\.service)\s*$/m.exec(groups)?.[1] ?? null
 })
-
-/** The store on disk, with what waits to be moved into it. */
-const size = (file: string) =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) =>
-    Effect.forEach([file, `${file}-wal`], (part) =>
-      Effect.match(fs.stat(part), { onSuccess: (info) => Number(info.size), onFailure: () => 0 })
-    )
-  ).pipe(Effect.map(([main = 0, waiting = 0]) => main + waiting))
 
 const projectChecks = Effect.map(
   Effect.flatMap(Agents, (agents) => agents.projects),
@@ -184,6 +176,7 @@ const partsOf = (root: ReturnType<Facts["root"]>, redact: Redact["Service"]): Re
 
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* EventLog
+  const logSize = yield* LogSize.make(facts.state)
   const agents = yield* Agents
   const correspondence = yield* AlertContext
   const letters = yield* LiveOutbox
@@ -230,7 +223,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : isReady ? "ready" : "recovering",
       reading: { ...(yield* log.reading), waiting },
       supervision: by,
-      log: { head: yield* log.head, bytes: yield* size(join(facts.state, "runes.db")) },
+      log: yield* logSize,
       outbox: yield* outbox,
       http: yield* listening.report
     } satisfies DaemonStatus

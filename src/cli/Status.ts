@@ -1,5 +1,6 @@
 /** `agentd status`: the daemon itself, and what each answer rests on. */
 import type { DaemonStatus, StatusReply } from "../rpc/DaemonMessages.ts"
+import * as DiskRoom from "../rpc/DiskRoom.ts"
 import { VERSION } from "../rpc/Version.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { declare, read, type World } from "./DeclaredVerb.ts"
@@ -58,6 +59,17 @@ const http = (report: DaemonStatus["http"]): string => {
   return `${plain(socket ?? "no socket yet")}; ${tcp}`
 }
 
+const logOf = (log: DaemonStatus["log"]): string => {
+  const { free, head, perDay, sealed } = log
+  const lasts = DiskRoom.lasts(log)
+  return [
+    `${count(head, "rune")}, ${bytes(log.bytes)}`,
+    ...(sealed === undefined || sealed === 0 ? [] : [`and ${bytes(sealed)} in segments`]),
+    ...(typeof perDay === "number" ? [`${bytes(perDay)} a day`] : []),
+    ...(typeof free === "number" ? [`${bytes(free)} free${lasts === undefined ? "" : `, which lasts ${lasts}`}`] : [])
+  ].join("; ")
+}
+
 export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray<string> => {
   const { daemon, projects, states, uptime } = status
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
@@ -73,7 +85,10 @@ export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray
     line("state", plain(daemon.state)),
     line("socket", plain(daemon.socket)),
     line("http", http(daemon.http)),
-    line("log", `${count(daemon.log.head, "rune")}, ${bytes(daemon.log.bytes)}`),
+    line("log", logOf(daemon.log)),
+    ...(DiskRoom.isShort(daemon.log)
+      ? [line("", paint(colour, "red", "the disk will soon be full: make room, or agentd stops"))]
+      : []),
     ...reading(daemon, colour).map((text, index) => line(index === 0 ? "reading" : "", text)),
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),

@@ -49,7 +49,8 @@ const colours: { readonly [kind in WaitingRow["kind"]]: Colour } = {
   goal: "yellow",
   channel: "yellow",
   mail: "red",
-  provider: "red"
+  provider: "red",
+  disk: "red"
 }
 
 const time = ({ since, until }: WaitingRow, now: number): string => {

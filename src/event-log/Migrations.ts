@@ -173,12 +173,17 @@ export const requireCurrent = Effect.fnUntraced(function* (sql: SqlClient.SqlCli
 /** Bytes that are copied for it, a second or two. */
 const SMALL = 256 * 1024 * 1024
 
-/** The file can shrink. A large one that an older agentd has made stays as large as it is: its room is used again. */
+/**
+ * The file can shrink. A large one that an older agentd has made is left as it is, its room is used again, until a start
+ * finds most of it empty.
+ */
 const givesBack = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, version: number) {
   const [way] = yield* sql<{ readonly auto_vacuum: number }>`PRAGMA auto_vacuum`
   if (way?.auto_vacuum === 2) return
-  const [pages] = yield* sql<{ readonly page_count: number }>`PRAGMA page_count`
-  if (version > 0 && (pages?.page_count ?? 0) * 4096 > SMALL) return
+  const [all] = yield* sql<{ readonly page_count: number }>`PRAGMA page_count`
+  const [empty] = yield* sql<{ readonly freelist_count: number }>`PRAGMA freelist_count`
+  const [pages, free] = [all?.page_count ?? 0, empty?.freelist_count ?? 0]
+  if ((pages - free) * 4096 > SMALL || (version === SCHEMA_VERSION && free * 2 < pages)) return
   yield* sql`PRAGMA auto_vacuum = INCREMENTAL`
   // without room for the copy it stays as it is
   yield* Effect.ignore(sql`VACUUM`)
@@ -190,8 +195,8 @@ export const migrate = Effect.fnUntraced(function* (
   file: string
 ): Effect.fn.Return<void, StorageError | SqlError.SqlError> {
   const version = yield* check(sql, file)
-  if (version === SCHEMA_VERSION) return
   yield* givesBack(sql, version)
+  if (version === SCHEMA_VERSION) return
   yield* Migrator.make({})({ loader: Effect.succeed(migrations), table: TABLE }).pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
     Effect.catchTag("MigrationError", (error) =>

@@ -268,11 +268,15 @@ export class SqliteStore {
     if (payload !== null && hashPayload(payload) !== left) {
       const text = without(payload, fields)
       if (hashPayload(text) !== left) throw new Error(`rune ${eventId} is not what was to be erased`)
-      this.transaction(() => {
+      this.database.exec("BEGIN IMMEDIATE")
+      try {
         this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)").run(eventId)
         this.database.prepare("UPDATE runes SET payload = ? WHERE event_id = ?").run(text, eventId)
-        this.database.exec("DELETE FROM erasing")
-      })
+        this.database.exec("DELETE FROM erasing; COMMIT")
+      } catch (error) {
+        if (this.database.isTransaction) this.database.exec("ROLLBACK")
+        throw error
+      }
     }
     emptyWal(this.database)
     this.bytes = 0

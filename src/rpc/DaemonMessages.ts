@@ -60,7 +60,13 @@ export const DaemonStatus = Schema.Struct({
   log: Schema.Struct({
     /** The highest eventId that is durable. */
     head: Schema.Int,
-    bytes: Schema.Finite
+    bytes: Schema.Finite,
+    /** Of the segments, to which the oldest runes have gone. Not there: an older daemon. */
+    sealed: Schema.optionalKey(Schema.Finite),
+    /** Bytes that a day adds; null where it is too early to say. */
+    perDay: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+    /** Bytes that are free on the disk; null where there is no telling. */
+    free: Schema.optionalKey(Schema.NullOr(Schema.Finite))
   }),
   outbox: Schema.Struct({
     /** False: nobody is mailed, because no address is configured. */

@@ -101,6 +101,7 @@ const listing = Effect.fnUntraced(function* (
   plates: Plates["Service"],
   daemon: DaemonControl["Service"]
 ) {
+  const status = yield* daemon.status
   const everybody: Caller = { by: "agentd", config: null }
   return WaitingList.listOf({
     agents: yield* agents.all,
@@ -109,7 +110,8 @@ const listing = Effect.fnUntraced(function* (
     channels: yield* soon(channels.list),
     conversations: yield* agents.conversations,
     goals: yield* soon(goals.list({ all: true }, everybody)),
-    outbox: (yield* daemon.status).outbox,
+    outbox: status.outbox,
+    log: status.log,
     outages: yield* daemon.outages,
     plates: yield* plates.list({ closed: false }),
     projects: yield* agents.projects

@@ -12,7 +12,9 @@ import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, BacklogInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import { nameOf, type Standing } from "../domain/Weather.ts"
+import { shown } from "../config/ByteCount.ts"
 import type { DaemonStatus } from "./DaemonMessages.ts"
+import * as DiskRoom from "./DiskRoom.ts"
 import type { WaitingReply, WaitingRow } from "./WaitingMessages.ts"
 
 export interface Given {
@@ -23,6 +25,7 @@ export interface Given {
   readonly conversations: ReadonlyArray<ConversationInfo>
   readonly goals: ReadonlyArray<GoalInfo>
   readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "lastError" | "lastSentAt" | "waiting">
+  readonly log: DaemonStatus["log"]
   /** Outages of which a person was told. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
@@ -378,6 +381,23 @@ const ofMail = ({ failed, lastError, waiting }: Given["outbox"]): ReadonlyArray<
         }
       ]
 
+const ofDisk = (log: Given["log"]): ReadonlyArray<Row> => {
+  if (!DiskRoom.isShort(log)) return []
+  const lasts = DiskRoom.lasts(log)
+  return [
+    {
+      id: "disk",
+      kind: "disk",
+      who: "disk",
+      text: `is nearly full: ${shown(log.free ?? 0)} are free${lasts === undefined ? "" : `, which lasts ${lasts}`}; without room agentd stops`,
+      details: [],
+      since: 0,
+      until: null,
+      commands: [run("see how large the log is", "status")]
+    }
+  ]
+}
+
 const ofOutage = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",
@@ -405,6 +425,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...given.projects.flatMap((one) => ofProject(one, named)),
     ...given.goals.flatMap((one) => ofGoal(one, named)),
     ...given.channels.flatMap((one) => ofChannel(one, named)),
+    ...ofDisk(given.log),
     ...ofMail(given.outbox),
     ...given.outages.map(ofOutage)
   ]

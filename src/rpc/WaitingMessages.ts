@@ -25,7 +25,9 @@ export const WAITING_KINDS = [
   "goal",
   "channel",
   "mail",
-  "provider"
+  "provider",
+  /** The log's disk is about to be full. */
+  "disk"
 ] as const
 
 export const WaitingRow = Schema.Struct({

@@ -83,6 +83,7 @@ const each: Given = {
   conversations: [conversationInfo({ state: "suspended", detail: "its budget is spent" })],
   goals: [goal],
   outages: [outage],
+  log: { head: 9, bytes: 4_000, free: 900_000_000 },
   outbox: { failed: 2, waiting: 0, lastError: "no route to host", lastSentAt: null },
   plates: [plateInfo({ plateId: "02terminal", status: "AwaitingInput" })],
   projects: [

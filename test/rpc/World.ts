@@ -416,6 +416,7 @@ export const nothingWaits: Given = {
   conversations: [],
   goals: [],
   outages: [],
+  log: { head: 1, bytes: 1 },
   plates: [],
   projects: [],
   outbox: { failed: 0, waiting: 0, lastError: null, lastSentAt: null }

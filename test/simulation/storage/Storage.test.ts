@@ -14,7 +14,7 @@ const SEEDS = isLong ? 4_000 : 40
 const HOUR = 3_600_000
 
 /** Where a mistake is looked for. */
-const PLANTED = 60
+const PLANTED = 120
 
 let wasm: WasmSqlite
 beforeAll(async () => {
