@@ -13,7 +13,20 @@
  * again at the next start.
  */
 import { join } from "node:path"
-import { Cause, Clock, Context, Deferred, Duration, Effect, Fiber, type FileSystem, Layer, Ref, Schema, Stream } from "effect"
+import {
+  Cause,
+  Clock,
+  Context,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  type FileSystem,
+  Layer,
+  Ref,
+  Schema,
+  Stream
+} from "effect"
 import * as Channels from "../channels/Channels.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
