@@ -13,11 +13,11 @@ import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry, Invocation } from "./Invocation.ts"
+import * as Patience from "./Patience.ts"
+import type { Paths } from "./Paths.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
-/** From launch to answer; recovery goes on behind it. */
-const ANSWERS_WITHIN = Duration.seconds(30)
 /** Every agent gets its grace; systemd would not wait longer either. */
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
@@ -38,16 +38,16 @@ const alive = (pid: number) =>
     }
   })
 
-/** Until it answers; `log` says where its last words are if it does not. */
-const untilItAnswers = (socket: string, where: string) =>
+/** Until it answers, for as long as it works; `where` says where its last words are if it does not. */
+const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean) =>
   status(socket).pipe(
     Effect.retry({
       schedule: Backoff.waits(Backoff.constant(POLL)),
       while: (error) => error._tag === "DaemonUnreachable" && error.reason === "not-running"
     }),
-    Effect.timeoutOrElse({
-      duration: ANSWERS_WITHIN,
-      orElse: () =>
+    Effect.raceFirst(
+      Effect.andThen(
+        Patience.untilIdle(state, quiet),
         Effect.fail(
           new VerbFailed({
             message: `The daemon was started but does not answer at ${socket}.`,
@@ -55,7 +55,8 @@ const untilItAnswers = (socket: string, where: string) =>
             exitCode: ExitCode.notRunning
           })
         )
-    })
+      )
+    )
   )
 
 export interface Started {
@@ -65,7 +66,7 @@ export interface Started {
 }
 
 export const start = Effect.gen(function* () {
-  const { paths } = yield* Invocation
+  const { json, paths } = yield* Invocation
   yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   if ((yield* probe(paths.socket)) === "live") {
@@ -82,7 +83,7 @@ export const start = Effect.gen(function* () {
     log: paths.log
   })
   const where = how._tag === "Systemd" ? `journalctl --user -u ${how.unit}` : how.log
-  return { status: yield* untilItAnswers(paths.socket, where), launched: true } satisfies Started
+  return { status: yield* untilItAnswers(paths, where, json), launched: true } satisfies Started
 })
 
 const untilGone = (pid: number, socket: string): Effect.Effect<void> =>

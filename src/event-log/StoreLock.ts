@@ -49,7 +49,8 @@ const SETTLE = 250
 /** Beside the lock, for nobody can read the locked file itself. */
 const holderFile = (folder: string): string => join(folder, "lock.json")
 
-const readHolder = (folder: string): Holder | undefined => {
+/** The holder of the store, as far as that is written down. */
+export const holderOf = (folder: string): Holder | undefined => {
   try {
     return Option.getOrUndefined(decodeHolder(readFileSync(holderFile(folder), "utf8")))
   } catch {
@@ -64,7 +65,7 @@ const writeHolder = ({ folder, socket }: Options): void => {
 }
 
 const inUse = (folder: string): StoreInUse => {
-  const holder = readHolder(folder)
+  const holder = holderOf(folder)
   return new StoreInUse({
     folder,
     pid: holder?.pid ?? null,
