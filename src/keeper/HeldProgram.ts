@@ -169,6 +169,11 @@ export class HeldProgram {
     this.wake("err")
   }
 
+  /** True once its end is known and all of its output is there. */
+  get isWhole(): boolean {
+    return this.isOver
+  }
+
   get exited(): Effect.Effect<Exit> {
     return Deferred.await(this.end)
   }
@@ -206,15 +211,17 @@ export class HeldProgram {
   write(data: string | null, note: string): Effect.Effect<void> {
     return this.writing.withPermit(
       Effect.gen({ self: this }, function* () {
-        const seq = ++this.seq
+        let seq = ++this.seq
         while (!this.isOver && this.taken < seq) {
           const link = yield* this.reach.link
           // listed anew meanwhile
           if (this.taken >= seq) return
-          const { error } = yield* link.ask({ op: "write", run: this.name, seq, data, note }, undefined)
+          const { error, seq: last = 0 } = yield* link.ask({ op: "write", run: this.name, seq, data, note }, null)
           if (error === "gone") continue
-          if (error !== "busy") return void (this.taken = Math.max(this.taken, seq))
-          yield* Effect.sleep(BUSY)
+          if (error === "busy") yield* Effect.sleep(BUSY)
+          // a writer before this one was interrupted before the keeper had heard it
+          else if (error === "gap") seq = this.seq = last + 1
+          else return void (this.taken = Math.max(this.taken, seq))
         }
       })
     )

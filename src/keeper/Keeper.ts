@@ -42,6 +42,12 @@ export interface KeeperOptions {
   readonly path: string
   /** Begins the command line: what puts it into a unit of its own. */
   readonly via?: (name: string) => ReadonlyArray<string>
+  /** Bytes of a stream that wait for the daemon before the program does. */
+  readonly bound?: number
+  /** Bytes of a file of output. */
+  readonly segment?: number
+  /** Between two looks at a keeper that says nothing while it holds something. */
+  readonly look?: Duration.Duration
 }
 
 export interface Keeper {
@@ -80,8 +86,7 @@ const MAX_PATH_BYTES = 107
 const START_LIMIT = 250
 const LOOK = "20 millis"
 const START_WAIT = "20 seconds"
-/** Between two looks at a keeper that says nothing while it holds something. */
-const PING = "30 seconds"
+const LOOK_AGAIN = Duration.seconds(30)
 const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
 
 const contentOf = (file: string): string => (fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "")
@@ -98,11 +103,14 @@ const killed = (folder: string): void => {
   }
 }
 
-const launch = (folder: string, { lease, path: PATH, via }: KeeperOptions): void => {
+const launch = (folder: string, { bound, lease, path: PATH, segment, via }: KeeperOptions): void => {
   const file = path.join(folder, "keeper.mjs")
   const log = fs.openSync(path.join(folder, "log"), "a", 0o600)
   const words = [process.execPath, "--max-semi-space-size=1", file, folder]
-  const options = ["--lease", `${Duration.toMillis(lease)}`]
+  const numbers = { lease: Duration.toMillis(lease), bound, segment }
+  const options = Object.entries(numbers).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, `${value}`]
+  )
   const around = via?.(path.basename(folder)) ?? []
   const [first = "", ...rest] = [...around, ...words, ...options, ...(around.length > 0 ? ["--cgroup", "own"] : [])]
   const child = spawn(first, rest, { cwd: "/", env: { PATH }, detached: true, stdio: ["ignore", log, log] })
@@ -124,6 +132,10 @@ class Home {
   private current: KeeperLink | undefined = undefined
   private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
   private isClosed = false
+  /** Chosen once: a daemon that was overtaken by a newer one stays so. */
+  private epoch: number | undefined = undefined
+  /** No keeper is there any more, and none is wanted: what it wrote is read from its folder. */
+  private isPast = false
   /** While no keeper is there. */
   private readonly forgotten = new Set<string>()
 
@@ -179,8 +191,8 @@ class Home {
   /** Connects and takes up what is held. A keeper that does not answer is ended: the next one finds its programs. */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const link = yield* this.reach
-    const epoch = Number(contentOf(path.join(this.folder, "epoch"))) + 1
-    const { error, runs = [], version } = yield* link.ask({ op: "hello", epoch })
+    this.epoch ??= (Number(contentOf(path.join(this.folder, "epoch"))) || 0) + 1
+    const { error, runs = [], version } = yield* link.ask({ op: "hello", epoch: this.epoch })
     if (error !== undefined) {
       link.close()
       if (error === "late") killed(this.folder)
@@ -211,8 +223,8 @@ class Home {
   private watch(link: KeeperLink) {
     return Effect.forever(
       Effect.gen({ self: this }, function* () {
-        yield* Effect.sleep(PING)
-        if (this.programs.size === 0) return
+        yield* Effect.sleep(this.options.look ?? LOOK_AGAIN)
+        if (this.programs.size === 0 && this.awaited === undefined) return
         const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
         if (error !== "late") return
         yield* Effect.logWarning("the keeper does not answer: another takes its place")
@@ -243,6 +255,8 @@ class Home {
       if (this.isClosed) return
       if (!this.isActive && this.programs.size === 0)
         return void fs.rmSync(this.folder, { recursive: true, force: true })
+      this.isPast = !this.isActive && [...this.programs.values()].every(({ isWhole }) => isWhole)
+      if (this.isPast) return
       yield* Effect.logWarning("the keeper has ended; another takes its place. How a run ended meanwhile is not known")
     }
   })
@@ -251,6 +265,10 @@ class Home {
   forget(held: HeldProgram): void {
     held.close()
     this.programs.delete(held.name)
+    if (this.isPast) {
+      const gone = this.programs.size === 0 ? this.folder : this.folderOf(held.name)
+      return fs.rmSync(gone, { recursive: true, force: true })
+    }
     this.forgotten.add(held.name)
     if (this.current === undefined) return
     this.current.tell({ op: "forget", run: held.name })
@@ -324,7 +342,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
       ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
     } as const
     active.awaits(name)
-    const { error, pid = 0, start = "" } = yield* of.ask(order, undefined)
+    const { error, pid = 0, start = "" } = yield* of.ask(order, null)
     if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
     if (error === "gone") {
       // it may have been started: the next keeper knows

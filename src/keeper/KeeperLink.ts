@@ -4,7 +4,7 @@
  * Guarantees: every order is answered: by the keeper, or with the error "gone" when the connection is over, or "late"
  * when a bounded time has passed.
  */
-import { Deferred, Effect } from "effect"
+import { Deferred, type Duration, Effect } from "effect"
 import * as net from "node:net"
 import type { Order, Reply, Tale } from "./Protocol.ts"
 
@@ -52,8 +52,8 @@ export class KeeperLink {
     return id
   }
 
-  /** `limit`: none where the answer waits for somebody else than the keeper. */
-  ask(order: Order, limit: string | undefined = LIMIT): Effect.Effect<Reply> {
+  /** `limit`: null where the answer waits for somebody else than the keeper. */
+  ask(order: Order, limit: Duration.Input | null = LIMIT): Effect.Effect<Reply> {
     return Effect.suspend(() => {
       if (this.socket.destroyed) return Effect.succeed<Reply>({ re: 0, error: "gone" })
       const answered = Deferred.makeUnsafe<Reply>()
@@ -64,7 +64,7 @@ export class KeeperLink {
         this.waiting.delete(re)
         return { re, error: "late" }
       })
-      return limit === undefined ? answer : Effect.timeoutOrElse(answer, { duration: LIMIT, orElse: () => late })
+      return limit === null ? answer : Effect.timeoutOrElse(answer, { duration: limit, orElse: () => late })
     })
   }
 

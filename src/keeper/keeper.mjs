@@ -11,7 +11,9 @@
  * is written once, whoever sends it how often (rising numbers), and noted when the pipe has all of it; the exit
  * of a program is durable before it is told as ended; a slow or absent daemon stops a program at a bound and
  * loses nothing; without a daemon for the lease all programs are ended. The death of the keeper ends none: a
- * sleeping shell beside each (the anchor) holds its pipes open, and a new keeper finds it by its folder.
+ * sleeping shell beside each (the anchor) holds its pipes open, and a new keeper finds it by its folder. A fault
+ * of the system (a full disk, no more files) fails the order or waits for better times; a folder that is damaged
+ * costs its own program only.
  *
  * A program starts in a shell that waits for it (a slot): the fork is paid before anyone asks. It imports nothing
  * of agentd and runs from a copy of its own, so that an upgrade below it harms nobody. Its environment and
@@ -31,40 +33,30 @@ const DIR = path.resolve(process.argv[2])
 const RUNS = path.join(DIR, "runs")
 const LEASE = Number(option("lease", "300000"))
 const WARM = Number(option("warm", "2"))
-/** Output that the daemon has not durably, per stream: then the program waits. */
+/** Output that the daemon has not read, per stream: then the program waits. */
 const BOUND = Number(option("bound", String(64 << 20)))
 const SEGMENT = Number(option("segment", String(4 << 20)))
 /** Input that waits for a program to read it. */
 const INPUT_BOUND = 8 << 20
+/** Characters of an order. */
+const MAX_LINE = 64 << 20
+/** The system's limit on one argument or variable, and a safe one on all of them. */
+const MAX_WORD = 128 * 1024 - 1
+const MAX_WORDS = 1_900_000
+/** A shell names descriptors by one digit. */
+const MAX_HANDED = 7
 /** ms that a pipe may stay open in other hands once the program has gone. */
 const HELD = 1000
 const GRACE = 5000
 /** ms that a keeper with nothing to hold waits for a daemon. */
 const LINGER = 2000
+/** ms until something that the system refused is tried again. */
+const AGAIN = 1000
 const VERSION = 1
+/** No process has this pid. */
+const NOBODY = 2 ** 31 - 1
 const UMASK = process.umask(0o077)
 const BOOT = text("/proc/sys/kernel/random/boot_id").trim()
-
-/** A delegated cgroup; `own`: the one that the keeper was started in. */
-const CGROUP = (() => {
-  const asked = option("cgroup", "")
-  if (asked !== "own") return asked
-  const root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].find((at) => fs.existsSync(`${at}/cgroup.procs`))
-  const line = /^0::(.*)$/m.exec(text("/proc/self/cgroup"))
-  if (root === undefined || line === null) return ""
-  const own = path.join(root, line[1])
-  try {
-    // a cgroup that divides its resources holds no process itself
-    fs.mkdirSync(`${own}/keeper`, { recursive: true })
-    fs.writeFileSync(`${own}/keeper/cgroup.procs`, String(process.pid))
-    for (const name of text(`${own}/cgroup.controllers`).trim().split(" "))
-      if (/^(memory|pids|cpu)$/.test(name)) fs.writeFileSync(`${own}/cgroup.subtree_control`, `+${name}`)
-    return own
-  } catch (error) {
-    log("cgroup", error)
-    return ""
-  }
-})()
 
 /** What a file holds; nothing where there is none. */
 function text(file) {
@@ -79,18 +71,23 @@ function log(...words) {
   console.error(new Date().toISOString(), ...words)
 }
 
-const runs = new Map()
-/** Records of programs that ended under a keeper before this one. */
-const past = new Map()
-let client
-let epoch = Number(text(path.join(DIR, "epoch")) || -1)
-let retired = false
-let lease
-process.on("uncaughtException", (error) => log("fault", error))
-process.on("SIGHUP", () => {})
-process.on("SIGTERM", () => expire("SIGTERM"))
-
-const tell = (message) => void (client?.writable && client.write(`${JSON.stringify(message)}\n`))
+/** What fails is logged, and costs nothing else. */
+const attempt = (what, body) => {
+  try {
+    return body()
+  } catch (error) {
+    log(what, error)
+  }
+}
+const quietly = (body) => {
+  try {
+    return body()
+  } catch {
+    return undefined
+  }
+}
+const parsed = (file) => attempt(file, () => JSON.parse(text(file) || "null"))
+const remove = (dir) => attempt("remove", () => fs.rmSync(dir, { recursive: true, force: true }))
 const quote = (word) => `'${word.replaceAll("'", "'\\''")}'`
 /** A process's start time; nothing where it has ended. */
 const identity = (pid) => {
@@ -98,9 +95,37 @@ const identity = (pid) => {
   const field = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   return field[0] === "Z" || field[0] === "X" ? "" : (field[19] ?? "")
 }
-const openBoth = (dir, ...names) => names.map((name) => fs.openSync(path.join(dir, name), O_RDWR | O_NONBLOCK))
-const remove = (dir) => fs.rmSync(dir, { recursive: true, force: true })
-const isQuiet = () => [...runs.values()].every(({ ended }) => ended)
+
+const runs = new Map()
+/** Records of programs that ended under a keeper before this one. */
+const past = new Map()
+let client
+let epoch = Number(text(path.join(DIR, "epoch")) || -1)
+let retired = false
+let expired = false
+let lease
+process.on("uncaughtException", (error) => log("fault", error))
+process.on("SIGHUP", () => {})
+process.on("SIGTERM", () => expire("SIGTERM"))
+
+const tell = (message) => void (client?.writable && client.write(`${JSON.stringify(message)}\n`))
+const isQuiet = () => asking.length === 0 && [...runs.values()].every(({ ended }) => ended)
+
+/** A delegated cgroup; `own`: the one that the keeper was started in. */
+const delegated = (asked) => {
+  if (asked !== "own") return asked
+  const root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].find((at) => fs.existsSync(`${at}/cgroup.procs`))
+  const line = /^0::(.*)$/m.exec(text("/proc/self/cgroup"))
+  if (root === undefined || line === null) return ""
+  const own = path.join(root, line[1])
+  // a cgroup that divides its resources holds no process itself
+  fs.mkdirSync(`${own}/keeper`, { recursive: true })
+  fs.writeFileSync(`${own}/keeper/cgroup.procs`, String(process.pid))
+  for (const name of text(`${own}/cgroup.controllers`).match(/memory|pids|cpu\b/g) ?? [])
+    attempt("cgroup", () => fs.writeFileSync(`${own}/cgroup.subtree_control`, `+${name}`))
+  return own
+}
+let cgroups = attempt("cgroup", () => delegated(option("cgroup", ""))) ?? ""
 
 // slots: shells that have forked, entered their cgroup and made their pipes, and wait to become a program
 
@@ -110,65 +135,101 @@ timer=
 while exec 6<bye; do
   [ -z "$timer" ] || kill -9 $timer
   while read word <&6; do
-    case $word in close) exec 3>&- ;; bye) exit ;; esac
+    case $word in taken) rm -f handed.* ;; close) exec 3>&- ;; bye) exit ;; esac
   done
   exec 6<&-
   (exec 3>&- 4>&- 5>&-; sleep $3; kill -TERM 0; sleep 5; kill -KILL 0) & timer=$!
 done`
-/** Its standard input ends where the keeper dies before it has opened the pipes. */
+/** Its standard input ends where the keeper dies before it has opened the pipes; then `spec` waits for one who writes it. */
 const SLOT = String.raw`cd "$1" && mkfifo -m 600 spec in out err bye || exit 97
-[ -z "$2" ] || echo 0 >"$2/cgroup.procs" || exit 97
-echo; exec >/dev/null
-read go || exit
+[ -z "$2" ] || echo 0 >"$2/cgroup.procs" || exit 98
+echo; read go || exit
 exec 3<>in 4<>out 5<>err
 ( (${ANCHOR}) & )
 exec 3>&- 4>&- 5>&- 0</dev/null
-. ./spec`
+echo; exec >/dev/null
+. ./spec
+exit 97`
 const slots = []
 const asking = []
 let made = 0
 let warming = 0
+let failures = 0
+
+const drop = ({ cgroup, dir, pid }) => {
+  if (pid !== undefined) signalGroup(pid, "SIGKILL")
+  remove(dir)
+  if (cgroup) fs.rmdir(cgroup, () => {})
+}
 
 const warm = () => {
   if (retired) return
-  while (slots.length + warming < Math.max(WARM, asking.length)) {
-    warming++
-    const name = `slot-${process.pid}-${made++}`
-    const dir = path.join(RUNS, name)
+  while (slots.length + warming < Math.max(WARM, asking.length)) prepare()
+}
+
+const prepare = () => {
+  warming++
+  const name = `slot-${process.pid}-${made++}`
+  const dir = path.join(RUNS, name)
+  const cgroup = cgroups && path.join(cgroups, name)
+  let run
+  let pid
+  const failed = (error) => {
+    if (run === undefined) warming--
+    else if (slots.includes(run)) slots.splice(slots.indexOf(run), 1)
+    else return
+    if (run !== undefined) shut(run)
+    run = {}
+    drop({ dir, pid, cgroup })
+    if (failures++ === 0) log("slot", error)
+    if (error.code === 98) cgroups = ""
+    asking.shift()?.({ error: typeof error.code === "string" ? error.code : "EAGAIN" })
+    setTimeout(warm, Math.min(10_000, 100 * 2 ** failures))
+  }
+  try {
     fs.mkdirSync(dir)
-    const cgroup = CGROUP === "" ? undefined : path.join(CGROUP, name)
-    if (cgroup !== undefined) fs.mkdirSync(cgroup)
-    const child = spawn("/bin/sh", [path.join(DIR, "slot.sh"), dir, cgroup ?? "", String(LEASE / 1000)], {
-      detached: true,
-      stdio: ["pipe", "pipe", "ignore"],
-      env: { PATH: process.env["PATH"] }
-    })
-    const gone = () => {
-      warming--
-      remove(dir)
-      setTimeout(warm, 200)
-    }
+    if (cgroup) fs.mkdirSync(cgroup)
+    const argv = [path.join(DIR, "slot.sh"), dir, cgroup, String(LEASE / 1000)]
+    const env = { PATH: process.env["PATH"] }
+    const child = spawn("/bin/sh", argv, { detached: true, stdio: ["pipe", "pipe", "ignore"], env })
+    pid = child.pid
+    child.once("error", failed)
+    if (pid === undefined) return
+    child.once("exit", (code, signal) => (run?.id === undefined ? failed({ code }) : exited(run, code, signal)))
     child.stdin.on("error", () => {})
-    child.once("error", gone)
-    child.once("exit", gone)
-    child.stdout.once("data", () => {
-      child.off("error", gone).off("exit", gone)
-      child.on("error", () => {})
-      child.stdout.destroy()
-      warming--
-      const [spec, bye] = openBoth(dir, "spec", "bye")
-      const [pid, start] = [child.pid, identity(child.pid)]
-      fs.writeFileSync(path.join(dir, "meta"), JSON.stringify({ pid, start, boot: BOOT, cgroup }))
+    const opened = () => {
+      const meta = { pid, start: identity(pid), boot: BOOT, cgroup: cgroup || undefined }
+      fs.writeFileSync(path.join(dir, "meta"), JSON.stringify(meta))
+      const bye = openBoth(dir, "bye")
       child.stdin.end("go\n")
-      slots.push({ dir, pid, start, child, spec, bye, cgroup })
-      asking.shift()?.(slots.shift())
-    })
+      child.stdout.once("data", () => {
+        child.stdout.destroy()
+        attemptOr(failed, () => {
+          const ready = open(dir, { ...meta, bye })
+          warming--
+          failures = 0
+          run = ready
+          if (asking.length > 0) asking.shift()(run)
+          else slots.push(run)
+        })
+      })
+    }
+    child.stdout.once("data", () => attemptOr(failed, opened))
+  } catch (error) {
+    failed(error)
+  }
+}
+
+const attemptOr = (failed, body) => {
+  try {
+    body()
+  } catch (error) {
+    failed(error)
   }
 }
 
 const slot = (take) => {
-  let ready = slots.shift()
-  while (ready !== undefined && identity(ready.pid) === "") ready = slots.shift()
+  const ready = slots.shift()
   if (ready === undefined) asking.push(take)
   else take(ready)
   // after the program has begun: a fork here would delay it
@@ -182,30 +243,43 @@ const segments = (dir, name) =>
     .readdirSync(dir)
     .filter((file) => file.startsWith(`${name}.`))
     .map((file) => Number(file.slice(name.length + 1)))
+    .filter(Number.isInteger)
     .toSorted((a, b) => a - b)
+const segment = (dir, name, base) => path.join(dir, `${name}.${base}`)
+const openSegment = (dir, name, base) => fs.openSync(segment(dir, name, base), O_WRONLY | O_APPEND | O_CREAT, 0o600)
+const openBoth = (dir, name) => fs.openSync(path.join(dir, name), O_RDWR | O_NONBLOCK)
 
-const openSegment = (dir, name, base) =>
-  fs.openSync(path.join(dir, `${name}.${base}`), O_WRONLY | O_APPEND | O_CREAT, 0o600)
+const lastOf = (dir, name) => {
+  const base = segments(dir, name).at(-1)
+  return { base, size: base + fs.statSync(segment(dir, name, base)).size }
+}
 
-/** `mark`: the daemon has this much durably. `stuck`: the disk is full, and what was read waits. */
-const stream = (dir, name) => {
-  const known = segments(dir, name)
+/** `mark`: the daemon has read this much. `stuck`: the disk is full, and what was read waits. */
+const stream = (run, name) => {
+  const known = segments(run.dir, name)
   const base = known.at(-1) ?? 0
-  const file = openSegment(dir, name, base)
-  return { pump: undefined, file, base, size: base + fs.fstatSync(file).size, mark: known[0] ?? 0, stuck: false }
+  const file = openSegment(run.dir, name, base)
+  const size = base + fs.fstatSync(file).size
+  return { run, name, pump: undefined, file, base, size, mark: known[0] ?? 0, stuck: false }
+}
+const isFull = ({ mark, size }) => size - mark > BOUND
+
+/** Streams that have grown while the daemon did not listen: told once it does. */
+const news = new Set()
+const grown = (one) => {
+  if (client?.writableNeedDrain) news.add(one)
+  else tell({ tell: "output", run: one.run.id, stream: one.name, size: one.size })
 }
 
 /** Returns what could not be written. */
-const keep = (run, name, chunk) => {
-  const one = run[name]
-  if (run.forgotten) return chunk.subarray(chunk.length)
+const keep = (one, chunk) => {
+  if (one.run.forgotten) return chunk.subarray(chunk.length)
   let from = 0
   try {
     if (one.size - one.base >= SEGMENT) {
-      const next = openSegment(run.dir, name, one.size)
+      const next = openSegment(one.run.dir, one.name, one.size)
       fs.closeSync(one.file)
-      one.file = next
-      one.base = one.size
+      Object.assign(one, { file: next, base: one.size })
     }
     while (from < chunk.length) {
       const wrote = fs.writeSync(one.file, chunk, from)
@@ -213,81 +287,96 @@ const keep = (run, name, chunk) => {
       one.size += wrote
     }
   } catch (error) {
-    log("output", run.id, error)
-    return chunk.subarray(from)
+    if (!one.stuck) log("output", one.run.id, error)
   }
-  tell({ tell: "output", run: run.id, stream: name, size: one.size })
-  if (one.size - one.mark > BOUND) one.pump?.pause()
+  if (from > 0) grown(one)
+  if (isFull(one)) one.pump?.pause()
   return chunk.subarray(from)
 }
 
+/** All pumps read into it: what is in it is written before another one reads. */
+const buffer = Buffer.allocUnsafeSlow(1 << 16)
+
 /** Read and written in one go: what SIGKILL finds between the two is lost. */
-const pump = (run, name) => {
-  const fd = fs.openSync(path.join(run.dir, name), O_RDONLY | O_NONBLOCK)
-  const buffer = Buffer.allocUnsafeSlow(1 << 16)
+const pump = (one) => {
+  const fd = fs.openSync(path.join(one.run.dir, one.name), O_RDONLY | O_NONBLOCK)
   // a full disk: the program waits, nothing is dropped
   const later = (chunk) => {
-    const rest = keep(run, name, chunk)
-    run[name].stuck = rest.length > 0
-    if (run[name].stuck) setTimeout(later, 1000, rest)
-    else if (run[name].size - run[name].mark <= BOUND) socket.resume()
+    const rest = keep(one, chunk)
+    one.stuck = rest.length > 0
+    if (one.stuck) setTimeout(later, AGAIN, rest)
+    else if (!isFull(one)) socket.resume()
   }
-  const take = (length, from) => {
-    const rest = keep(run, name, from.subarray(0, length))
+  const callback = (length, from) => {
+    const rest = keep(one, from.subarray(0, length))
     if (rest.length > 0) {
-      run[name].stuck = true
+      one.stuck = true
       socket.pause()
-      setTimeout(later, 1000, Uint8Array.from(rest))
+      setTimeout(later, AGAIN, Uint8Array.from(rest))
     }
     return true
   }
-  const socket = new net.Socket({ fd, readable: true, writable: false, onread: { buffer, callback: take } })
-  run[name].pump = socket
+  const socket = new net.Socket({ fd, readable: true, writable: false, onread: { buffer, callback } })
+  one.pump = socket
   socket.resume()
   socket.on("error", () => {})
   socket.on("close", () => {
-    run[name].pump = undefined
-    settle(run)
+    one.pump = undefined
+    settle(one.run)
   })
 }
 
-const mark = (run, name, position, isFree) => {
-  const one = run[name]
-  one.mark = Math.max(one.mark, Math.min(position, one.size))
-  const known = isFree ? segments(run.dir, name) : []
-  known.forEach((base, index) => {
-    const end = known[index + 1]
-    if (end !== undefined && end <= one.mark) fs.unlinkSync(path.join(run.dir, `${name}.${base}`))
-  })
-  if (one.size - one.mark <= BOUND && !one.stuck && one.pump?.isPaused()) one.pump.resume()
+const mark = (one, position, isFree) => {
+  one.mark = Math.max(one.mark, Math.min(Number(position) || 0, one.size))
+  const known = isFree ? segments(one.run.dir, one.name) : []
+  for (const [index, base] of known.entries())
+    if (known[index + 1] <= one.mark) fs.unlinkSync(segment(one.run.dir, one.name, base))
+  if (!isFull(one) && !one.stuck && one.pump?.isPaused()) one.pump.resume()
 }
 
 // a program's life
 
-const open = (id, { bye, cgroup, dir, pid, start }) => {
-  const noted = text(path.join(dir, "inputs")).split("\n").slice(0, -1)
-  const isClosed = noted.some((line) => line.endsWith(" close"))
-  const inputFd = isClosed ? -1 : openBoth(dir, "in")[0]
-  const input = isClosed ? undefined : new net.Socket({ fd: inputFd, readable: false, writable: true })
-  input?.on("error", () => {})
-  const notes = fs.openSync(path.join(dir, "inputs"), O_WRONLY | O_APPEND | O_CREAT, 0o600)
-  const seq = Number(noted.at(-1)?.split(" ", 1)[0] ?? 0)
-  const run = { id, dir, pid, start, cgroup, bye, input, inputFd, notes, seq, flight: [] }
-  const rest = { exit: undefined, closed: false, ended: false, forgotten: false }
-  Object.assign(run, rest, { out: stream(dir, "out"), err: stream(dir, "err") })
-  runs.set(id, run)
-  pump(run, "out")
-  pump(run, "err")
-  return run
+/** Lines of the inputs that the program has been given. */
+const notesOf = (dir) => {
+  const lines = text(path.join(dir, "inputs")).split("\n").slice(0, -1)
+  return { lines, seq: lines.map((line) => Number(line.split(" ", 1)[0])).findLast(Number.isInteger) ?? 0 }
+}
+
+/** Its pipes and files; it has no name yet. */
+const open = (dir, { bye, cgroup, pid, start }) => {
+  const { lines, seq } = notesOf(dir)
+  const run = { id: undefined, dir, pid, start, cgroup, bye, seq, flight: [], given: 0 }
+  Object.assign(run, { exit: undefined, closed: false, ended: false, forgotten: false })
+  try {
+    run.notes = fs.openSync(path.join(dir, "inputs"), O_WRONLY | O_APPEND | O_CREAT, 0o600)
+    run.out = stream(run, "out")
+    run.err = stream(run, "err")
+    if (!lines.some((line) => line.endsWith(" close"))) {
+      run.inputFd = openBoth(dir, "in")
+      run.input = new net.Socket({ fd: run.inputFd, readable: false, writable: true })
+      run.input.on("error", () => {})
+    }
+    pump(run.out)
+    pump(run.err)
+    return run
+  } catch (error) {
+    shut(run)
+    throw error
+  }
+}
+
+const shut = (run) => {
+  run.closed = true
+  for (const one of [run.out, run.err]) one?.pump?.destroy()
+  run.input?.destroy()
+  for (const fd of [run.out?.file, run.err?.file, run.notes, run.bye]) if (fd !== undefined) fs.closeSync(fd)
 }
 
 const program = ({ argv, cwd, env }) => {
   const name = argv[0] ?? ""
-  const found = name.includes("/")
-    ? [path.resolve(cwd, name)]
-    : (env["PATH"] ?? "/usr/bin:/bin").split(":").map((folder) => path.resolve(cwd, folder, name))
+  const folders = name.includes("/") ? [""] : (env["PATH"] ?? "/usr/bin:/bin").split(":")
   let code = "ENOENT"
-  for (const file of found) {
+  for (const file of folders.map((folder) => path.resolve(cwd, folder, name))) {
     try {
       fs.accessSync(file, fs.constants.X_OK)
       if (fs.statSync(file).isFile()) return { file }
@@ -299,16 +388,13 @@ const program = ({ argv, cwd, env }) => {
   return { code }
 }
 
-/** The system's limit on one argument or variable, and a safe one on all of them. */
-const MAX_WORD = 128 * 1024 - 1
-const MAX_WORDS = 1_900_000
-
 /** Says why the program cannot be started; nothing where it can. */
-const objection = ({ argv, cwd, env, run }) => {
+const objection = ({ argv, cwd, env, handed = [], run }) => {
   if (retired) return "retired"
-  if (runs.has(run) || fs.existsSync(path.join(RUNS, run))) return "EEXIST"
   const words = [...argv, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
-  if (!/^[\w.+-]{1,200}$/.test(run) || [...words, cwd].some((word) => word.includes("\0"))) return "EINVAL"
+  if (!/^(?!slot-|\.+$)[\w.+-]{1,200}$/.test(run) || handed.length > MAX_HANDED) return "EINVAL"
+  if ([...words, cwd].some((word) => word.includes("\0"))) return "EINVAL"
+  if (runs.has(run) || past.has(run) || fs.existsSync(path.join(RUNS, run))) return "EEXIST"
   const sizes = words.map((word) => Buffer.byteLength(word))
   if (sizes.some((size) => size > MAX_WORD) || sizes.reduce((sum, size) => sum + size + 9, 0) > MAX_WORDS)
     return "E2BIG"
@@ -332,6 +418,7 @@ const script = ({ argv, cwd, env, handed = [], input }, file) => {
     ...names.filter(isPlain).map((name) => `export ${name}=${quote(env[name])}`),
     `exec 0<${input === "none" ? "/dev/null" : "in"} 1>out 2>err`,
     ...handed.map((_, index) => `exec ${index + 3}<handed.${index}`),
+    ...(handed.length > 0 ? ["echo taken >bye"] : []),
     "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null",
     `umask ${UMASK.toString(8)}`,
     `cd ${quote(cwd)} || exit 126`,
@@ -341,14 +428,20 @@ const script = ({ argv, cwd, env, handed = [], input }, file) => {
   ].join("\n")
 }
 
-/** In pieces that a FIFO takes: a long one waits for the shell to read. */
-const feed = (fd, bytes) => {
-  let sent = 0
+/** In pieces that a FIFO takes: a long one waits for the shell to read, the first one for it to open. */
+const feed = (run, bytes, fd) => {
+  let isOver = run.exit !== undefined
   try {
-    while (sent < bytes.length) sent += fs.writeSync(fd, bytes, sent, Math.min(bytes.length - sent, 32_768))
+    if (!isOver) {
+      fd ??= fs.openSync(path.join(run.dir, "spec"), O_WRONLY | O_NONBLOCK)
+      while (bytes.length > 0) bytes = bytes.subarray(fs.writeSync(fd, bytes, 0, Math.min(bytes.length, 32_768)))
+    }
+    isOver = true
   } catch (error) {
-    if (error.code === "EAGAIN") setTimeout(() => feed(fd, bytes.subarray(sent)), 2)
+    isOver = error.code === "EPIPE"
   }
+  if (!isOver) setTimeout(feed, 1, run, bytes, fd)
+  else if (fd !== undefined) fs.closeSync(fd)
 }
 
 const start = (spec, answer) => {
@@ -356,27 +449,24 @@ const start = (spec, answer) => {
   if (no !== undefined) return answer({ error: no })
   const { code, file } = program(spec)
   if (file === undefined) return answer({ error: code })
-  slot((ready) => {
+  const words = Buffer.from(script(spec, file))
+  const handed = (spec.handed ?? []).map((bytes) => Buffer.from(bytes, "base64"))
+  slot((run) => {
+    if (run.error !== undefined) return answer(run)
     const dir = path.join(RUNS, spec.run)
-    fs.renameSync(ready.dir, dir)
-    for (const [name, value] of Object.entries(spec.limits ?? {}))
-      if (ready.cgroup !== undefined) fs.writeFileSync(path.join(ready.cgroup, name), value)
-    const handed = (spec.handed ?? []).map((bytes, index) => {
-      const at = path.join(dir, `handed.${index}`)
-      fs.writeFileSync(at, Buffer.from(bytes, "base64"), { mode: 0o600 })
-      return at
-    })
-    // the program first: what it writes waits in its pipes
-    feed(ready.spec, Buffer.from(script(spec, file)))
-    const run = open(spec.run, { ...ready, dir })
-    const clear = () => handed.splice(0).forEach((at) => fs.rmSync(at, { force: true }))
-    if (handed.length > 0) setTimeout(clear, GRACE).unref()
-    // open until then: the shell may come to read it only now
-    ready.child.once("exit", (code, signal) => {
-      fs.closeSync(ready.spec)
-      clear()
-      exited(run, code, signal)
-    })
+    try {
+      for (const [name, value] of Object.entries(spec.limits ?? {}))
+        if (run.cgroup !== undefined) fs.writeFileSync(path.join(run.cgroup, name), value)
+      for (const [index, bytes] of handed.entries()) fs.writeFileSync(path.join(run.dir, `handed.${index}`), bytes)
+      fs.renameSync(run.dir, dir)
+    } catch (error) {
+      shut(run)
+      drop(run)
+      return answer({ error: error.code === "ENOTEMPTY" ? "EEXIST" : error.code })
+    }
+    Object.assign(run, { id: spec.run, dir })
+    runs.set(run.id, run)
+    feed(run, words)
     answer({ pid: run.pid, start: run.start })
   })
 }
@@ -387,16 +477,20 @@ const exited = (run, code, signal) => {
   tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
   run.input = undefined
-  fs.writeSync(run.bye, "bye\n")
+  attempt("bye", () => fs.writeSync(run.bye, "bye\n"))
   settle(run)
   // somebody else holds a pipe open and says nothing; a pump that waits for the disk or the daemon is left to wait
   const sizes = { out: -1, err: -1 }
+  let left = 5
   const look = () => {
-    for (const name of ["out", "err"]) {
-      const { pump, size } = run[name]
-      if (pump?.isPaused() === false && size === sizes[name]) pump.destroy()
+    for (const { name, pump, size, stuck } of [run.out, run.err]) {
+      const isSilent = size === sizes[name]
       sizes[name] = size
+      if (pump === undefined || stuck) continue
+      if ((isSilent && !pump.isPaused()) || left < 0) pump.destroy()
+      else if (expired) pump.resume()
     }
+    if (expired) left--
     if (run.out.pump !== undefined || run.err.pump !== undefined) setTimeout(look, HELD)
   }
   setTimeout(look, 0)
@@ -410,18 +504,14 @@ const settle = (run) => {
   const last = path.join(run.dir, "exit")
   const write = async () => {
     if (run.forgotten) return
-    const file = await fs.promises.open(`${last}.tmp`, "w", 0o600)
-    await file.writeFile(JSON.stringify(record))
-    await file.sync()
-    await file.close()
+    await fs.promises.writeFile(`${last}.tmp`, JSON.stringify(record), { mode: 0o600, flush: true })
     await fs.promises.rename(`${last}.tmp`, last)
     const folder = await fs.promises.open(run.dir, "r")
-    await folder.sync()
-    await folder.close()
+    await folder.sync().finally(() => folder.close())
   }
   const done = () => {
-    for (const fd of [run.out.file, run.err.file, run.notes, run.bye]) fs.closeSync(fd)
     run.ended = true
+    shut(run)
     tell({ tell: "ended", run: run.id, ...record })
     if (run.forgotten) forget(run)
     if (retired && isQuiet()) leave()
@@ -429,54 +519,75 @@ const settle = (run) => {
   write().then(done, (error) => {
     log("exit", run.id, error)
     if (!fs.existsSync(DIR)) process.exit(1)
-    setTimeout(() => ((run.closed = false), settle(run)), 1000)
+    setTimeout(() => ((run.closed = false), settle(run)), AGAIN)
   })
 }
 
 const forget = (run) => {
   run.forgotten = true
-  for (const name of ["out", "err"]) if (run[name].pump?.isPaused() && !run[name].stuck) run[name].pump.resume()
+  for (const one of [run.out, run.err]) if (one.pump?.isPaused() && !one.stuck) one.pump.resume()
   if (!run.ended) return
   runs.delete(run.id)
-  remove(run.dir)
-  if (run.cgroup !== undefined) fs.rmdir(run.cgroup, () => {})
+  drop({ dir: run.dir, cgroup: run.cgroup })
   idle()
+}
+
+function signalGroup(pid, name) {
+  try {
+    process.kill(-pid, name)
+  } catch {
+    // all of it has ended
+  }
 }
 
 const signal = (run, name) => {
   if (run.exit !== undefined || identity(run.pid) !== run.start) return
-  try {
-    if (name === "SIGKILL" && run.cgroup !== undefined) fs.writeFileSync(path.join(run.cgroup, "cgroup.kill"), "1")
-    process.kill(-run.pid, name)
-  } catch {}
+  if (name === "SIGKILL" && run.cgroup !== undefined)
+    attempt("cgroup", () => fs.writeFileSync(path.join(run.cgroup, "cgroup.kill"), "1"))
+  signalGroup(run.pid, name)
 }
 
 const end = (run, grace) => {
-  if (run.exit !== undefined) return
   signal(run, "SIGTERM")
   signal(run, "SIGCONT")
-  setTimeout(() => signal(run, "SIGKILL"), grace)
+  if (run.exit === undefined) setTimeout(signal, grace, run, "SIGKILL")
+}
+
+/** Notes the inputs that the pipe has all of. Until that can be written they count as in flight. */
+const noted = (run) => {
+  try {
+    for (; run.given > 0 && !run.ended; run.given--, run.flight.shift()) {
+      const line = Buffer.from(`${run.flight[0]}\n`)
+      const wrote = fs.writeSync(run.notes, line)
+      if (wrote === line.length) continue
+      fs.ftruncateSync(run.notes, fs.fstatSync(run.notes).size - wrote)
+      throw new Error("a part of a line")
+    }
+  } catch (error) {
+    log("inputs", run.id, error)
+    setTimeout(noted, AGAIN, run)
+  }
 }
 
 /** `data`: null closes the input. Answers when the pipe has all of it; until then it counts as taken while the keeper lives. */
 const write = (run, { data, note = "", seq }, reply) => {
+  if (!Number.isInteger(seq) || (data !== null && typeof data !== "string")) return reply({ error: "EINVAL" })
   if (seq <= run.seq) return reply({ seq: run.seq })
   if (seq !== run.seq + 1) return reply({ error: "gap", seq: run.seq })
-  if (run.input === undefined) return reply({ error: "EPIPE" })
+  if (run.input?.writable !== true) return reply({ error: "EPIPE" })
   if (run.input.writableLength > INPUT_BOUND) return reply({ error: "busy" })
   run.seq = seq
-  run.flight.push(`${seq} ${data === null ? "close" : note}`)
-  const kept = () => {
-    const line = run.flight.shift()
-    if (!run.closed) fs.writeSync(run.notes, `${line}\n`)
+  run.flight.push(`${seq} ${data === null ? "close" : String(note).replaceAll("\n", " ")}`)
+  const kept = (error) => {
+    if (error) return reply({ error: "EPIPE" })
+    run.given++
+    noted(run)
     reply({ seq })
   }
   if (data === null) {
     // the program hears the end of its input when the anchor and the keeper have closed it
-    run.input.end()
-    run.input = undefined
-    fs.writeSync(run.bye, "close\n")
-    return kept()
+    run.input.end(kept)
+    return attempt("close", () => fs.writeSync(run.bye, "close\n"))
   }
   const bytes = Buffer.from(data)
   let sent = 0
@@ -486,45 +597,30 @@ const write = (run, { data, note = "", seq }, reply) => {
     // the pipe is full: the socket waits
   }
   if (sent === bytes.length) kept()
-  else run.input.write(bytes.subarray(sent), (error) => (error ? reply({ error: "EPIPE" }) : kept()))
+  else run.input.write(bytes.subarray(sent), kept)
 }
 
 /** What a keeper before this one has left. Its exit codes are gone: nobody else may wait for those processes. */
-const adopt = () => {
-  for (const id of fs.readdirSync(RUNS)) {
-    const dir = path.join(RUNS, id)
-    const exit = text(path.join(dir, "exit"))
-    if (exit !== "") {
-      const { at, code, signal, ...rest } = JSON.parse(exit)
-      const { pid, start } = JSON.parse(text(path.join(dir, "meta")) || "{}")
-      past.set(id, { run: id, pid, start, ...rest, exit: { code, signal, at }, ended: true })
-      continue
-    }
-    const meta = JSON.parse(text(path.join(dir, "meta")) || "null") ?? undefined
-    if (id.startsWith("slot-") || meta === undefined) {
-      // a slot has ended with its keeper; one that had heard nothing of it yet ends now, and its anchor
-      const fds = openBoth(dir, ...["spec", "bye"].filter((name) => fs.existsSync(path.join(dir, name))))
-      for (const fd of fds) fs.writeSync(fd, fd === fds[0] ? "exit\n" : "bye\n")
-      const clear = () => {
-        fds.forEach((fd) => fs.closeSync(fd))
-        remove(dir)
-      }
-      setTimeout(clear, 1000)
-      continue
-    }
-    const [spec, bye] = openBoth(dir, "spec", "bye")
-    // a shell that the keeper before had told nothing yet
-    fs.writeSync(spec, "exit 97\n")
-    setTimeout(() => fs.closeSync(spec), 1000)
-    const run = open(id, { ...meta, bye, dir })
-    const look = () => {
-      if (identity(run.pid) === run.start && meta.boot === BOOT) return
-      clearInterval(timer)
-      exited(run, null, null)
-    }
-    const timer = setInterval(look, 200)
-    look()
+const adopt = (id) => {
+  const dir = path.join(RUNS, id)
+  const { boot, cgroup, pid = NOBODY, start = "0" } = parsed(path.join(dir, "meta")) ?? {}
+  const isAlive = () => boot === BOOT && identity(pid) === start
+  // a slot that had heard nothing yet ends by itself
+  if (id.startsWith("slot-")) return drop({ dir, cgroup, pid: isAlive() ? pid : undefined })
+  const record = parsed(path.join(dir, "exit")) ?? {}
+  const isOver = record.code !== undefined
+  const run = isOver ? undefined : attempt(id, () => open(dir, { cgroup, pid, start, bye: openBoth(dir, "bye") }))
+  if (run !== undefined) {
+    runs.set(id, Object.assign(run, { id }))
+    // a shell that waits to be told what it is to become ends; where there is none, this is refused
+    quietly(() => fs.closeSync(fs.openSync(path.join(dir, "spec"), O_WRONLY | O_NONBLOCK)))
+    const look = () => (isAlive() ? setTimeout(look, 200) : exited(run, null, null))
+    return look()
   }
+  const sizeOf = (name) => quietly(() => lastOf(dir, name).size) ?? 0
+  const { at, code = null, signal = null, ...rest } = record
+  const sizes = { out: sizeOf("out"), err: sizeOf("err"), seq: notesOf(dir).seq }
+  past.set(id, { run: id, pid, start, cgroup, ...sizes, ...rest, exit: { code, signal, at }, ended: true })
 }
 
 // the daemon
@@ -533,118 +629,160 @@ const state = ({ ended, err, exit, flight, id, out, pid, seq, start }) => {
   return { run: id, pid, start, seq, flight, out: out.size, err: err.size, exit, ended }
 }
 
+const hello = (from, asked, reply) => {
+  if (!Number.isInteger(asked)) return reply({ error: "EINVAL" })
+  if (asked < epoch) return reply({ error: "fenced", epoch })
+  epoch = asked
+  const file = path.join(DIR, "epoch")
+  attempt("epoch", () => (fs.writeFileSync(`${file}.tmp`, String(epoch)), fs.renameSync(`${file}.tmp`, file)))
+  if (client !== from) client?.destroy()
+  client = from
+  news.clear()
+  clearTimeout(lease)
+  reply({ pid: process.pid, version: VERSION, runs: [...past.values(), ...[...runs.values()].map(state)] })
+}
+
+const retire = () => {
+  retired = true
+  for (const run of slots.splice(0)) {
+    shut(run)
+    drop(run)
+  }
+  if (isQuiet()) leave()
+}
+
+const orders = {
+  write,
+  signal: (run, { signal: name }, reply) => (signal(run, name), reply({})),
+  end: (run, { grace = GRACE }, reply) => (end(run, grace), reply({})),
+  forget: (run, _, reply) => (forget(run), reply({})),
+  mark: (run, message, reply) => {
+    for (const one of [run.out, run.err]) mark(one, message[one.name], message.free === true)
+    reply({})
+  }
+}
+
 const answer = (from, message, reply) => {
   const { op, run: id } = message
-  if (op === "hello") {
-    if (message.epoch < epoch) return reply({ error: "fenced", epoch })
-    epoch = message.epoch
-    fs.writeFileSync(path.join(DIR, "epoch"), String(epoch))
-    if (client !== from) client?.destroy()
-    client = from
-    clearTimeout(lease)
-    return reply({ pid: process.pid, version: VERSION, runs: [...past.values(), ...[...runs.values()].map(state)] })
-  }
+  if (op === "hello") return hello(from, message.epoch, reply)
   if (from !== client) return reply({ error: "hello first" })
   if (op === "spawn") return start(message, reply)
-  if (op === "retire") {
-    retired = true
-    drop()
-    reply({})
-    return isQuiet() ? leave() : undefined
-  }
-  if (op === "forget" && past.delete(id)) {
-    remove(path.join(RUNS, id))
-    return reply({})
-  }
+  if (op === "retire") return (reply({}), retire())
+  const gone = past.get(id)
+  if (op === "forget" && past.delete(id))
+    return (drop({ ...gone, pid: undefined, dir: path.join(RUNS, id) }), reply({}))
   const run = runs.get(id)
   if (run === undefined) return reply({ error: "unknown" })
-  if (op === "write") return write(run, message, reply)
-  if (op === "signal") return (signal(run, message.signal), reply({}))
-  if (op === "end") return (end(run, message.grace ?? GRACE), reply({}))
-  if (op === "mark") {
-    for (const name of ["out", "err"]) mark(run, name, message[name] ?? 0, message.free === true)
-    return reply({})
-  }
-  if (op === "forget") return (forget(run), reply({}))
-  reply({ error: "no such op" })
+  if (!Object.hasOwn(orders, op)) return reply({ error: "no such op" })
+  orders[op](run, message, reply)
 }
 
-const drop = () => {
-  for (const one of slots.splice(0)) {
-    try {
-      process.kill(-one.pid, "SIGKILL")
-    } catch {}
-    remove(one.dir)
-    if (one.cgroup !== undefined) fs.rmdir(one.cgroup, () => {})
-  }
-}
+/** Another keeper may have come to a folder of that name. */
+const isOurs = () => text(path.join(DIR, "pid")) === String(process.pid)
 
 const leave = () => {
-  retired = true
-  drop()
-  for (const name of ["sock", "pid"]) fs.rmSync(path.join(DIR, name), { force: true })
+  if (isOurs()) for (const name of ["sock", "pid"]) fs.rmSync(path.join(DIR, name), { force: true })
   setTimeout(() => process.exit(0), 50)
 }
 
 /** Without a daemon and without a program, it has nothing to do. */
 const idle = () => {
-  if (client !== undefined || runs.size > 0 || past.size > 0) return
-  setTimeout(() => client === undefined && runs.size === 0 && leave(), LINGER)
+  const isIdle = () => client === undefined && runs.size + past.size + asking.length === 0
+  if (isIdle()) setTimeout(() => isIdle() && retire(), LINGER)
 }
 
 /** All programs are ended in order; then the keeper ends. */
 const expire = (why) => {
   log(`${why}: all programs are ended`)
-  retired = true
+  expired = true
   for (const run of runs.values()) end(run, GRACE)
-  if (isQuiet()) leave()
+  retire()
 }
 
 /** Nobody watches: for the lease, and as long as its folder is there. */
-const unwatched = () => {
-  const until = performance.now() + LEASE
+const unwatched = (time) => {
+  const until = performance.now() + time
   const look = () => {
-    const isGone = text(path.join(DIR, "slot.sh")) === ""
-    if (isGone || performance.now() >= until) return expire(isGone ? "its folder is gone" : `no daemon for ${LEASE} ms`)
+    if (!isOurs() || performance.now() >= until)
+      return expire(isOurs() ? `no daemon for ${time} ms` : "its folder is gone")
     lease = setTimeout(look, Math.min(GRACE, Math.max(1, until - performance.now())))
   }
   look()
   idle()
 }
 
+/** A peer that does not read its answers is not heard until it has. */
 const serve = (socket) => {
-  let rest = ""
+  let pieces = []
+  let length = 0
+  const hear = (line) => {
+    let id
+    const reply = (body) => void (socket.writable && socket.write(`${JSON.stringify({ re: id, ...body })}\n`))
+    try {
+      const message = JSON.parse(line)
+      id = message.id
+      answer(socket, message, reply)
+    } catch (error) {
+      log("request", error)
+      reply({ error: error.code ?? String(error) })
+    }
+  }
   socket.setEncoding("utf8")
   socket.on("data", (chunk) => {
-    const lines = (rest + chunk).split("\n")
-    rest = lines.pop()
-    for (const line of lines) {
-      let id
-      const reply = (body) => void (socket.writable && socket.write(`${JSON.stringify({ re: id, ...body })}\n`))
-      try {
-        const message = JSON.parse(line)
-        id = message.id
-        answer(socket, message, reply)
-      } catch (error) {
-        log("request", error)
-        reply({ error: String(error) })
-      }
+    const lines = chunk.split("\n")
+    const rest = lines.pop()
+    if (lines.length > 0) {
+      lines[0] = pieces.join("") + lines[0]
+      pieces = []
+      length = 0
     }
+    pieces.push(rest)
+    length += rest.length
+    if (length > MAX_LINE) return socket.destroy()
+    for (const line of lines) hear(line)
+    if (socket.writableNeedDrain) socket.pause()
+  })
+  socket.on("drain", () => {
+    socket.resume()
+    if (socket !== client) return
+    const told = [...news]
+    news.clear()
+    told.forEach(grown)
   })
   socket.on("error", () => {})
   socket.on("close", () => {
     if (client !== socket) return
     client = undefined
-    unwatched()
+    unwatched(LEASE)
   })
 }
 
+/** One keeper a folder: the highest lock names it, and is removed only once a higher one is there. */
+const isAlone = () => {
+  const locks = () => segments(DIR, "lock")
+  const last = locks().at(-1) ?? 0
+  const [pid, start] = text(segment(DIR, "lock", last)).split(" ")
+  if (start !== undefined && identity(pid) === start) return false
+  const own = path.join(DIR, `own.${process.pid}`)
+  fs.writeFileSync(own, `${process.pid} ${identity(process.pid)}`)
+  const isFirst = quietly(() => (fs.linkSync(own, segment(DIR, "lock", last + 1)), true)) ?? false
+  fs.rmSync(own)
+  if (!isFirst || locks().at(-1) !== last + 1) return false
+  for (const lower of locks().slice(0, -1)) fs.rmSync(segment(DIR, "lock", lower), { force: true })
+  return true
+}
+
 fs.mkdirSync(RUNS, { recursive: true, mode: 0o700 })
+for (let look = 0; !isAlone(); look++) {
+  if (look === 100) process.exit(0)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+}
+fs.writeFileSync(path.join(DIR, "pid"), String(process.pid))
 fs.writeFileSync(path.join(DIR, "slot.sh"), SLOT)
-adopt()
 fs.rmSync(path.join(DIR, "sock"), { force: true })
+for (const id of fs.readdirSync(RUNS)) attempt(id, () => adopt(id))
 net.createServer(serve).listen(path.join(DIR, "sock"), () => {
   warm()
-  fs.writeFileSync(path.join(DIR, "pid"), String(process.pid))
-  unwatched()
+  // whoever has started it is to come
+  unwatched(Math.max(LEASE, GRACE))
 })

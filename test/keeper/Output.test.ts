@@ -1,0 +1,114 @@
+/** Output: every byte once, whatever waits for whatever: the bound, a daemon that is busy, a line of any length. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { spawn } from "node:child_process"
+import { join } from "node:path"
+import { PlacedLines } from "../../src/backends/process/PlacedLines.ts"
+import * as Stand from "./Stand.ts"
+
+const SMALL = { bound: 1_000_000, segment: 100_000 }
+const numbers = (most: number) => Array.from({ length: most }, (_, n) => `${n + 1}\n`).join("")
+
+/** Waits until a file does not grow any more: its writer waits. */
+const stopped = (size: () => number) =>
+  Effect.gen(function* () {
+    for (let before = -1; before !== size() || before === 0;) {
+      before = size()
+      yield* Effect.sleep("400 millis")
+    }
+  })
+
+describe("output", () => {
+  it.live("a program that nobody reads stops at the bound, and goes on when it is read: every byte once", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder, SMALL)
+      const held = yield* Stand.script(daemon, "flood", "seq 1000000; echo done >&2")
+      yield* stopped(() => Stand.kept(folder, "flood", "out").size)
+      const { size } = Stand.kept(folder, "flood", "out")
+      assert.isAtLeast(size, SMALL.bound)
+      assert.isBelow(size, 1.2 * SMALL.bound)
+      assert.strictEqual(Stand.kept(folder, "flood", "err").size, 0)
+      assert.isTrue((yield* Stand.whole(held)) === numbers(1_000_000))
+      assert.strictEqual(yield* Stand.whole(held, "err"), "done\n")
+    })
+  )
+
+  it.live("a mark lets it go on, and frees whole segments only where that is asked for", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder, SMALL)
+      yield* Stand.script(daemon, "marked", "seq 300000")
+      yield* daemon.vanish
+      const other = yield* Stand.owner(folder)
+      yield* stopped(() => Stand.kept(folder, "marked", "out").size)
+      const { files, size } = Stand.kept(folder, "marked", "out")
+      yield* other.ask({ op: "mark", run: "marked", out: 500_000, err: 0 })
+      yield* Stand.until(() => Stand.kept(folder, "marked", "out").size > size)
+      assert.isAtLeast(Stand.kept(folder, "marked", "out").files, files)
+      yield* stopped(() => Stand.kept(folder, "marked", "out").size)
+      yield* other.ask({ op: "mark", run: "marked", out: 1_000_000, err: 0, free: true })
+      yield* stopped(() => Stand.kept(folder, "marked", "out").size)
+      assert.isBelow(Stand.kept(folder, "marked", "out").size, 1.2 * SMALL.bound)
+    })
+  )
+
+  it.live("a line longer than a segment and than a read is one line", () =>
+    Effect.gen(function* () {
+      const daemon = yield* Stand.daemon(yield* Stand.stand, SMALL)
+      const held = yield* Stand.script(daemon, "long", "head -c 500000 /dev/zero | tr '\\0' x; echo; echo short")
+      const lines = new PlacedLines(1 << 20)
+      const all: Array<number> = []
+      for (let chunk = yield* held.read("out"); chunk !== undefined; chunk = yield* held.read("out"))
+        for (const { text } of lines.push(chunk)) all.push(text.length)
+      for (const { text } of lines.end()) all.push(text.length)
+      assert.deepStrictEqual(all, [500_000, 5])
+    })
+  )
+
+  it.live("20 that write at once are kept apart", () =>
+    Effect.gen(function* () {
+      const daemon = yield* Stand.daemon(yield* Stand.stand, { segment: 50_000 })
+      const names = Array.from({ length: 20 }, (_, n) => `n${n}`)
+      const texts = yield* Effect.forEach(
+        names,
+        (name) =>
+          Effect.flatMap(Stand.script(daemon, name, `yes ${name} | head -n 40000`), (held) => Stand.whole(held)),
+        { concurrency: "unbounded" }
+      )
+      for (const [n, text] of texts.entries()) assert.isTrue(text === `n${n}\n`.repeat(40_000), `n${n}: ${text.length}`)
+    })
+  )
+
+  it.live("what is told while the daemon is busy is told once it listens, and takes no memory of the keeper", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      const held = yield* Stand.script(
+        daemon,
+        "chatty",
+        "read go; seq 300000 | while read n; do echo $n; done; sleep 300"
+      )
+      yield* daemon.vanish
+      // a daemon that says hello and reads nothing more
+      const hung = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const words = `const s = require("node:net").connect(${JSON.stringify(join(Stand.homeOf(folder), "sock"))}); s.pause();
+s.write('{"id":1,"op":"hello","epoch":1000}\\n{"id":2,"op":"write","run":"chatty","seq":1,"data":"go\\\\n"}\\n'); setInterval(() => {}, 1000)`
+          return spawn(process.execPath, ["-e", words], { stdio: "ignore" })
+        }),
+        (child) => Effect.sync(() => child.kill("SIGKILL"))
+      )
+      const memory = () => Number(/VmRSS:\s+(\d+)/.exec(Stand.textOf(`/proc/${Stand.pidOf(folder)}/status`))?.[1])
+      yield* Stand.until(() => Stand.kept(folder, "chatty", "out").size > 10_000)
+      const before = memory()
+      yield* Stand.until(() => Stand.kept(folder, "chatty", "out").size === numbers(300_000).length)
+      assert.isBelow(memory() - before, 25_000)
+      hung.kill("SIGKILL")
+      const next = yield* Stand.daemon(folder).pipe(Effect.retry({ times: 3 }))
+      const again = (yield* next.keeper.take("chatty"))!
+      assert.isTrue((yield* Stand.readUntil(again, "\n300000\n")) === numbers(300_000))
+      assert.strictEqual(again.pid, held.pid)
+    })
+  )
+})
