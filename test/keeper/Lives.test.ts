@@ -228,26 +228,6 @@ describe("the keeper", () => {
     })
   )
 
-  it.live(
-    "one that hangs while it is connected is replaced, also where it holds nothing and a program is asked for",
-    () =>
-      Effect.gen(function* () {
-        const folder = yield* Stand.stand
-        const daemon = yield* Stand.daemon(folder, { look: Duration.millis(200) })
-        const held = yield* Stand.script(daemon, "short", "exec true")
-        yield* Stand.whole(held)
-        yield* daemon.keeper.forget(() => true)
-        const pid = Stand.pidOf(folder)
-        Stand.kill(pid, "SIGSTOP")
-        const other = yield* Effect.result(Stand.script(daemon, "asked", "echo hello"))
-        assert.isFalse(Stand.lives(pid))
-        // where it was not started, the caller may start it elsewhere
-        if (other._tag === "Failure") assert.strictEqual(other.failure.code, "keeper")
-        const after = yield* Stand.script(daemon, "after", "echo hello")
-        assert.strictEqual(yield* Stand.whole(after), "hello\n")
-      })
-  )
-
   it.live("one that is told to stop ends its programs in order and leaves", () =>
     Effect.gen(function* () {
       const folder = yield* Stand.stand
