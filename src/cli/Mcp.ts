@@ -4,11 +4,13 @@
  * daemon on the socket that AGENTD_SOCKET names: the run's own, or the control socket where a run has none.
  *
  * Guarantees: it offers what the agent's config allows; the daemon decides each
- * call anew; a daemon that is away is an answer, not an end: it may be back for the
+ * call anew; a daemon that is away is waited for, 30 s or as AGENTD_PATIENCE says (ms), since its
+ * runs outlive it; then it is an answer, not an end: it may be back for the
  * next call. Nothing but the protocol is written to standard output.
  */
-import { Console, Effect, Option, Stdio } from "effect"
+import { Console, Effect, Option, Schedule, Stdio } from "effect"
 import { call } from "../rpc/ControlClient.ts"
+import { probe } from "../rpc/Endpoint.ts"
 import { VERSION } from "../rpc/Version.ts"
 import * as ChannelTools from "./ChannelTools.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -20,6 +22,9 @@ import type { Speaker, Tool } from "./McpTools.ts"
 
 /** Newest first: what we offer to who asks for one that we do not know. */
 const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+
+/** ms that a daemon is waited for. */
+const PATIENCE = 30_000
 
 const INSTRUCTIONS =
   "You are an agent that agentd keeps running, perhaps beside others. These tools are how you talk to them and to the people who run you."
@@ -48,6 +53,16 @@ const describe = ({ description, input, name, readOnly }: Tool) => ({
 
 const said = (text: string, isError: boolean) => ({ content: [{ type: "text", text }], isError })
 
+const LOOK = "100 millis"
+
+/** Returns when somebody listens, or when that has lasted too long. */
+const awaited = (socket: string, patience: number): Effect.Effect<void> =>
+  probe(socket).pipe(
+    Effect.repeat({ until: (found) => found === "live" || found === "forbidden", schedule: Schedule.spaced(LOOK) }),
+    Effect.timeoutOption(patience),
+    Effect.asVoid
+  )
+
 const callTool = (speaker: Speaker, params: JsonRpc.Request["params"]) => {
   const { arguments: args, name } = params
   const found = tools.find((tool) => tool.name === name)
@@ -65,7 +80,7 @@ const callTool = (speaker: Speaker, params: JsonRpc.Request["params"]) => {
 }
 
 const handler =
-  (speaker: Speaker): JsonRpc.Handler<never> =>
+  (speaker: Speaker, patience: number): JsonRpc.Handler<never> =>
   ({ method, params }) => {
     switch (method) {
       case "initialize": {
@@ -81,9 +96,12 @@ const handler =
       case "ping":
         return Effect.succeed({})
       case "tools/list":
-        return Effect.map(offered(speaker), (all) => ({ tools: all.map(describe) }))
+        return awaited(speaker.socket, patience).pipe(
+          Effect.andThen(offered(speaker)),
+          Effect.map((all) => ({ tools: all.map(describe) }))
+        )
       case "tools/call":
-        return callTool(speaker, params)
+        return Effect.andThen(awaited(speaker.socket, patience), callTool(speaker, params))
       default:
         return Effect.fail({ code: JsonRpc.CODES.method, message: `There is no method ${JSON.stringify(method)}.` })
     }
@@ -96,5 +114,11 @@ export const run = Effect.fnUntraced(function* () {
   const socket = Option.fromNullishOr(env["AGENTD_SOCKET"]).pipe(Option.filter((text) => text !== ""))
   if (Option.isNone(runId) || Option.isNone(socket)) return yield* byHand
   const { stdin } = yield* Stdio.Stdio
-  yield* JsonRpc.serve(stdin, (line) => Console.log(line), handler({ runId: runId.value, socket: socket.value }))
+  const said = Number(env["AGENTD_PATIENCE"] ?? PATIENCE)
+  const patience = said >= 0 ? said : PATIENCE
+  yield* JsonRpc.serve(
+    stdin,
+    (line) => Console.log(line),
+    handler({ runId: runId.value, socket: socket.value }, patience)
+  )
 })

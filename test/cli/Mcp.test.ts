@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { McpClient, McpProtocol } from "effect/ai"
 import { ChildProcess } from "effect/process"
 import { fileURLToPath } from "node:url"
@@ -25,10 +25,14 @@ interface Answer {
 const request = (id: number | string, method: string, params: object = {}) => ({ jsonrpc: "2.0", id, method, params })
 
 /** A server over real pipes, asked one thing after the other. */
-const server = Effect.fnUntraced(function* (socket: string, runId = "r7") {
+const server = Effect.fnUntraced(function* (
+  socket: string,
+  runId = "r7",
+  more: { readonly [name: string]: string } = {}
+) {
   const { child, ended, out } = yield* launch(["mcp"], {
     input: null,
-    env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket }
+    env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket, ...more }
   })
   let read = 0
   const next = Effect.map(
@@ -234,7 +238,7 @@ describe("agentd mcp", () => {
   it.live("a daemon that is away is an answer, and the next call finds it again", () =>
     Effect.gen(function* () {
       const socket = `${yield* folder}/control.sock`
-      const { ask, tool } = yield* server(socket)
+      const { ask, tool } = yield* server(socket, "r7", { AGENTD_PATIENCE: "100" })
       expect((yield* ask("tools/list")).result?.tools?.map(({ name }) => name)).toContain("spawn")
       expect(yield* tool("inbox")).toMatchObject({
         isError: true,
@@ -242,6 +246,17 @@ describe("agentd mcp", () => {
       })
       yield* Layer.build(layer(makeWorld(), socket))
       expect(yield* tool("inbox")).toEqual({ isError: false, text: "Your inbox is empty." })
+    })
+  )
+
+  it.live("a daemon that comes back meanwhile is waited for: its runs outlive it", () =>
+    Effect.gen(function* () {
+      const socket = `${yield* folder}/control.sock`
+      const { tool } = yield* server(socket)
+      const answer = yield* Effect.forkChild(tool("inbox"))
+      yield* Effect.sleep("300 millis")
+      yield* Layer.build(layer(makeWorld(), socket))
+      expect(yield* Fiber.join(answer)).toEqual({ isError: false, text: "Your inbox is empty." })
     })
   )
 
