@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { PlacedLines } from "../../src/backends/process/PlacedLines.ts"
 import * as Stand from "./Stand.ts"
 
-const SMALL = { bound: 1_000_000, segment: 100_000 }
+const SMALL = { bound: 3_000_000, segment: 100_000 }
 const numbers = (most: number) => Array.from({ length: most }, (_, n) => `${n + 1}\n`).join("")
 
 /** Waits until a file does not grow any more: its writer waits. */
@@ -38,16 +38,16 @@ describe("output", () => {
     Effect.gen(function* () {
       const folder = yield* Stand.stand
       const daemon = yield* Stand.daemon(folder, SMALL)
-      yield* Stand.script(daemon, "marked", "seq 300000")
+      yield* Stand.script(daemon, "marked", "seq 900000")
       yield* daemon.vanish
       const other = yield* Stand.owner(folder)
       yield* stopped(() => Stand.kept(folder, "marked", "out").size)
       const { files, size } = Stand.kept(folder, "marked", "out")
-      yield* other.ask({ op: "mark", run: "marked", out: 500_000, err: 0 })
+      yield* other.ask({ op: "mark", run: "marked", out: 1_500_000, err: 0 })
       yield* Stand.until(() => Stand.kept(folder, "marked", "out").size > size)
       assert.isAtLeast(Stand.kept(folder, "marked", "out").files, files)
       yield* stopped(() => Stand.kept(folder, "marked", "out").size)
-      yield* other.ask({ op: "mark", run: "marked", out: 1_000_000, err: 0, free: true })
+      yield* other.ask({ op: "mark", run: "marked", out: 3_000_000, err: 0, free: true })
       yield* stopped(() => Stand.kept(folder, "marked", "out").size)
       assert.isBelow(Stand.kept(folder, "marked", "out").size, 1.2 * SMALL.bound)
     })
