@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -17,8 +17,8 @@ const CRASH_AT = resolve(import.meta.dirname, "../support/crashAt.ts")
 const command = { backend: { type: "command", shell: "cat" } }
 
 const keep = (box: Sandbox.Sandbox, span: string) => {
-  mkdirSync(join(box.folder, "config/agentd"), { recursive: true })
-  writeFileSync(join(box.folder, "config/agentd/config.jsonc"), JSON.stringify({ keepPrompts: span }))
+  // a keeper holds what a run has said until that has ended
+  box.setUser({ keepPrompts: span, orphanGrace: "0 seconds" })
 }
 
 const filesWith = (box: Sandbox.Sandbox, text: string) =>
