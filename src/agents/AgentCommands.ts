@@ -17,6 +17,10 @@ import * as Backlog from "./Backlog.ts"
 import * as Inbox from "./Inbox.ts"
 import { QUEUED } from "./AgentView.ts"
 import { AgentsPlace } from "./AgentsPlace.ts"
+import { sizeInWords } from "../backends/FileWords.ts"
+import { MAX_MESSAGE } from "../backends/GivenFile.ts"
+import * as MessageFiles from "./MessageFiles.ts"
+import * as NeededFiles from "./NeededFiles.ts"
 import * as WaitingInputs from "./WaitingInputs.ts"
 import { Bus, layer as busLayer } from "./Bus.ts"
 import * as ConversationCommands from "./ConversationCommands.ts"
@@ -109,16 +113,50 @@ type OnAgent = <A, E>(
   act: (found: Finder.Found) => Effect.Effect<A, E>
 ) => Effect.Effect<A, E | CommandRefused | StorageError>
 
+/** Describes the files of a message, whose contents are here. */
+const described = Effect.fnUntraced(function* (
+  contents: MessageFiles.MessageFiles,
+  given: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>
+) {
+  const files = yield* Effect.forEach(given, ({ filename, sha256 }) => contents.describe(filename, sha256))
+  const size = files.reduce((sum, file) => sum + file.size, 0)
+  return size <= MAX_MESSAGE
+    ? files
+    : yield* new CommandRefused({
+        message: `The files of the message have ${sizeInWords(size)} together, and may have ${sizeInWords(MAX_MESSAGE)}.`,
+        remedy: "Send some of them with a message of their own."
+      })
+})
+
+/** The commands on contents of files. */
+const contentsOf = (
+  projects: Projects,
+  log: EventLog["Service"],
+  files: MessageFiles.MessageFiles,
+  recovered: Effect.Effect<void, StorageError>
+): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
+  const sweep = NeededFiles.sweep(projects, log, files)
+  // before the log is folded nobody knows what is needed
+  const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
+  return {
+    addFile: (piece) => Effect.andThen(piece.at === 0 ? sweepOnce : Effect.void, files.add(piece)),
+    forgetFiles: (hashes) => Effect.forEach(hashes, files.forget, { discard: true })
+  }
+}
+
 /** The commands on messages: what agents are asked, and what they have not answered. */
 const messages = (
   projects: Projects,
+  contents: MessageFiles.MessageFiles,
   onAgent: OnAgent
 ): Pick<Agents["Service"], "send" | "backlog" | "retry" | "dismiss"> => ({
-  send: (name, { text, how }, caller) =>
-    onAgent(
-      name,
-      caller,
-      ({ project, tree }) => project.refusal ?? tree.send(text, how, caller, hopsOf(projects, caller))
+  send: (name, { files: given = [], text, how }, caller) =>
+    onAgent(name, caller, ({ project, tree }) =>
+      Effect.gen(function* () {
+        if (project.refusal !== undefined) return yield* project.refusal
+        const files = yield* described(contents, given)
+        return yield* tree.send(text, how, caller, hopsOf(projects, caller), files)
+      })
     ),
   backlog: Effect.sync(() => projects.found.flatMap(({ tree }) => Backlog.of(tree) ?? [])),
   retry: (name, message, caller) =>
@@ -138,7 +176,7 @@ export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
     const bus = yield* Bus
     const log = yield* EventLog
-    const { waiting } = yield* AgentsPlace
+    const { files, waiting } = yield* AgentsPlace
     const recovered = Deferred.await(ready)
     const voices = AgentApi.make({
       log,
@@ -187,13 +225,14 @@ export const make = (projects: Projects, ready: Ready) =>
           caller,
           ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, again(project, tree, caller))
         ),
-      ...messages(projects, onAgent),
+      ...messages(projects, files, onAgent),
+      ...contentsOf(projects, log, files, recovered),
       choose: (name, choice, caller) =>
         onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller)),
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
-      expire: Expiry.make(projects, log),
+      expire: Expiry.make(projects, log, files),
       openSince: Effect.sync(() => openIn(projects)),
       forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
       configOf: (conversation) => Effect.sync(() => projects.configOf(conversation)),
@@ -211,6 +250,8 @@ export interface Options {
   readonly stores: string
   /** Where the inputs of calls are kept that wait for a person. */
   readonly waiting: string
+  /** Where the contents of files lie that come with messages. */
+  readonly files: string
   /** Where the configs are kept that a person has agreed to. */
   readonly configs: string
   /** Where the conversations belong in the supervision tree. */
@@ -279,7 +320,8 @@ export const layer = (options: Options) =>
           const log = yield* EventLog
           const { configs, mcp, stores, worktrees } = options
           const waiting = yield* WaitingInputs.make(options.waiting)
-          return { worktrees, stores, configs, recoveredTo: yield* log.head, waiting, mcp }
+          const files = yield* MessageFiles.make(options.files)
+          return { worktrees, stores, configs, recoveredTo: yield* log.head, waiting, files, mcp }
         })
       )
     ),

@@ -151,13 +151,12 @@ export class AgentRegistry {
       const prices = yield* Prices.UserPrices
       const allowances = yield* Allowance
       const who = { conversation: this.conversation, agent }
-      const { mcp, recoveredTo, waiting } = yield* AgentsPlace
-      const { agents } = this.of.record
+      const { files, mcp, recoveredTo, waiting } = yield* AgentsPlace
       const named = this.settings(agent, config)
       const living: { tree?: AgentScope } = {}
       const settings = () => chosenIn(named(), living.tree?.life().chosen)
-      const record = agents.get(agent) ?? freshAgent(agent)
-      agents.set(agent, record)
+      const record = this.of.record.agents.get(agent) ?? freshAgent(agent)
+      this.of.record.agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
       /** Hands over what a turn has committed, while nobody waits for it. */
@@ -190,6 +189,7 @@ export class AgentRegistry {
         place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
         recoveredTo,
         waiting,
+        files,
         hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
         answered: (eventId) => this.family.answered(agent, eventId),
         report: (report) => Effect.andThen(handedOver(report), bus.report(report)),

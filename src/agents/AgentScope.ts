@@ -364,7 +364,7 @@ export class AgentScope {
 
   /** Into the inbox, durable with all that follows from it. The same id again changes nothing. */
   private readonly receive = (
-    of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops">,
+    of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops" | "files">,
     how: How
   ): Command<InboxActor.Received> =>
     Effect.gen({ self: this }, function* () {
@@ -375,18 +375,8 @@ export class AgentScope {
           remedy: "Put it in a file that the agent can read, and send its path."
         })
       }
-      const { alone, from, hops, messageId, text } = of
       const at = yield* Clock.currentTimeMillis
-      const urgent = how === "urgent"
-      const message = {
-        messageId,
-        from,
-        text,
-        urgent,
-        ...(alone === undefined ? {} : { alone }),
-        ...(hops === undefined ? {} : { hops }),
-        at
-      }
+      const message = { ...of, urgent: how === "urgent", at }
       return yield* this.actors.inbox
         .ask<InboxActor.Received>({ _tag: "Receive", message, how })
         .pipe(Effect.catch(refuse))
@@ -395,10 +385,18 @@ export class AgentScope {
 
   readonly send = Effect.fnUntraced(
     { self: this },
-    function* (this: AgentScope, text: string, how: How, { by }: Caller, hops?: number) {
+    function* (
+      this: AgentScope,
+      text: string,
+      how: How,
+      { by }: Caller,
+      hops?: number,
+      files: NonNullable<Inbox.Message["files"]> = []
+    ) {
       const { fullName } = this
       yield* this.takes
-      const of = { messageId: yield* Ids.messageId, from: by, text, ...(hops === undefined ? {} : { hops }) }
+      const more = { ...(hops === undefined ? {} : { hops }), ...(files.length === 0 ? {} : { files }) }
+      const of = { messageId: yield* Ids.messageId, from: by, text, ...more }
       const { eventId, heard } = yield* this.receive(of, how)
       if (heard === "rests") {
         const message = `${fullName} is not told: agents have sent each other too many messages without a person. Your message is kept, and a person lets it go on. End your turn.`

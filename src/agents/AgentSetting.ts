@@ -9,6 +9,7 @@ import type { AgentReport } from "../domain/AgentPort.ts"
 import type { Price } from "../domain/Prices.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
 import type { Message, Rest } from "./Inbox.ts"
+import type { MessageFiles } from "./MessageFiles.ts"
 import type { WaitingInputs } from "./WaitingInputs.ts"
 import type { AgentAllowance } from "./AgentAllowance.ts"
 import type { AgentWeather } from "./AgentWeather.ts"
@@ -60,6 +61,8 @@ export class AgentSetting extends Context.Service<
     readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
     /** Inputs of calls that wait for a person, of all agents. */
     readonly waiting: WaitingInputs
+    /** Contents of files that come with messages, of all agents. */
+    readonly files: MessageFiles
     /** Servers of agentd's own for a run, by name. */
     readonly mcp: (runId: string) => RunSpec["mcp"]
   }

@@ -5,6 +5,7 @@
  * the caller's project first, else as `project/agent`; one agent's trouble never
  * touches another.
  */
+import type { GivenFile } from "../backends/GivenFile.ts"
 import { Context, type Duration, type Effect, type Stream } from "effect"
 import type { Voice } from "../config/AgentConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
@@ -26,6 +27,7 @@ import type { StorageError } from "../event-log/EventLog.ts"
 import type { ConfigNews, RunNews } from "./Bus.ts"
 import type { Answer } from "./CallRow.ts"
 import type { Agreed } from "./ConfigTrust.ts"
+import type { Piece } from "./MessageFiles.ts"
 
 /** An agent that speaks for itself. */
 export interface VoiceOf {
@@ -42,6 +44,7 @@ export interface InboxMessage {
   readonly at: number
   /** True where the agent's turn carries the message already. */
   readonly carried: boolean
+  readonly files?: ReadonlyArray<GivenFile> | undefined
 }
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
@@ -71,9 +74,15 @@ export class Agents extends Context.Service<
         readonly text: string
         /** queue: when the agent is free. steer: the turn in progress ends at a safe boundary, this is the next. urgent: the run ends. */
         readonly how: "queue" | "steer" | "urgent"
+        /** Files that come with it; their contents are here already. */
+        readonly files?: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>
       },
       caller: Caller
     ) => Command<Done>
+    /** Takes a piece of a file's content, and answers how many bytes of it are here: all of them when it is durable. */
+    readonly addFile: (piece: Piece) => Effect.Effect<number, CommandRefused>
+    /** Removes these contents, whoever needs them. */
+    readonly forgetFiles: (hashes: ReadonlyArray<string>) => Effect.Effect<void>
     /** Messages that agents were asked and have not answered. */
     readonly backlog: Effect.Effect<ReadonlyArray<BacklogInfo>>
     /** Asks again what came to no answer: the message of that id, or all of the agent's. */
@@ -136,7 +145,7 @@ export class Agents extends Context.Service<
     /** Configs of each open conversation: now, and whenever the file changes. The same may come twice. */
     readonly configs: Stream.Stream<ConfigNews>
     /**
-     * Erases texts whose time is over, a bounded number; answers how many runes lost theirs. `usual`: how long they are
+     * Removes contents of files that no message needs. Erases texts whose time is over, a bounded number; answers how many runes lost theirs. `usual`: how long they are
      * kept where a project says nothing; undefined: for ever.
      */
     readonly expire: (usual: Duration.Duration | undefined) => Effect.Effect<number, StorageError>

@@ -11,6 +11,7 @@ import type { ActorSystem } from "../event-actor/ActorSystem.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { Bus } from "./Bus.ts"
+import type { MessageFiles } from "./MessageFiles.ts"
 import type { WaitingInputs } from "./WaitingInputs.ts"
 
 export class AgentsPlace extends Context.Service<
@@ -26,6 +27,8 @@ export class AgentsPlace extends Context.Service<
     readonly recoveredTo: number
     /** Inputs of calls that wait for a person. */
     readonly waiting: WaitingInputs
+    /** Contents of files that come with messages. */
+    readonly files: MessageFiles
     /** Servers of agentd's own for a run, by name. */
     readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
   }

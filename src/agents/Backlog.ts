@@ -12,6 +12,7 @@ import type { StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
 import { isActive } from "./AgentStates.ts"
 import * as Inbox from "./Inbox.ts"
+import { words } from "../backends/FileWords.ts"
 import type { Settled } from "./InboxActor.ts"
 
 /** Characters of a message and of a reason. */
@@ -19,6 +20,10 @@ const MAX_SHOWN = 300
 
 const shown = (text: string): string =>
   text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`
+
+/** The text, after the files that come with it. */
+const withFiles = ({ files = [], text }: Inbox.Message): string =>
+  files.length === 0 ? text : `[${files.map(words).join(", ")}] ${text}`
 
 /** Messages that wait, or that a turn left to be taken up again. */
 const heldBy = (tree: AgentScope): ReadonlyArray<Inbox.Message> => {
@@ -42,7 +47,7 @@ export const of = (tree: AgentScope): BacklogInfo | undefined => {
     dropped: dropped.map(({ at, errorType, message, reason }) => ({
       messageId: message.messageId,
       from: message.from,
-      text: shown(message.text),
+      text: shown(withFiles(message)),
       errorType,
       reason: shown(reason),
       since: at

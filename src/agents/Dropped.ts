@@ -7,6 +7,7 @@
  * to ask again.
  */
 import { Schema } from "effect"
+import { GivenFile } from "../backends/GivenFile.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 
 export const Message = Schema.Struct({
@@ -23,6 +24,8 @@ export const Message = Schema.Struct({
   hops: Schema.optional(Schema.Int),
   /** The id under which its text stands in the log, where it is asked again. */
   first: Schema.optional(Schema.String),
+  /** Files that come with it: their contents lie elsewhere, under their hashes. */
+  files: Schema.optional(Schema.Array(GivenFile)),
   /** ms since the epoch */
   at: Schema.Finite
 })

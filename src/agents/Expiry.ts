@@ -15,7 +15,8 @@ import { isActive } from "./AgentStates.ts"
 import type { AgentScope } from "./AgentScope.ts"
 import { inboxKinds, toolKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
-import { droppedOf } from "./Inbox.ts"
+import type { MessageFiles } from "./MessageFiles.ts"
+import * as NeededFiles from "./NeededFiles.ts"
 import type { Projects } from "./Projects.ts"
 
 /** Most runes of one conversation in a batch. */
@@ -55,11 +56,9 @@ const neededBy = (trees: ReadonlyArray<AgentScope>): Needed => {
   const messages = new Set<string>()
   let since = Number.POSITIVE_INFINITY
   for (const tree of trees) {
-    const { carried, waiting } = tree.inbox().data
     const turn = tree.turn()
     const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
-    const dropped = droppedOf(tree.inbox().data).dropped.map(({ message }) => message)
-    for (const { first, messageId } of [...waiting, ...(isUndone ? carried : []), ...dropped])
+    for (const { first, messageId } of NeededFiles.neededMessages({ inbox: tree.inbox(), turn }))
       messages.add(first ?? messageId)
     for (const messageId of turn.data.unfinished) messages.add(messageId)
     if (isUndone) since = Math.min(since, turn.data.startedAt ?? 0)
@@ -79,7 +78,7 @@ const messageIn = ({ payload }: Rune): string | undefined => {
 /** Runes that the log does not erase, as many as are remembered: beyond them a stream may be looked at in vain. */
 const MAX_KEPT = 100_000
 
-export const make = (projects: Projects, log: EventLog["Service"]) => {
+export const make = (projects: Projects, log: EventLog["Service"], files: MessageFiles) => {
   /** The place in each stream before which nothing is left to erase: it saves reading, and is found anew at a start. */
   const places = new Map<string, number>()
   /** Runes whose texts are part of a state. */
@@ -127,6 +126,7 @@ export const make = (projects: Projects, log: EventLog["Service"]) => {
 
   /** Erases a batch of each conversation whose config says so, else of all for which `usual` does; answers how many runes were dealt with. */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
+    yield* NeededFiles.sweep(projects, log, files)
     const now = yield* Clock.currentTimeMillis
     let settled = 0
     for (const [conversation, { config, isOver, members, record }] of projects.living) {

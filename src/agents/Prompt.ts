@@ -7,6 +7,8 @@
  * wait for the next run, urgent ones last of all; what a run has carried already is
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
+import { words } from "../backends/FileWords.ts"
+import type { GivenFile } from "../backends/GivenFile.ts"
 import * as Frame from "../domain/Frame.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 import { sizeOf } from "./Excerpt.ts"
@@ -42,17 +44,37 @@ export interface Prompt {
   readonly messageIds: ReadonlyArray<string>
 }
 
-const framed = ({ from, text, urgent }: Message): Frame.Framed => ({
-  about: `from ${Frame.sender(from)}${urgent ? " (urgent)" : ""}`,
-  text
-})
+/** `first`: the number of its first file among those of the whole input. */
+const framed = ({ files = [], from, text, urgent }: Message, first: number): Frame.Framed => {
+  const named = files.map((file, at) => `file ${first + at}, ${words(file)}`).join("; ")
+  return {
+    about: `from ${Frame.sender(from)}${urgent ? " (urgent)" : ""}${named === "" ? "" : ` with ${named}`}`,
+    text
+  }
+}
 
 /** A message as its agent is told it, but for the mark. */
-const said = (message: Message): string => Frame.measured(framed(message))
+const said = (message: Message): string => Frame.measured(framed(message, 1_000))
+
+/** The messages, with their files numbered through: so they are handed over, too. */
+const numbered = (messages: ReadonlyArray<Message>): ReadonlyArray<Frame.Framed> => {
+  let next = 1
+  return messages.map((message) => {
+    const first = next
+    next += message.files?.length ?? 0
+    return framed(message, first)
+  })
+}
+
+/** The files of an input that carries these messages, in the order in which it numbers them. */
+export const filesOf = (inbox: Inbox.Data, messageIds: ReadonlyArray<string>): ReadonlyArray<GivenFile> => {
+  const files = new Map(known(inbox).map((message) => [message.messageId, message.files ?? []]))
+  return messageIds.flatMap((messageId) => files.get(messageId) ?? [])
+}
 
 /** All of an input: what agentd says, then the messages, each in its frame. */
 const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, drawn: string): string =>
-  [...head, ...Frame.framed(drawn, messages.map(framed))].join("\n\n") + "\n"
+  [...head, ...Frame.framed(drawn, numbered(messages))].join("\n\n") + "\n"
 
 /**
  * Chooses a turn's messages among the waiting ones, oldest first: a message that is to be alone is
@@ -77,7 +99,8 @@ const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean)
 /** Begins a command of a coding agent's own, such as /compact. */
 const COMMAND = /^\/[a-z][\w:.-]{0,99}(?=\s|$)/i
 
-const isCommand = ({ from, text }: Message): boolean => Frame.isPerson(from) && COMMAND.test(text)
+const isCommand = ({ files = [], from, text }: Message): boolean =>
+  files.length === 0 && Frame.isPerson(from) && COMMAND.test(text)
 
 /** Messages up to the first command, which is a turn of its own. */
 const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {

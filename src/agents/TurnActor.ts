@@ -46,6 +46,7 @@ import type * as Inbox from "./Inbox.ts"
 import * as Budget from "./Budget.ts"
 import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
+import * as Prompt from "./Prompt.ts"
 import { RunPlace, whenAdopted } from "./RunPlace.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 
@@ -387,6 +388,8 @@ export const make = Effect.gen(function* () {
     }
   }
 
+  const filesOf = ({ data }: TurnState) => setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds))
+
   /** The next input of the live run. */
   const give = ({ text, turnId }: Extract<Act, { _tag: "Give" }>, self: Handle): Effect.Effect<void> => {
     const { run } = live
@@ -399,7 +402,7 @@ export const make = Effect.gen(function* () {
       return Effect.andThen(isOn ? self.tell(interrupt) : Effect.void, self.tell({ _tag: "turn_finalized", turnId }))
     }
     live.give(turnId)
-    return run.send({ turnId, text }).pipe(
+    return run.send({ turnId, text, ...filesOf(state) }).pipe(
       Effect.catchCause(() => Effect.succeed("it takes no further turn")),
       Effect.flatMap((message) => {
         if (message === undefined) return Effect.void

@@ -1,9 +1,10 @@
 /**
- * WhyBounds: which bounds an agent has reached, and what came to no answer, in plain sentences.
+ * WhyBounds: which bounds an agent has reached, what came to no answer, and which files it was sent, in plain sentences.
  * Pure: the part of Why beside the worker and its turns.
  *
  * Guarantees: each sentence names the rune that it rests on; what others say is shown bounded.
  */
+import { words } from "../backends/FileWords.ts"
 import type { WhyLine } from "../domain/Messages.ts"
 import { checkedReader } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
@@ -12,6 +13,7 @@ import { agentKinds } from "./AgentKinds.ts"
 /** The runes that it reads. */
 export const boundKinds = {
   "agent.bound_reached": agentKinds["agent.bound_reached"],
+  "inbox.received": agentKinds["inbox.received"],
   "inbox.rested": agentKinds["inbox.rested"],
   "inbox.asked_again": agentKinds["inbox.asked_again"],
   "inbox.dismissed": agentKinds["inbox.dismissed"]
@@ -30,6 +32,10 @@ const told = (any: Rune): string | undefined => {
   if (rune?.kind === "agent.bound_reached") return `reached a bound: ${cut(rune.payload.text)}`
   const event = rune?.payload.event
   switch (event?._tag) {
+    case "Received": {
+      const { files = [], from } = event.message
+      return files.length === 0 ? undefined : cut(`was sent by ${from}: ${files.map(words).join(", ")}`)
+    }
     case "Rested":
       return `rests: a message from ${cut(event.message.from)} is not told, after ${cut(event.reason)}`
     case "AskedAgain":

@@ -24,6 +24,7 @@ import type { WorkerMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
 import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
+import * as Prompt from "./Prompt.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
@@ -339,6 +340,7 @@ export const make = Effect.gen(function* () {
       // the first turn of a run: found again by it after a crash
       turnId: runId,
       prompt: data.prompt ?? "",
+      ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
       cwd: data.cwd!,
       env: { AGENTD_AGENT: agent },
       resume:

@@ -181,6 +181,7 @@ const services = (
             worktrees,
             stores: join(options.state, "store"),
             waiting: join(options.state, "waiting"),
+            files: join(options.state, "files"),
             configs: join(options.state, "configs"),
             nest: conversations,
             sweep: Effect.provideContext(sweep(hostOf({ ...options, store })), context),

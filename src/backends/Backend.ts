@@ -11,6 +11,7 @@
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
+import type { RunFile } from "./GivenFile.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 
@@ -159,6 +160,8 @@ export interface RunSpec {
   readonly turnId: string
   /** The first turn's input. */
   readonly prompt: string
+  /** Files that come with it, in the order in which it names them. */
+  readonly files?: ReadonlyArray<RunFile>
   /** Absolute. The agent's workspace: what its tools may touch. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
@@ -185,6 +188,8 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
 export interface TurnInput {
   readonly turnId: string
   readonly text: string
+  /** Files that come with it, in the order in which it names them. */
+  readonly files?: ReadonlyArray<RunFile>
 }
 
 export type Decision =

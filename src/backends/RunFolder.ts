@@ -45,6 +45,19 @@ export const file = (
     return at
   }).pipe(Effect.mapError(failed))
 
+/** A folder within it, by its name. */
+export const within = (
+  host: Host,
+  spec: RunSpec,
+  name: string
+): Effect.Effect<string, BackendError, FileSystem.FileSystem | Scope.Scope> =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const at = path.join(yield* folderOf(host, spec), name)
+    yield* files.makeDirectory(at, { recursive: true, mode: 0o700 })
+    return at
+  }).pipe(Effect.mapError(failed))
+
 /** Clears away what belongs to none of these runs. */
 export const clear = Effect.fnUntraced(function* (folder: string, runIds: Iterable<string>) {
   const files = yield* FileSystem.FileSystem

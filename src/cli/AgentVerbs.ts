@@ -7,6 +7,7 @@ import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { log } from "./LogView.ts"
 import { ps } from "./Ps.ts"
+import { send } from "./Send.ts"
 import { agent, off, verb } from "./Verb.ts"
 
 const attach = Command.make(
@@ -78,6 +79,12 @@ export const daily = commandsOf(Declared.agents, [
       watch
         ? () => import("./Watch.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false }) }))
         : undefined
+  }),
+  commandOf(send, {
+    program: (input) =>
+      input.file.length === 0
+        ? undefined
+        : () => import("./SendFiles.ts").then(({ run }) => ({ run: () => run(input) }))
   }),
   commandOf(log, { program: (input) => () => import("./Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
   attach

@@ -5,6 +5,7 @@
  * Guarantees: each rune becomes a bounded number of lines of bounded length, none
  * of which can speak to the terminal; an answer that streamed is not shown twice.
  */
+import { words } from "../backends/FileWords.ts"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
@@ -221,9 +222,12 @@ const told = (rune: Known): ReadonlyArray<Line> => {
     case "inbox.received": {
       const { event } = rune.payload
       if (event._tag !== "Received") return []
-      const { from, text, urgent } = event.message
+      const { files = [], from, text, urgent } = event.message
       const how = urgent ? ", urgent" : ""
-      return [line(`✉ from ${plain(from)}${how}: ${cut(plain(text.slice(0, LONG)), SHORT)}`, "cyan")]
+      return [
+        line(`✉ from ${plain(from)}${how}: ${cut(plain(text.slice(0, LONG)), SHORT)}`, "cyan"),
+        ...files.map((file) => line(`  with ${cut(plain(words(file)), SHORT)}`, "cyan"))
+      ]
     }
     case "agent.reported":
       return [line(`★ it reports ${plain(rune.payload.status)}: ${plain(rune.payload.summary)}`, "green")]

@@ -1,4 +1,5 @@
 /** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
+import { words } from "../backends/FileWords.ts"
 import type { Caller } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { LogSelection } from "../rpc/DaemonMessages.ts"
@@ -23,12 +24,19 @@ const told = (value: unknown): string => {
   return [String(_tag), ...facts].join(": ")
 }
 
+/** With the files of a message in words, before its text. */
+const filesFirst = (fields: object): object => {
+  if (!("message" in fields) || typeof fields.message !== "object" || fields.message === null) return fields
+  const { files, ...message } = fields.message as { readonly files?: ReadonlyArray<Parameters<typeof words>[0]> }
+  return Array.isArray(files) ? { files: files.map(words).join(", "), ...fields, message } : fields
+}
+
 /** The machine event's fields, else the payload's: on one line. */
 const short = ({ kind, payload }: Rune): string => {
   const { event } = payload
   const fields = typeof event === "object" && event !== null ? event : payload
   if ("text" in fields && typeof fields.text === "string") return plain(fields.text)
-  const parts = Object.entries(fields)
+  const parts = Object.entries(filesFirst(fields))
     .filter(([name, value]) => !LEFT_OUT.has(name) && !(Array.isArray(value) && value.length === 0))
     .map(
       ([name, value]) => `${name}=${told(value)}${kind === "turn.error" && name === "partialOutput" ? ` ${MARK}` : ""}`

@@ -5,6 +5,7 @@
  * Guarantees: input that does not fit is refused by the field's name before the
  * daemon hears of it; every refusal is text that says what to do next.
  */
+import { words } from "../backends/FileWords.ts"
 import { Effect, Random, Result, Schema } from "effect"
 import * as Frame from "../domain/Frame.ts"
 import { call, type Client, type DaemonUnreachable } from "../rpc/ControlClient.ts"
@@ -82,8 +83,8 @@ const inbox = tool({
     Effect.gen(function* () {
       const { messages, more } = yield* client.VoiceInbox({ runId })
       if (messages.length === 0) return "Your inbox is empty."
-      const told = messages.map(({ at, carried, from, messageId, text }): Frame.Framed => ({
-        about: `from ${Frame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your present task" : ""})`,
+      const told = messages.map(({ at, carried, files = [], from, messageId, text }): Frame.Framed => ({
+        about: `from ${Frame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your present task" : ""})${files.length === 0 ? "" : ` with ${files.map(words).join("; ")}`}`,
         text
       }))
       const drawn = `${yield* Random.nextInt}/${yield* Random.nextInt}/${yield* Random.nextInt}`

@@ -1,5 +1,5 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
-import { declare, off, said, send as sent, text, word } from "./DeclaredVerb.ts"
+import { declare, off, options, said, send as sent, text, word } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 
 const both = {
@@ -8,6 +8,16 @@ const both = {
   exitCode: ExitCode.usage
 }
 
+interface Manner {
+  readonly steer: boolean
+  readonly urgent: boolean
+}
+
+export const howOf = ({ steer, urgent }: Manner) => (urgent ? "urgent" : steer ? "steer" : "queue")
+
+export const wrong = ({ steer, urgent }: Manner) => (steer && urgent ? both : undefined)
+
+/** A message with files has a program of its own: it hands their contents over first. */
 export const send = declare({
   path: ["send"],
   description: "Put a message into an agent's inbox; its next turn or run carries it",
@@ -20,6 +30,10 @@ export const send = declare({
       command: 'agentd send builder --steer "Not that file"',
       description: "While it works: a running tool may finish"
     },
+    {
+      command: 'agentd send builder "What is wrong here?" --file shot.png --file notes.md',
+      description: "Images, PDFs and texts"
+    },
     { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
     { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
   ],
@@ -27,11 +41,11 @@ export const send = declare({
     agent: word("Its name in this project, or project/agent"),
     text: text("The message; - or nothing: what comes on standard input"),
     urgent: off("End the run that is under way; the next one carries the message"),
-    steer: off("End the turn that is under way at a safe boundary; the message is the next turn")
+    steer: off("End the turn that is under way at a safe boundary; the message is the next turn"),
+    file: options("file", "PATH", "Send this file with it: an image, a PDF or a text; repeatable")
   },
-  wrong: ({ steer, urgent }) => (steer && urgent ? both : undefined),
-  rpc: ({ agent, steer, text, urgent }, caller) =>
-    sent("Send", { name: agent, text, how: urgent ? "urgent" : steer ? "steer" : "queue", caller }),
+  wrong,
+  rpc: ({ agent, text, ...manner }, caller) => sent("Send", { name: agent, text, how: howOf(manner), caller }),
   view: said,
-  quick: true
+  quick: ({ file }) => file.length === 0
 })

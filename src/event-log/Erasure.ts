@@ -28,7 +28,7 @@ export interface Erasing {
 
 /** Fields whose texts people, agents and tools have written. */
 const TEXTS = new Set(
-  "text prompt input content finalOutput final_output partialOutput partial_output message output chunk question answer summary reason error detail description instructions title task_text body subject excerpt".split(
+  "text prompt input content finalOutput final_output partialOutput partial_output message output chunk question answer summary reason error detail description instructions title task_text body subject excerpt filename sha256".split(
     " "
   )
 )

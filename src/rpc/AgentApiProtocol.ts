@@ -7,6 +7,7 @@
  * conversation. On the control socket it tells agents apart; it does not lock out a process of
  * the same user, which can reach that socket anyway.
  */
+import { GivenFile } from "../backends/GivenFile.ts"
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import type { Agents, InboxMessage, VoiceOf } from "../agents/Agents.ts"
@@ -44,7 +45,9 @@ export const VoiceInboxReply = Schema.Struct({
       text: Schema.String,
       at: Schema.Finite,
       /** True where the agent's turn carries the message already. */
-      carried: Schema.Boolean
+      carried: Schema.Boolean,
+      /** Files that come with it: the turn that carries it is handed them. */
+      files: Schema.optional(Schema.Array(GivenFile))
     })
   ),
   /** So many more wait behind them. */

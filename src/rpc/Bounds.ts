@@ -6,6 +6,8 @@
  * it is, what it may be, and a remedy; never a defect.
  */
 import { Schema, type SchemaIssue } from "effect"
+import { quoted } from "../backends/FileWords.ts"
+import { MAX_NAME } from "../backends/GivenFile.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"
 import { Limits } from "./Limits.ts"
@@ -77,6 +79,30 @@ export const between = (least: number, most: number, remedy: string) =>
       (field, value) => ({ message: `${field} is ${value} and must lie between ${least} and ${most}.`, remedy })
     )
   )
+
+/** The name of a file: no path, and not empty. */
+export const filename = line(MAX_NAME).check(
+  bound<string>(
+    (value) => value !== "" && value !== "." && value !== ".." && !/[/\0]/u.test(value),
+    (_, value) => ({ message: `${quoted(value)} is no name of a file.`, remedy: "Give its name without a path." })
+  )
+)
+
+/** The hash of a content. */
+export const sha256 = Schema.String.check(
+  bound<string>(
+    (value) => /^[0-9a-f]{64}$/u.test(value),
+    (field) => ({ message: `${field} is no SHA-256.`, remedy: "Give it in 64 hexadecimal digits." })
+  )
+)
+
+/** A piece of a content, in base64. */
+export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
+  bound<string>(
+    (value) => /^[A-Za-z0-9+/]*={0,2}$/u.test(value),
+    (field) => ({ message: `${field} is not in base64.`, remedy: "Give it in base64." })
+  )
+)
 
 /** A name that an agent can have. */
 export const agentName = Schema.String.check(

@@ -179,6 +179,14 @@ const spending = Effect.fnUntraced(function* (
   return grouped(yield* allowances.costs(since), by, projects)
 })
 
+/** Hashes of files that a payload tells of, at any depth. */
+const filesIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value !== "object" || value === null
+    ? []
+    : Object.entries(value).flatMap(([name, inner]) =>
+        typeof inner === "string" ? (name === "sha256" ? [inner] : []) : filesIn(inner)
+      )
+
 /** Calls that a payload tells of, at any depth. */
 const callsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
@@ -188,8 +196,8 @@ const callsIn = (value: unknown): ReadonlyArray<string> =>
       )
 
 /**
- * The whole input of a call that waits lies in a file of its own, which goes first: where this is cut off, the call
- * can be denied, and no copy outlives the log's.
+ * The whole input of a call that waits lies in a file of its own, and so does what was sent with a message. They go
+ * first: where this is cut off, the call can be denied, and no copy outlives the log's.
  */
 const erasing = Effect.fnUntraced(function* (
   agents: Agents["Service"],
@@ -201,6 +209,8 @@ const erasing = Effect.fnUntraced(function* (
     const rune = yield* log.get(id)
     if (fields.some((field) => field.split(".").includes("arguments")))
       yield* agents.forgetInputs(callsIn(rune?.payload))
+    // what is erased of a message is its files, too
+    if (fields.some((field) => field.endsWith("sha256"))) yield* agents.forgetFiles(filesIn(rune?.payload))
     return yield* log.erase(id, by)
   })
   const { runes } = also ? yield* repeatsOf(log, eventId) : { runes: [] }

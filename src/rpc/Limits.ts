@@ -4,6 +4,8 @@ export const Limits = {
   nameLength: 256,
   pathLength: 4096,
   reasonLength: 1024,
+  /** Of a file's content in one call. */
+  pieceBytes: 768 * 1024,
   /** To the questions of a call: so many, each so long. */
   answers: { count: 8, length: 8 * 1024 },
   kinds: 64,

@@ -18,6 +18,7 @@ import {
   PlateInfo,
   ProjectInfo
 } from "../domain/Messages.ts"
+import { MAX_FILE, MAX_FILES } from "../backends/GivenFile.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { COST_KEYS, CostRow } from "./CostMessages.ts"
 import { channels, voiceChannel } from "./ChannelProtocol.ts"
@@ -147,13 +148,44 @@ export const daemon = [
   ),
   procedure(
     Rpc.make("Send", {
-      payload: input({ ...Bounds.named, text: Bounds.text(), how: Schema.Literals(["queue", "steer", "urgent"]) }),
+      payload: input({
+        ...Bounds.named,
+        text: Bounds.text(),
+        how: Schema.Literals(["queue", "steer", "urgent"]),
+        /** Files that come with it, once their contents are here (`AddFile`). */
+        files: Schema.optionalKey(
+          Bounds.list(
+            Schema.Struct({ filename: Bounds.filename, sha256: Bounds.sha256 }),
+            MAX_FILES,
+            "Send some of them with a message of their own."
+          )
+        )
+      }),
       success: Done,
       error
     })
       .annotate(Speaks, "acts")
       .annotate(About, "agent"),
-    ({ agents }, { caller, how, name, text }) => agents.send(name, { text, how }, caller)
+    ({ agents }, { caller, name, ...message }) => agents.send(name, message, caller)
+  ),
+  /**
+   * A piece of a file's content, in base64; an empty one asks. Answers how many bytes of it are here: the next piece
+   * begins there, and all of them are durable. A message may name it then.
+   */
+  procedure(
+    Rpc.make("AddFile", {
+      payload: input({
+        sha256: Bounds.sha256,
+        size: Bounds.between(1, MAX_FILE, "Put a larger file into the agent's workspace, and name its path."),
+        at: Bounds.between(0, MAX_FILE, "Go on where the content is at."),
+        data: Bounds.piece,
+        caller: Bounds.caller
+      }),
+      success: Schema.Struct({ has: Schema.Int }),
+      error: CommandRefused
+    }).annotate(Speaks, "acts"),
+    ({ agents }, { at, data, sha256, size }) =>
+      Effect.map(agents.addFile({ sha256, size, at, data: Buffer.from(data, "base64") }), (has) => ({ has }))
   ),
   /** All that needs a person, what asks first. */
   procedure(

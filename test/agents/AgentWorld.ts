@@ -11,6 +11,7 @@ import { AgentScope } from "../../src/agents/AgentScope.ts"
 import * as AgentAllowance from "../../src/agents/AgentAllowance.ts"
 import * as AgentWeather from "../../src/agents/AgentWeather.ts"
 import { AgentSetting, type Watched } from "../../src/agents/AgentSetting.ts"
+import * as MessageFiles from "../../src/agents/MessageFiles.ts"
 import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
 import type { ConversationPort } from "../../src/agents/ConversationPort.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
@@ -47,6 +48,7 @@ export class AgentWorld {
   barred: string | undefined = undefined
   /** Where the agent works, each time when its worker asks. */
   readonly waiting = WaitingInputs.memory()
+  files = MessageFiles.memory()
   place: AgentSetting["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
@@ -100,6 +102,7 @@ export class AgentWorld {
       place: Effect.suspend(() => this.place),
       recoveredTo: yield* this.log.head,
       waiting: this.waiting,
+      files: this.files,
       home: this.home,
       hearer: () => undefined,
       answered: () => Effect.void,

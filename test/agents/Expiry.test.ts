@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import * as MessageFiles from "../../src/agents/MessageFiles.ts"
 import * as Expiry from "../../src/agents/Expiry.ts"
 import { RuneRefused } from "../../src/event-log/EventLog.ts"
 
@@ -42,7 +43,7 @@ describe("keepPrompts", () => {
         record: { agents: new Map() }
       }
       const projects = { living: new Map([[STREAM, project]]), closed: new Map(), configOf: () => undefined }
-      const expire = Expiry.make(projects as never, log as never)
+      const expire = Expiry.make(projects as never, log as never, MessageFiles.memory())
       yield* TestClock.setTime(10_000_000)
       for (let looks = 0; looks < 10; looks++) if ((yield* expire(undefined)) === 0) break
       assert.deepStrictEqual(

@@ -75,6 +75,7 @@ export class World {
       worktrees: join(this.folder, "worktrees"),
       stores: join(this.folder, "store"),
       waiting: join(this.folder, "waiting"),
+      files: join(this.folder, "files"),
       configs: join(this.folder, "configs"),
       nest,
       sweep: Effect.void,

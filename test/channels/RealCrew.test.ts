@@ -42,6 +42,7 @@ const open = Effect.fnUntraced(function* (world: AgentsWorld.World) {
     worktrees: `${world.folder}/worktrees`,
     stores: `${world.folder}/store`,
     waiting: `${world.folder}/waiting`,
+    files: `${world.folder}/files`,
     configs: `${world.folder}/configs`,
     nest: conversations,
     sweep: Effect.void,

@@ -104,6 +104,15 @@ describe("the view", () => {
       draft("turn.interrupted", {}, { turn_id: "t1", reason: text }),
       draft("turn.error", {}, { turn_id: "t1", error_type: text, message: text }),
       draft("inbox.received", { _tag: "Received", message: { from: text, text } }, {}, "inbox/builder"),
+      draft(
+        "inbox.received",
+        {
+          _tag: "Received",
+          message: { from: text, text, files: [{ filename: text, type: "text/plain", size: 1, sha256: text }] }
+        },
+        {},
+        "inbox/builder"
+      ),
       draft("agent.reported", {}, { status: text, summary: text }, "agent/builder"),
       draft("run.output", {}, { source: text, text }, "worker/builder"),
       draft("run.notice", {}, { text }, "worker/builder"),

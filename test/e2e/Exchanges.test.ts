@@ -114,6 +114,9 @@ const me = { by: "ada", config: "{folder}/shop/agentd.jsonc" }
 const of = (name: string, more: object = {}) => ({ name, caller: me, ...more })
 const voice = (more: object = {}) => ({ runId: "{run}", ...more })
 
+/** The hash of a file's content. */
+const NOTE = "edb465624291e4053c6c5ea4b7eb320dec773e10a57d26b95dcf0564f8e310f8"
+
 /** The requests that are recorded for this protocol: every procedure, in an order in which most are carried out. */
 const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Hello", { protocol: PROTOCOL, version: VERSION }],
@@ -127,6 +130,9 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Agent", of("nobody")],
   ["Send", of("worker", { text: "hello", how: "queue" })],
   ["Send", of("worker", { text: " ", how: "queue" })],
+  ["AddFile", { sha256: NOTE, size: 4, at: 0, data: "bm90ZQ==", caller: me }],
+  ["AddFile", { sha256: NOTE, size: 9_999_999, at: 0, data: "", caller: me }],
+  ["Send", of("worker", { text: "look", how: "queue", files: [{ filename: "note.txt", sha256: NOTE }] })],
   ["Why", of("worker")],
   ["Start", of("worker")],
   ["Voice", voice()],

@@ -218,6 +218,8 @@ const onCalls = (world: World) =>
   ({
     calls: Effect.sync(() => world.calls),
     forgetInputs: () => Effect.void,
+    addFile: ({ at, data }) => Effect.succeed(at + data.length),
+    forgetFiles: () => Effect.void,
     expire: () => Effect.succeed(0),
     openSince: Effect.succeed(Number.POSITIVE_INFINITY),
     askedCall: (name) => {

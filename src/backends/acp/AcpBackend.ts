@@ -6,9 +6,11 @@
  * starts ends with the run, also where what was started is only a launcher of the agent; the
  * commands that agentd runs for it are held by the sandbox, where the machine has one.
  */
-import { Clock, Effect, type FileSystem } from "effect"
+import { Clock, Effect, FileSystem, Scope } from "effect"
 import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
+import * as FileContents from "../FileContents.ts"
+import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpRun from "./AcpRun.ts"
 import * as GeminiSessions from "./GeminiSessions.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
@@ -71,7 +73,10 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   if (binary === undefined)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
-  const enclosure = yield* Enclosure.make(outlined(config, host, spec).options)
+  // one that is confined sees what is there when it begins
+  const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
+  const files = folder === undefined ? [] : [folder.path]
+  const enclosure = yield* Enclosure.make({ ...outlined(config, host, spec).options, files })
   const { env } = enclosure
   const shown = enclosure.confined
     ? env
@@ -100,11 +105,18 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const confine: AcpTerminals.Options["confine"] = enclosure.confined
     ? (folder, argv) => enclosure.start(argv, folder, { part: true })
     : confineBy(mechanism, { config, hidden, host, workspace })
+  const later = yield* Effect.cached(
+    FileContents.folderOf(host, spec).pipe(
+      Scope.provide(yield* Effect.scope),
+      Effect.provideService(FileSystem.FileSystem, yield* FileSystem.FileSystem)
+    )
+  )
   const run = yield* AcpRun.make({
     config,
     spec,
     cwd,
     program,
+    content: AcpPrompt.make(yield* FileContents.reader, folder === undefined ? later : Effect.succeed(folder)),
     workspace,
     terminals: (of) =>
       AcpTerminals.make({

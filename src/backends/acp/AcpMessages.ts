@@ -95,6 +95,9 @@ export const InitializeAnswer = Schema.Struct({
   agentCapabilities: maybe(
     Schema.Struct({
       loadSession: maybe(Schema.Boolean),
+      promptCapabilities: maybe(
+        Schema.Struct({ image: maybe(Schema.Boolean), embeddedContext: maybe(Schema.Boolean) })
+      ),
       sessionCapabilities: maybe(
         Schema.Struct({ resume: Schema.optional(Schema.Unknown), fork: Schema.optional(Schema.Unknown) })
       )

@@ -16,6 +16,7 @@ import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpPermissions } from "./AcpPermissions.ts"
+import type * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpSession from "./AcpSession.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpUpdates, type End } from "./AcpUpdates.ts"
@@ -29,6 +30,8 @@ export interface Options {
   readonly spec: RunSpec
   readonly cwd: string
   readonly program: RunProcess.RunProcess
+  /** The content of a prompt, with files that come with it. */
+  readonly content: AcpPrompt.Content
   /** Undefined where no path can be checked. */
   readonly workspace: Workspace | undefined
   /** In a scope that ends before `Exited` is told. */
@@ -174,21 +177,31 @@ class AcpRun {
           const { sessionId } = session
           return Effect.andThen(
             this.tell(() => [{ _tag: "Started", pid: program.pid, sessionId }]),
-            this.ending ? Effect.void : this.prompt({ turnId: spec.turnId, text: spec.prompt })
+            this.ending ? Effect.void : this.first(session)
           )
         }
       })
     )
   })
 
-  private prompt({ text, turnId }: TurnInput): Effect.Effect<void> {
+  private first({ takes }: AcpSession.AcpSession): Effect.Effect<void> {
+    const { files, prompt: text, turnId } = this.options.spec
+    return this.options.content({ text, files }, takes).pipe(
+      Effect.matchEffect({
+        onFailure: ({ message }) => this.fail(AcpFault.error("start", message, true)),
+        onSuccess: (content) => this.prompt(turnId, content)
+      })
+    )
+  }
+
+  private prompt(turnId: string, prompt: PromptRequest["prompt"]): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { sessionId } = this.session!
       this.updates.begin(turnId)
       this.over = Deferred.makeUnsafe<void>()
       this.quiet = 0
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
-      const request: PromptRequest = { sessionId, prompt: [{ type: "text", text }] }
+      const request: PromptRequest = { sessionId, prompt }
       return this.wire.call("session/prompt", request, this.answered)
     })
   }
@@ -336,12 +349,21 @@ class AcpRun {
 
   private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
     Effect.suspend(() => {
+      const { session } = this
+      return session === undefined
+        ? this.sendWith(input.turnId, [])
+        : Effect.flatMap(this.options.content(input, session.takes), (prompt) => this.sendWith(input.turnId, prompt))
+    })
+
+  private sendWith(turnId: string, prompt: PromptRequest["prompt"]): Effect.Effect<void, BackendError> {
+    return Effect.suspend(() => {
       if (this.session === undefined || this.ending || this.verdict !== undefined)
         return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
       if (this.updates.active !== undefined)
         return Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
-      return this.prompt(input)
+      return this.prompt(turnId, prompt)
     })
+  }
 
   /** No one waits for ever: the turn, the end of the input, then SIGTERM have their time each. */
   private readonly stop: Effect.Effect<void> = Effect.suspend(() => {

@@ -16,6 +16,7 @@ import type {
 import { Effect } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import * as AcpFault from "./AcpFault.ts"
+import type * as AcpPrompt from "./AcpPrompt.ts"
 import * as Messages from "./AcpMessages.ts"
 import { METHOD_NOT_FOUND, type Refusal, type Wire } from "./AcpWire.ts"
 import type { RunSpec } from "../Backend.ts"
@@ -30,6 +31,7 @@ export interface AcpSession {
   readonly missingIsEmpty: boolean
   /** As the agent names it; empty where it does not. */
   readonly model: string
+  readonly takes: AcpPrompt.Takes
 }
 
 export interface Options {
@@ -47,12 +49,16 @@ const VERSION = 1
 /** How long an agent may take to say no to what it does not say that it knows. */
 const UNTOLD = "5 seconds"
 
+/** Gemini CLI, and an agent that was made of it. */
+const GEMINI: ReadonlySet<string> = new Set(["gemini-cli", "qwen-code"])
+
 /** An agent that has said what it can do. */
 interface Known extends AcpFault.Agent {
   readonly load: boolean
   readonly resume: boolean
   readonly fork: boolean
   readonly missingIsEmpty: boolean
+  readonly takes: AcpPrompt.Takes
 }
 
 const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: Options) {
@@ -82,7 +88,12 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
     load: agentCapabilities?.loadSession === true,
     resume: (can?.resume ?? undefined) !== undefined,
     fork: (can?.fork ?? undefined) !== undefined,
-    missingIsEmpty: agentInfo?.name === "gemini-cli"
+    missingIsEmpty: agentInfo?.name === "gemini-cli",
+    takes: {
+      images: agentCapabilities?.promptCapabilities?.image === true,
+      resources: agentCapabilities?.promptCapabilities?.embeddedContext === true,
+      leavesOut: GEMINI.has(agentInfo?.name ?? "")
+    }
   }
   return known
 })
@@ -221,7 +232,8 @@ export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
   const sessionId = answer.sessionId ?? ""
   if (sessionId === "") return yield* Effect.fail(AcpFault.error("protocol", `${agent.name} named no session`, true))
   if (config.mode !== undefined) yield* told(setMode(wire, agent, sessionId, answer, config.mode))
-  const { missingIsEmpty } = agent
-  const session: AcpSession = { sessionId, agent, missingIsEmpty, model: answer.models?.currentModelId ?? "" }
+  const { missingIsEmpty, takes } = agent
+  const model = answer.models?.currentModelId ?? ""
+  const session: AcpSession = { sessionId, agent, missingIsEmpty, model, takes }
   return session
 })

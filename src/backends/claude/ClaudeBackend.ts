@@ -9,6 +9,7 @@ import { Effect, type FileSystem } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
 import type { Backend } from "../Backend.ts"
 import * as ClaudeCommand from "./ClaudeCommand.ts"
+import * as FileContents from "../FileContents.ts"
 import * as ClaudeRun from "./ClaudeRun.ts"
 import * as ClaudeSessions from "./ClaudeSessions.ts"
 import type { Host } from "../Host.ts"
@@ -20,6 +21,7 @@ import { services } from "../Services.ts"
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, host: Host) {
   const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const read = yield* FileContents.reader
   const backend: Backend = {
     name: "claude",
     turns: true,
@@ -31,7 +33,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
         const { command, env } = yield* ClaudeCommand.prepare(config, host, spec)
         const holder = (sessionId: string, pid?: number) =>
           Effect.provideContext(ClaudeSessions.holder(sessionId, { pid, runId: spec.runId }, env), context)
-        return yield* ClaudeRun.make({ config, spec, command, holder })
+        return yield* ClaudeRun.make({ config, spec, command, holder, read })
       }).pipe(Effect.provideContext(context))
   }
   return backend

@@ -34,6 +34,7 @@ import {
   type RunSpec,
   type TurnInput
 } from "../Backend.ts"
+import * as FileContents from "../FileContents.ts"
 import type { Session } from "./ClaudeCommand.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, parse } from "./ClaudeRecord.ts"
@@ -49,6 +50,7 @@ export interface Options {
   readonly config: ClaudeBackend
   readonly spec: RunSpec
   readonly command: (session: Session) => Effect.Effect<RunProcess.RunProcessSpec, BackendError>
+  readonly read: FileContents.Reader
   /** Another process than our own that has the session open. */
   readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
 }
@@ -98,6 +100,21 @@ const uuid: Effect.Effect<string> = Effect.gen(function* () {
   const variant = "89ab"[Number.parseInt(digits[30]!, 16) % 4]
   return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
 })
+
+/** Files in the form of the model's API, which Claude Code hands on as they are: each after its name. */
+const blocksOf = ({ found, gone }: FileContents.Contents): ReadonlyArray<ClaudeRecord> => [
+  ...found.flatMap((content): ReadonlyArray<ClaudeRecord> => {
+    const name = { type: "text", text: `${content.label}:` }
+    const { type } = content
+    if (FileContents.isText(content)) {
+      const source = { type: "text", media_type: type, data: FileContents.textOf(content) }
+      return [name, { type: "document", title: content.label, source }]
+    }
+    const source = { type: "base64", media_type: type, data: FileContents.base64Of(content) }
+    return [name, { type: FileContents.isImage(content) ? "image" : "document", source }]
+  }),
+  ...gone.map((text) => ({ type: "text", text }))
+]
 
 /** The parts of a run. */
 interface Parts {
@@ -180,7 +197,7 @@ class ClaudeRun {
       yield* Effect.forkScoped(this.records(this.attempt)),
       yield* Effect.forkScoped(this.errors(this.attempt))
     ]
-    if (isNew) yield* this.give({ turnId: spec.turnId, text: spec.prompt })
+    if (isNew) yield* this.give({ turnId: spec.turnId, text: spec.prompt }, yield* this.options.read(spec.files))
     return pumps
   })
 
@@ -326,17 +343,20 @@ class ClaudeRun {
     )
   }
 
-  private give({ text, turnId }: TurnInput): Effect.Effect<void> {
+  private give({ text, turnId }: TurnInput, files: FileContents.Contents): Effect.Effect<void> {
     return Effect.flatMap(uuid, (id) => {
       this.idle = Deferred.makeUnsafe<void>()
       const { session, stream } = this.attempt
-      this.write(stream.give(turnId, id, text), { say: "turn", turnId, uuid: id, session })
+      this.write(stream.give(turnId, id, text, blocksOf(files)), { say: "turn", turnId, uuid: id, session })
       return this.watch
     })
   }
 
   private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
-    Effect.flatMap(this.options.holder(this.attempt.session, this.attempt.program.pid), (holder) => {
+    Effect.flatMap(this.options.read(input.files), (files) => this.sendWith(input, files))
+
+  private sendWith(input: TurnInput, files: FileContents.Contents): Effect.Effect<void, BackendError> {
+    return Effect.flatMap(this.options.holder(this.attempt.session, this.attempt.program.pid), (holder) => {
       const { stream } = this.attempt
       if (holder !== undefined) {
         const words = `its conversation is open in process ${holder}, too`
@@ -346,8 +366,9 @@ class ClaudeRun {
         return Effect.fail(refusal("the run takes no turn now", "the next run carries it"))
       if (stream.given)
         return Effect.fail(refusal("a turn is under way", "send it when that has ended, or interrupt it"))
-      return this.give(input)
+      return this.give(input, files)
     })
+  }
 
   private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() =>
     this.write(this.attempt.stream.interrupt(), { say: "interrupt" })

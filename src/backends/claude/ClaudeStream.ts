@@ -136,15 +136,15 @@ export class ClaudeStream {
     return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
   }
 
-  /** The record that gives an input. */
-  give(turnId: string, uuid: string, input: string): ClaudeRecord {
+  /** The record that gives an input. `blocks`: what comes with it, in the model's own form. */
+  give(turnId: string, uuid: string, input: string, blocks: ReadonlyArray<ClaudeRecord> = []): ClaudeRecord {
     const takesIn = this.turn !== undefined
     this.turn = { ...NEW, turnId, uuid, takesIn }
     return {
       type: "user",
       uuid,
       parent_tool_use_id: null,
-      message: { role: "user", content: [{ type: "text", text: input }] }
+      message: { role: "user", content: [{ type: "text", text: input }, ...blocks] }
     }
   }
 

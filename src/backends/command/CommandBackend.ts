@@ -7,8 +7,8 @@
  * the first (before `Started`, too). `Exited` once, last, when every process of the
  * run is gone: what the program leaves behind is ended with the grace first.
  *
- * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, and AGENTD_PROMPT_FILE where
- * the prompt comes by file. With `shell`, the prompt as argument (or its file) is "$1".
+ * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, AGENTD_PROMPT_FILE where the prompt
+ * comes by file, and AGENTD_FILES where files come with it: their paths, one a line. With `shell`, the prompt as argument (or its file) is "$1".
  */
 import { type Cause, Effect, Fiber, type FileSystem, Queue, Stream } from "effect"
 import * as path from "node:path"
@@ -20,6 +20,7 @@ import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
+import * as FileContents from "../FileContents.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { PlacedLine } from "../process/PlacedLines.ts"
 import * as RunProcess from "../process/RunProcess.ts"
@@ -53,12 +54,26 @@ const argvOf = ({ argv, shell, wrap }: CommandConfig, last: ReadonlyArray<string
   return wrap === undefined ? plain : wrap(plain)
 }
 
+/** Files that come with a prompt, in a folder of the run; and the prompt, which names their paths. */
+const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
+  const { found, gone } = yield* (yield* FileContents.reader)(spec.files)
+  if (found.length === 0) return { folder: undefined, paths: [], prompt: FileContents.withLines(spec.prompt, gone) }
+  const { path: folder, put } = yield* FileContents.folderOf(host, spec)
+  const paths = yield* put(found)
+  const lines = found.map(({ label }, at) => `${label}: ${paths[at]}`)
+  return { folder, paths, prompt: FileContents.withLines(spec.prompt, [...lines, ...gone]) }
+})
+
 const enclosed = (
   command: CommandConfig,
   host: Host,
   spec: RunSpec,
   argv: Argv,
-  file: string | undefined
+  file: string | undefined,
+  { folder, paths }: Pick<Effect.Success<ReturnType<typeof handed>>, "folder" | "paths"> = {
+    folder: undefined,
+    paths: []
+  }
 ): Enclosure.EnclosureOptions => ({
   config: command,
   provider: command.provider,
@@ -70,9 +85,10 @@ const enclosed = (
     ...command.env,
     ...spec.env,
     AGENTD_AGENT: spec.agent,
-    ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file })
+    ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file }),
+    ...(folder === undefined ? {} : { AGENTD_FILES: paths.join("\n") })
   },
-  files: file === undefined ? [] : [file],
+  files: [file, folder].filter((one) => one !== undefined),
   keeps: true
 })
 
@@ -86,11 +102,12 @@ export const outlined = (command: CommandConfig, host: Host, spec: RunSpec) => {
 const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
   if (!/^\S+$/.test(spec.runId))
     return yield* config(`the run id "${spec.runId}" is empty or holds a blank`, "this is a bug of agentd: report it")
-  const file = command.promptBy === "file" ? yield* RunFolder.file(host, spec, "prompt", spec.prompt) : undefined
-  const last = file !== undefined ? [file] : command.promptBy === "argument" ? [spec.prompt] : []
+  const { prompt, ...files } = yield* handed(host, spec)
+  const file = command.promptBy === "file" ? yield* RunFolder.file(host, spec, "prompt", prompt) : undefined
+  const last = file !== undefined ? [file] : command.promptBy === "argument" ? [prompt] : []
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
-  const enclosure = yield* Enclosure.make(enclosed(command, host, spec, argv, file))
+  const enclosure = yield* Enclosure.make(enclosed(command, host, spec, argv, file, files))
   const program = yield* RunProcess.make({
     store: host.store,
     runId: spec.runId,
@@ -98,7 +115,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
     takesUp: spec.adopt !== undefined,
     ...(yield* enclosure.start(argv, path.resolve(spec.cwd, command.cwd ?? "."))),
     env: enclosure.env,
-    input: command.promptBy === "stdin" ? spec.prompt : undefined,
+    input: command.promptBy === "stdin" ? prompt : undefined,
     grace: command.killGrace
   })
   return { program, tokens: enclosure.tokens }

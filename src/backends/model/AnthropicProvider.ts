@@ -33,7 +33,13 @@ type Block = JsonObject
 const blocksOf = (message: Message): ReadonlyArray<Block> => {
   switch (message.role) {
     case "user":
-      return [{ type: "text", text: message.text.trim() === "" ? "(an empty message)" : message.text }]
+      return [
+        { type: "text", text: message.text.trim() === "" ? "(an empty message)" : message.text },
+        ...(message.files ?? []).map(({ data, type }) => ({
+          type: type.startsWith("image/") ? "image" : "document",
+          source: { type: "base64", media_type: type, data }
+        }))
+      ]
     case "tool":
       return message.results.map(({ callId, output, error }) => ({
         type: "tool_result",

@@ -3,7 +3,7 @@
  * model, and what stands in its place. Pure.
  *
  * Guarantees: results of tools are cut first, and a summary is asked for only where that is not
- * enough; every input stands as it was written, and what came last stays whole where it can; the
+ * enough; every input stands as it was written, older ones without their files, and what came last stays whole where it can; the
  * compacted history is valid for a provider; what is sent for a summary is bounded.
  */
 import * as HeadTail from "../HeadTail.ts"
@@ -121,13 +121,20 @@ const summaryNote = (summary: string): Message => ({
   ].join("\n")
 })
 
+/** An input without its files: what they show is in the summary, as far as it matters. */
+const withoutFiles = (message: Message): Message => {
+  if (message.role !== "user" || message.files === undefined) return message
+  const { files, text, ...rest } = message
+  return { ...rest, text: `${text}\n(${files.length === 1 ? "Its file is" : "Its files are"} not here any more.)` }
+}
+
 /** The history with the summary in the place of its older part. */
 export const bySummary = ({ older, tail }: Parts, summary: string, room: number): Compaction => {
   const share = Math.floor(room / 4)
   const text = HeadTail.of(summary.trim(), share, share)
   const { cut, messages } = shorten(tail, share, Math.floor(share / 2))
   return {
-    history: [summaryNote(text), ...older.filter(isInput), ...messages],
+    history: [summaryNote(text), ...older.filter(isInput).map(withoutFiles), ...messages],
     cutResults: cut,
     summarised: older.filter((message) => !isInput(message)).length
   }

@@ -49,7 +49,16 @@ export const limitIn = (message: string): number | undefined => {
   return undefined
 }
 
+/** A file counts as a text of so many bytes: an image takes about 1,500 tokens, whatever its size. */
+const FILE_BYTES = 1_500 * BYTES
+
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "")
+
+const bytesOfMessage = (message: Message): number => {
+  if (message.role !== "user" || message.files === undefined) return bytesOf(message)
+  const { files, ...rest } = message
+  return bytesOf(rest) + files.length * FILE_BYTES
+}
 
 const unsummarised = (why: string): ProviderError =>
   new ProviderError({
@@ -120,7 +129,7 @@ export class ModelMemory {
   private size(message: Message): number {
     const known = this.sizes.get(message)
     if (known !== undefined) return known
-    const size = bytesOf(message)
+    const size = bytesOfMessage(message)
     this.sizes.set(message, size)
     return size
   }

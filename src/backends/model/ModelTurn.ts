@@ -9,6 +9,7 @@
 import { Cause, Clock, Deferred, type Duration, Effect, Exit } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
 import type { RunEvent, TurnInput } from "../Backend.ts"
+import * as FileContents from "../FileContents.ts"
 import { type Answer, ask } from "./ModelAsk.ts"
 import { ModelCalls, plan, type Planned } from "./ModelCalls.ts"
 import { ended, endOf, failed, type TurnEnd } from "./ModelEnd.ts"
@@ -30,6 +31,7 @@ export interface TurnOptions {
   readonly session: ModelSession
   readonly memory: ModelMemory
   readonly emit: (event: RunEvent) => Effect.Effect<void>
+  readonly read: FileContents.Reader
 }
 
 const SILENT = "(You answered this with nothing.)"
@@ -62,10 +64,23 @@ const broken = (cause: Cause.Cause<never>): TurnEnd => ({
 const textOf = (parts: ReadonlyArray<Part>) =>
   parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
 
+/** The input with its files: texts within it, all others after it, in the order of their names in it. */
+const inputOf = (text: string, { found, gone }: FileContents.Contents): Message => {
+  const lines = found.map((one) => (FileContents.isText(one) ? FileContents.fenced(one) : `${one.label}: it follows.`))
+  const others = found.filter((one) => !FileContents.isText(one))
+  const files = others.map((one) => ({ filename: one.filename, type: one.type, data: FileContents.base64Of(one) }))
+  return {
+    role: "user",
+    text: FileContents.withLines(text, [...lines, ...gone]),
+    ...(files.length === 0 ? {} : { files })
+  }
+}
+
 export class ModelTurn {
   readonly turnId: string
   readonly calls: ModelCalls
-  private readonly input: Message
+  private readonly given: TurnInput
+  private input: Message
   private readonly options: TurnOptions
   private readonly interrupted = Deferred.makeUnsafe<void>()
   /** Ids of calls that there are. */
@@ -79,11 +94,12 @@ export class ModelTurn {
   /** The cost of the newest answer. */
   private owed: ReadonlyArray<RunEvent> = []
 
-  constructor(options: TurnOptions, { turnId, text }: TurnInput) {
+  constructor(options: TurnOptions, given: TurnInput) {
     const history = options.session.history()
     this.options = options
-    this.turnId = turnId
-    this.input = { role: "user", text }
+    this.turnId = given.turnId
+    this.given = given
+    this.input = { role: "user", text: given.text }
     this.calls = new ModelCalls(options.emit, this.interrupt)
     this.taken = new Set(history.flatMap((message) => callsIn(message).map(({ id }) => id)))
   }
@@ -125,6 +141,7 @@ export class ModelTurn {
   private get work(): Effect.Effect<TurnEnd, ProviderError> {
     const { session, config } = this.options
     return Effect.gen({ self: this }, function* () {
+      this.input = inputOf(this.given.text, yield* this.options.read(this.given.files))
       yield* session.append(this.input)
       for (let n = 0; n < config.maxRounds; n++) {
         const end = yield* this.round

@@ -8,6 +8,7 @@
 import { Schema } from "effect"
 import {
   callOf,
+  type FilePart,
   isObject,
   type JsonObject,
   type Message,
@@ -30,10 +31,24 @@ export const urlOf = (baseUrl: string): string => {
   return `${/^https?:\/\/[^/]+$/.test(base) ? `${base}/v1` : base}/chat/completions`
 }
 
+/** A text alone is one: servers that know nothing else take it. */
+const contentOf = (text: string, files: ReadonlyArray<FilePart> = []) =>
+  files.length === 0
+    ? text
+    : [
+        { type: "text", text },
+        ...files.map(({ data, filename, type }) => {
+          const url = `data:${type};base64,${data}`
+          return type.startsWith("image/")
+            ? { type: "image_url", image_url: { url } }
+            : { type: "file", file: { filename, file_data: url } }
+        })
+      ]
+
 const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
   switch (message.role) {
     case "user":
-      return [{ role: "user", content: message.text }]
+      return [{ role: "user", content: contentOf(message.text, message.files) }]
     case "tool":
       // it has no field that tells an error
       return message.results.map(({ callId, output, error }) => ({

@@ -7,6 +7,7 @@
  * text of the answer; no error holds the key.
  */
 import { Schema, type Stream } from "effect"
+import { MEDIA_TYPES } from "../GivenFile.ts"
 
 const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 export type JsonObject = typeof JsonObject.Type
@@ -33,10 +34,24 @@ export type Part = typeof Part.Type
 export const CallResult = Schema.Struct({ callId: Schema.String, output: Schema.String, error: Schema.Boolean })
 export type CallResult = typeof CallResult.Type
 
+/** An image or a PDF that comes with an input, after its text. */
+export const FilePart = Schema.Struct({
+  filename: Schema.String,
+  type: Schema.Literals(MEDIA_TYPES),
+  /** In base64. */
+  data: Schema.String
+})
+export type FilePart = typeof FilePart.Type
+
 /** An entry of a conversation's history, the same for every provider. */
 export const Message = Schema.Union([
   /** `note`: told by agentd, and no input that somebody waits on. */
-  Schema.Struct({ role: Schema.Literal("user"), text: Schema.String, note: Schema.optional(Schema.Boolean) }),
+  Schema.Struct({
+    role: Schema.Literal("user"),
+    text: Schema.String,
+    note: Schema.optional(Schema.Boolean),
+    files: Schema.optional(Schema.Array(FilePart))
+  }),
   Schema.Struct({ role: Schema.Literal("assistant"), parts: Schema.Array(Part) }),
   Schema.Struct({ role: Schema.Literal("tool"), results: Schema.Array(CallResult) })
 ])

@@ -9,6 +9,7 @@ import * as AgentWeather from "../../../src/agents/AgentWeather.ts"
 import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
 import * as AgentActor from "../../../src/agents/AgentActor.ts"
 import { AgentSetting } from "../../../src/agents/AgentSetting.ts"
+import * as MessageFiles from "../../../src/agents/MessageFiles.ts"
 import * as WaitingInputs from "../../../src/agents/WaitingInputs.ts"
 import { inboxName, lifeName, toolsName, turnName, workerName } from "../../../src/agents/AgentStates.ts"
 import * as InboxActor from "../../../src/agents/InboxActor.ts"
@@ -84,6 +85,7 @@ export class AgentPlace {
       place: Effect.succeed({ cwd: "/web", branch: undefined }),
       recoveredTo,
       // what is kept beside the state would make one state two
+      files: MessageFiles.memory(),
       waiting: Object.assign(WaitingInputs.memory(), { keep: nothing }),
       home: {
         barred: () => undefined,

@@ -1,0 +1,113 @@
+/**
+ * FileContents: the contents of the files that come with a turn, and where a program reads them.
+ *
+ * Guarantees: a run is handed the content that was sent, or told that it is not there any more; a text
+ * stands between marks that it cannot hold, since they follow from its own hash; the folder for a
+ * program is this user's alone, ends with the run, and no name leads out of it.
+ */
+import { Effect, FileSystem } from "effect"
+import { createHash } from "node:crypto"
+import * as path from "node:path"
+import { BackendError, type RunSpec } from "./Backend.ts"
+import { words } from "./FileWords.ts"
+import type { MediaType, RunFile } from "./GivenFile.ts"
+import type { Host } from "./Host.ts"
+import * as RunFolder from "./RunFolder.ts"
+
+export interface Content {
+  /** Names the file in a line: `File 2, "shot.png" (image/png, 12 KiB)`. */
+  readonly label: string
+  readonly filename: string
+  readonly type: MediaType
+  readonly sha256: string
+  readonly bytes: Uint8Array
+}
+
+export interface Contents {
+  readonly found: ReadonlyArray<Content>
+  /** Lines about files that are not there any more. */
+  readonly gone: ReadonlyArray<string>
+}
+
+/** Reads contents as they were sent. */
+export type Reader = (files: ReadonlyArray<RunFile> | undefined) => Effect.Effect<Contents>
+
+const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
+
+const none: Contents = { found: [], gone: [] }
+
+export const reader: Effect.Effect<Reader, never, FileSystem.FileSystem> = Effect.map(
+  FileSystem.FileSystem,
+  (disk): Reader =>
+    (files = []) =>
+      files.length === 0
+        ? Effect.succeed(none)
+        : Effect.map(
+            Effect.forEach(files, (file, at) => {
+              const { filename, sha256, type } = file
+              const label = `File ${at + 1}, ${words(file)}`
+              return disk.readFile(file.path).pipe(
+                Effect.map((bytes) => (hashOf(bytes) === sha256 ? { label, filename, type, sha256, bytes } : label)),
+                Effect.orElseSucceed(() => label)
+              )
+            }),
+            (all) => ({
+              found: all.flatMap((one) => (typeof one === "string" ? [] : [one])),
+              gone: all.flatMap((one) => (typeof one === "string" ? [`${one}: agentd does not have it any more.`] : []))
+            })
+          )
+)
+
+export const isText = ({ type }: Content): boolean => type === "text/plain"
+
+export const isImage = ({ type }: Content): boolean => type.startsWith("image/")
+
+export const textOf = ({ bytes }: Content): string => Buffer.from(bytes).toString("utf8")
+
+export const base64Of = ({ bytes }: Content): string => Buffer.from(bytes).toString("base64")
+
+/** A text between its marks. */
+export const fenced = (content: Content): string => {
+  const mark = createHash("sha256").update(`file ${content.sha256}`).digest("hex").slice(0, 16)
+  return `--- ${mark} ${content.label}\n${textOf(content)}\n--- ${mark} end`
+}
+
+/** A prompt with lines after it. */
+export const withLines = (prompt: string, lines: ReadonlyArray<string>): string =>
+  lines.length === 0 ? prompt : `${prompt.trimEnd()}\n\n${lines.join("\n\n")}\n`
+
+/** A place where a program reads files. */
+export interface Folder {
+  readonly path: string
+  /** Answers with the paths, in their order. */
+  readonly put: (contents: ReadonlyArray<Content>) => Effect.Effect<ReadonlyArray<string>, BackendError>
+}
+
+const unwritable = (error: { readonly message: string }) =>
+  new BackendError({
+    message: `the folder for the message's files could not be written: ${error.message}`,
+    remedy: "make room in the folder for temporary files",
+    fatal: false
+  })
+
+/** A name that is one, and leads nowhere. */
+const safe = (filename: string): string => filename.replaceAll(/[^\w.-]+/g, "_").slice(-100)
+
+/** A folder of the run's own: one that is taken up has in it what it was started with. */
+export const folderOf = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
+  const disk = yield* FileSystem.FileSystem
+  const made = yield* RunFolder.within(host, spec, "files")
+  const isThere = spec.adopt !== undefined
+  let count = 0
+  const result: Folder = {
+    path: made,
+    put: (contents) =>
+      Effect.forEach(contents, ({ bytes, filename }) => {
+        const name = path.join(made, `${++count}-${safe(filename)}`)
+        return isThere
+          ? Effect.succeed(name)
+          : Effect.as(disk.writeFile(name, bytes, { mode: 0o600, flag: "wx" }), name)
+      }).pipe(Effect.mapError(unwritable))
+  }
+  return result
+})

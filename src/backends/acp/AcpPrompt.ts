@@ -1,0 +1,67 @@
+/**
+ * AcpPrompt: the content of a prompt to an ACP agent: its text, and the files that come with it.
+ *
+ * Guarantees: a text stands in the prompt, which every agent takes; an image or a PDF is handed over
+ * within the prompt where the agent says that it takes one; else it lies in a folder of the run, and the
+ * prompt links to it. Nothing that was sent is left out in silence.
+ */
+import type { ContentBlock } from "@agentclientprotocol/sdk"
+import { Effect } from "effect"
+import { pathToFileURL } from "node:url"
+import type { BackendError, TurnInput } from "../Backend.ts"
+import * as FileContents from "../FileContents.ts"
+
+/** The kinds of content that an agent says it takes, beside text and links. */
+export interface Takes {
+  readonly images: boolean
+  readonly resources: boolean
+  /**
+   * Gemini CLI, and what was made of it, leave out the images of a prompt that holds a resource or a link to a file, and
+   * hand on as an image whatever stands as one: a PDF, too.
+   */
+  readonly leavesOut: boolean
+}
+
+export type Content = (
+  input: Pick<TurnInput, "text"> & { readonly files?: TurnInput["files"] | undefined },
+  takes: Takes
+) => Effect.Effect<Array<ContentBlock>, BackendError>
+
+const uriOf = ({ filename, sha256 }: FileContents.Content): string =>
+  `agentd://files/${sha256}/${encodeURIComponent(filename.toWellFormed())}`
+
+/** Undefined: only a link leads to it. */
+const within = (content: FileContents.Content, takes: Takes): ContentBlock | undefined => {
+  const { type: mimeType } = content
+  const data = FileContents.base64Of(content)
+  if (FileContents.isImage(content) || takes.leavesOut)
+    return takes.images ? { type: "image", mimeType, data } : undefined
+  return takes.resources ? { type: "resource", resource: { uri: uriOf(content), mimeType, blob: data } } : undefined
+}
+
+/** `folder`: where the agent reads what it is linked to. */
+export const make =
+  (read: FileContents.Reader, folder: Effect.Effect<FileContents.Folder, BackendError>): Content =>
+  ({ files, text }, takes) =>
+    Effect.gen(function* () {
+      const { found, gone } = yield* read(files)
+      const blocks: Array<ContentBlock> = [{ type: "text", text }]
+      for (const content of found) {
+        if (FileContents.isText(content)) {
+          blocks.push({ type: "text", text: `\n${FileContents.fenced(content)}\n` })
+          continue
+        }
+        const { filename: name, label, type: mimeType } = content
+        const block = within(content, takes)
+        if (block !== undefined) {
+          blocks.push({ type: "text", text: `\n${label}:\n` }, block)
+          continue
+        }
+        const [path = ""] = yield* (yield* folder).put([content])
+        blocks.push(
+          { type: "text", text: `\n${label}: ${path}\n` },
+          { type: "resource_link", name, mimeType, size: content.bytes.length, uri: pathToFileURL(path).href }
+        )
+      }
+      return [...blocks, ...gone.map((line): ContentBlock => ({ type: "text", text: line }))]
+    })
