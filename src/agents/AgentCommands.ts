@@ -171,6 +171,13 @@ const openIn = (projects: Projects): number => {
   return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
 }
 
+/** The commands on what an agent works with. */
+const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers"> => ({
+  choose: (name, choice, caller) =>
+    onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller)),
+  offers: (name, caller) => spoken(onAgent(name, caller, ({ tree }) => Effect.sync(() => AgentChoice.offered(tree))))
+})
+
 /** The commands; those on agents wait until the log is folded. */
 export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
@@ -227,8 +234,7 @@ export const make = (projects: Projects, ready: Ready) =>
         ),
       ...messages(projects, files, onAgent),
       ...contentsOf(projects, log, files, recovered),
-      choose: (name, choice, caller) =>
-        onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller)),
+      ...choices(onAgent),
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),

@@ -19,6 +19,7 @@ import type {
   ConfigChangeInfo,
   ConversationInfo,
   Done,
+  OffersInfo,
   ProjectInfo,
   Report,
   SpawnRequest
@@ -101,6 +102,8 @@ export class Agents extends Context.Service<
       choice: { readonly model: string | null; readonly mode: string | null; readonly reset: boolean },
       caller: Caller
     ) => Command<Done>
+    /** The models, modes and commands that a person can name for an agent. */
+    readonly offers: (name: string, caller: Caller) => Effect.Effect<OffersInfo, CommandRefused>
     /** Tool calls without a result yet, those that ask first, oldest first. */
     readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
     /** The call that a person decides, whole; refused for one that asks no more, with what became of it. */

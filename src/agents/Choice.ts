@@ -7,6 +7,7 @@
 import { Schema } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { BackendConfig } from "../config/BackendConfig.ts"
+import type { Offer } from "../backends/Offers.ts"
 import { kind, reader } from "../event-log/EventKinds.ts"
 
 export interface Choice {
@@ -32,6 +33,16 @@ const CLAUDE_MODES = ["default", "acceptEdits", "plan"] as const
 type ClaudeMode = (typeof CLAUDE_MODES)[number]
 
 const isClaudeMode = (mode: string): mode is ClaudeMode => CLAUDE_MODES.some((one) => one === mode)
+
+/** The modes that a backend has whatever its agent says. */
+export const modesOf = ({ type }: BackendConfig): ReadonlyArray<Offer> =>
+  type === "claude" ? CLAUDE_MODES.map((id) => ({ id, name: id })) : []
+
+/** Modes in which an agent asks for nothing any more, as agents call them: rights that only a config gives. */
+const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
+
+/** Whether a person may choose the mode beside the file. */
+export const isOffered = ({ type }: BackendConfig, mode: string): boolean => type !== "acp" || !UNASKED.test(mode)
 
 /** A choice as a person is told it. */
 export const words = ({ mode, model }: Choice): string =>
@@ -62,11 +73,11 @@ export const objection = (backend: BackendConfig, { mode, model }: Choice): Refu
             remedy: "Name it in its argv or shell in agentd.jsonc."
           }
     case "acp":
-      return model === null
+      return mode === null || isOffered(backend, mode)
         ? undefined
         : {
-            message: "the model of an ACP agent is chosen by the agent itself",
-            remedy: "Set it in the agent's own settings or argv, or send it the agent's own command for it."
+            message: `the mode ${mode} asks for nothing any more, and cannot be chosen`,
+            remedy: "Name it as mode of the agent's backend in agentd.jsonc, if that is what you want."
           }
     case "model":
       return mode === null
@@ -94,7 +105,7 @@ export const inBackend = (backend: BackendConfig, choice: Choice | undefined): B
         ...(mode === null || !isClaudeMode(mode) ? {} : { permissionMode: mode })
       }
     case "acp":
-      return mode === null ? backend : { ...backend, mode }
+      return { ...backend, ...(model === null ? {} : { model }), ...(mode === null ? {} : { mode }) }
     case "model":
       return model === null ? backend : { ...backend, model }
     case "command":

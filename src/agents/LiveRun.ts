@@ -8,6 +8,7 @@
  */
 import { Latch } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../backends/Backend.ts"
+import type { Offers } from "../backends/Offers.ts"
 import * as Excerpt from "./Excerpt.ts"
 
 /** Most troubles that are known at once. */
@@ -49,6 +50,10 @@ export class LiveRun {
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
   /** Names of what the run is without as long as a trouble goes on. */
   readonly lacks = new Set<string>()
+  /** The models, modes and commands that the newest run has told of; those of one that is over are kept. */
+  offers: Offers = {}
+  /** Whether a turn of the run has said who its agent is: one that begins with a command has not. */
+  introduced = true
   /** Work that goes on, or is scheduled, beside its turns. */
   background: ReadonlyArray<Work> = []
   /** Open while there is nothing of that. */
@@ -65,7 +70,8 @@ export class LiveRun {
   private readonly named = new Map<string, string>()
   private count = 0
 
-  up(run: Run, turns: boolean, turnId: string): void {
+  up(run: Run, turns: boolean, turnId: string, introduced = true): void {
+    this.introduced = introduced
     this.run = run
     this.turns = turns
     this.give(turnId)
@@ -119,6 +125,15 @@ export class LiveRun {
     const about = Excerpt.text(lasting.about, MAX_LACK)
     if (lasting.isOver) this.lacks.delete(about)
     else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
+  }
+
+  offer({ commands, models, modes }: Offers): void {
+    this.offers = {
+      ...this.offers,
+      ...(commands === undefined ? {} : { commands }),
+      ...(models === undefined ? {} : { models }),
+      ...(modes === undefined ? {} : { modes })
+    }
   }
 
   say(text: string): void {

@@ -64,6 +64,9 @@ const spentOut = (reached: Reach | "unread", { toLife }: Siblings): ReadonlyArra
   return [tell(toLife, { _tag: "budget_exhausted", resource, spent, limit })]
 }
 
+/** Whether the agent has commands of its own. */
+const takesCommands = ({ backend }: AgentConfig): boolean => backend.type === "claude" || backend.type === "acp"
+
 const nextRun = (
   { agent, allowance, config, weather }: AgentSetting["Service"],
   { look, newId }: RunPlace["Service"],
@@ -88,7 +91,8 @@ const nextRun = (
     lastRun: isLeft ? (data.cutShort ?? undefined) : undefined,
     unfinished,
     waiting,
-    drawn: runId
+    drawn: runId,
+    commands: takesCommands(config())
   })
   if (mode === "inbox" && messageIds.length === 0) return []
   if (Prompt.sizeOfText(text) > MAX_KEPT_BYTES) {
@@ -114,18 +118,19 @@ const nextRun = (
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms, ...moved })]
 }
 
-/** Whether the agent has commands of its own. */
-const takesCommands = ({ backend }: AgentConfig): boolean => backend.type === "claude" || backend.type === "acp"
+const rolesOf = ({ instructions, role }: AgentConfig) => ({ instructions, role })
 
 const nextTurn = (
   { agent, allowance, config, weather }: AgentSetting["Service"],
-  { look, newId }: RunPlace["Service"],
+  { live, look, newId }: RunPlace["Service"],
   siblings: Siblings,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
   const { inbox, life, toTurn, toWorker, turn, worker } = siblings
   const turnId = newId(now, nextId)
-  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId, takesCommands(config()))
+  const introduced = live.introduced ? [] : Prompt.introduction({ agent, ...rolesOf(config()) })
+  const commands = takesCommands(config())
+  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId, commands, introduced)
   if (messageIds.length === 0) return []
   const reached = allowance.admits(life.spent, look)
   if (reached !== undefined) return spentOut(reached, siblings)

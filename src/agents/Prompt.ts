@@ -36,6 +36,8 @@ export interface Parts {
   readonly waiting: ReadonlyArray<Message>
   /** Drawn for this prompt: an id of its own. */
   readonly drawn: string
+  /** Whether a person's command of the agent's own goes to it as it is. */
+  readonly commands?: boolean
 }
 
 export interface Prompt {
@@ -112,14 +114,33 @@ const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message>
 const endedEarly = (reason: string): string =>
   `ended early: ${Frame.line(reason).replace(/\.$/, "")}. Take up its work again.`
 
-export const assemble = (parts: Parts): Prompt => {
-  const head = [
-    parts.role === undefined ? undefined : `You are ${parts.agent}: ${parts.role.trim()}`,
-    parts.instructions?.trim(),
-    parts.task?.trim(),
-    parts.lastRun === undefined ? undefined : `Your last run ${endedEarly(parts.lastRun)}`
-  ].filter((part): part is string => part !== undefined && part !== "")
-  const { unfinished } = parts
+/** Whether a run's prompt is a command of its agent's own: it does not say who the agent is. */
+export const isBare = (prompt: string): boolean => COMMAND.test(prompt)
+
+/** The agent, as it is told who it is. */
+export const introduction = ({
+  agent,
+  instructions,
+  role
+}: Pick<Parts, "agent" | "instructions" | "role">): ReadonlyArray<string> =>
+  [role === undefined ? "" : `You are ${agent}: ${role.trim()}`, instructions?.trim() ?? ""].filter(
+    (part) => part !== ""
+  )
+
+/** Messages that the first turn of a run may carry beside others: a command waits for a turn of its own. */
+const plain = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const at = messages.findIndex(isCommand)
+  return at < 0 ? messages : messages.slice(0, at)
+}
+
+export const assemble = ({ commands = false, ...given }: Parts): Prompt => {
+  const [first] = given.waiting
+  const { task, unfinished } = given
+  if (commands && first !== undefined && isCommand(first) && unfinished.length === 0 && (task ?? "").trim() === "")
+    return { text: first.text, messageIds: [first.messageId] }
+  const parts = commands ? { ...given, waiting: plain(given.waiting) } : given
+  const lastRun = parts.lastRun === undefined ? [] : [`Your last run ${endedEarly(parts.lastRun)}`]
+  const head = [...introduction(parts), task?.trim() ?? "", ...lastRun].filter((part) => part !== "")
   const size = sizeOf([...head, ...unfinished.map(said)].join("\n\n"))
   const more = unfinished.some(({ alone }) => alone === true)
     ? []
@@ -146,14 +167,15 @@ const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>):
   waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
 
 /**
- * The input of a further turn of a run: its agent knows who it is. `commands`: a person's command of
- * the agent's own goes to it as it is, since an agent looks for one at the very beginning.
+ * The input of a further turn of a run: its agent knows who it is, or is told so now (`introduced`). `commands`: a
+ * person's command of the agent's own goes to it as it is, since an agent looks for one at the very beginning.
  */
 export const followUp = (
   inbox: Inbox.Data,
   turn: Turned & Pick<TurnMachine.Data, "steer">,
   drawn: string,
-  commands = false
+  commands = false,
+  introduced: ReadonlyArray<string> = []
 ): { readonly input: string; readonly messageIds: ReadonlyArray<string>; readonly source: TurnMachine.Source } => {
   const waiting = queued(inbox, turn)
   const source = TurnMachine.nextOf([
@@ -164,9 +186,10 @@ export const followUp = (
   if (source === undefined) return { input: "", messageIds: [], source: "queue" }
   const isAgain = source.source === "resume"
   const fitting = commands ? beforeCommand(source.messages) : source.messages
-  const messages = isAgain ? source.messages : chosen(fitting, 0, true)
+  const messages = isAgain ? source.messages : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
   const [first] = messages
-  const head = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
+  const again = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
+  const head = [...introduced, ...again]
   const isBare = commands && !isAgain && messages.length === 1 && isCommand(first!)
   return {
     input: isBare ? first!.text : textOf(head, messages, drawn),

@@ -31,6 +31,7 @@ import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
 import type { News } from "../domain/Weather.ts"
 import * as RunWeather from "./RunWeather.ts"
+import * as Prompt from "./Prompt.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { type Heard, join, read, Told } from "./Told.ts"
 import { BY_ITSELF } from "./Dropped.ts"
@@ -275,6 +276,8 @@ export class RunEvents implements RunSink {
         return Effect.sync(() => this.meter.take(event))
       case "Compacted":
         return this.compacted(run, event)
+      case "Offers":
+        return Effect.sync(() => this.live.offer(event))
       case "MemoryLost":
         return this.forgot(run, event)
       case "Notice":
@@ -415,7 +418,7 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, { pid, sessionId }: Event<"Started">) {
       const { live, setting } = this
       if (live.run === run) return
-      live.up(run, backend.turns, spec.turnId)
+      live.up(run, backend.turns, spec.turnId, !Prompt.isBare(spec.prompt))
       yield* this.asks
       this.meter.begin()
       yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })

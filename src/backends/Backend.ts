@@ -12,6 +12,7 @@
 import { type Effect, Schema, type Scope, type Stream } from "effect"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
 import type { RunFile } from "./GivenFile.ts"
+import type { Offers } from "./Offers.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 
@@ -53,6 +54,8 @@ export type Happening =
   | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
   /** The whole of what it has at work or scheduled beside its turns: it may begin a turn of its own for that. */
   | { readonly _tag: "Background"; readonly works: ReadonlyArray<Work> }
+  /** The models, modes and commands that the agent says it has; those that are left out are as before. */
+  | ({ readonly _tag: "Offers" } & Offers)
   /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant"; readonly text: string }
   | {
@@ -198,6 +201,11 @@ export type Decision =
   /** `words`: the message is a person's, and the agent is to hear it. */
   | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean; readonly words?: boolean }
 
+export interface Choosing {
+  readonly model: string | null
+  readonly mode: string | null
+}
+
 export interface Run {
   readonly runId: string
   /** Ends after `Exited`. Read it always: an unread pipe stops the child. */
@@ -208,8 +216,11 @@ export interface Run {
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<void>
   /** Ends one call, where the backend can; else nothing. Its result still comes. */
   readonly cancelCall: (callId: string) => Effect.Effect<void>
-  /** Takes another model or mode from now on; left out, a new run takes it. Null: as it is. */
-  readonly choose?: (choice: { readonly model: string | null; readonly mode: string | null }) => Effect.Effect<void>
+  /**
+   * Takes another model or mode from now on, and answers when the agent says that it has; left out, a new run takes it.
+   * Null: as it is.
+   */
+  readonly choose?: (choice: Choosing) => Effect.Effect<void, BackendError>
   /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
   readonly interruptTurn: Effect.Effect<void>
   /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */

@@ -3,6 +3,7 @@
  * with their errors.
  */
 import { Schema } from "effect"
+import { Command, Offer } from "../backends/Offers.ts"
 import { Question } from "../backends/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
 
@@ -125,6 +126,25 @@ export const BacklogInfo = Schema.Struct({
   heldSince: Schema.NullOr(Schema.Finite)
 })
 export type BacklogInfo = typeof BacklogInfo.Type
+
+/** The models, modes and commands that a person can name for an agent. */
+export const OffersInfo = Schema.Struct({
+  conversation: Schema.String,
+  project: Schema.String,
+  agent: Schema.String,
+  /** The type of its backend. */
+  backend: Schema.String,
+  /** Chosen by a person; null: as the file says. */
+  model: Schema.NullOr(Schema.String),
+  mode: Schema.NullOr(Schema.String),
+  models: Schema.Array(Offer),
+  modes: Schema.Array(Offer),
+  /** Commands of the agent's own: `agentd send AGENT /NAME`. */
+  commands: Schema.Array(Command),
+  /** From a run that lives, from one before, or from none yet. */
+  known: Schema.Literals(["live", "before", "not yet"])
+})
+export type OffersInfo = typeof OffersInfo.Type
 
 /** A command's reply: what it reports is durable. */
 export const Done = Schema.Struct({

@@ -15,6 +15,7 @@ import {
   CommandRefused,
   ConfigChangeInfo,
   Done,
+  OffersInfo,
   PlateInfo,
   ProjectInfo
 } from "../domain/Messages.ts"
@@ -145,6 +146,13 @@ export const daemon = [
       .annotate(Speaks, "acts")
       .annotate(About, "agent"),
     ({ agents }, { caller, name, ...choice }) => agents.choose(name, choice, caller)
+  ),
+  procedure(
+    Rpc.make("Offers", { payload: input(Bounds.named), success: OffersInfo, error: CommandRefused }).annotate(
+      About,
+      "agent"
+    ),
+    ({ agents }, { caller, name }) => agents.offers(name, caller)
   ),
   procedure(
     Rpc.make("Send", {

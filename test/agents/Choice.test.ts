@@ -1,7 +1,8 @@
 /** A person's choice for an agent holds: at once where its run can be told, across runs and restarts, and in no more than it may. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { choose } from "../../src/agents/AgentChoice.ts"
+import { choose, offered } from "../../src/agents/AgentChoice.ts"
+import { type Backend, BackendError } from "../../src/backends/Backend.ts"
 import * as Choice from "../../src/agents/Choice.ts"
 import { ClaudeStream } from "../../src/backends/claude/ClaudeStream.ts"
 import { BackendConfig } from "../../src/config/BackendConfig.ts"
@@ -20,7 +21,7 @@ const NO = { model: null, mode: null, reset: false }
 describe("a choice in a backend", () => {
   it.each<readonly [string, BackendConfig, Partial<Choice.Choice>, object]>([
     ["claude", claude, { model: "opus", mode: "acceptEdits" }, { model: "opus", permissionMode: "acceptEdits" }],
-    ["acp", acp, { mode: "build" }, { mode: "build" }],
+    ["acp", acp, { model: "m", mode: "build" }, { model: "m", mode: "build" }],
     ["model", model, { model: "large" }, { model: "large" }]
   ])("%s", (_, of, chosen, expected) => {
     assert.deepInclude(Choice.inBackend(of, { ...Choice.NONE, ...chosen }), expected)
@@ -35,7 +36,7 @@ describe("a choice in a backend", () => {
       /permissionMode in agentd\.jsonc/
     ],
     ["a mode that there is not", claude, { mode: "nonsense" }, /default, acceptEdits, plan/],
-    ["an ACP agent's model", acp, { model: "m" }, /own settings/],
+    ["an ACP agent's mode that asks for nothing", acp, { mode: "yolo" }, /in agentd\.jsonc/],
     ["a mode of a model agent", model, { mode: "plan" }, /approvals/],
     ["a model of a command", command, { model: "m" }, /argv or shell/],
     ["what would be another argument", claude, { model: "--dangerously-skip-permissions" }, /name/]
@@ -47,7 +48,12 @@ describe("a choice in a backend", () => {
   })
 
   it("Claude Code is asked for it in its own words", () => {
-    const records = new ClaudeStream(7).choose({ model: "opus", mode: "plan" })
+    const stream = new ClaudeStream(7)
+    const heard: Array<string | undefined> = []
+    const records = [
+      stream.choose("model", "opus", (refusal) => heard.push(refusal)),
+      stream.choose("mode", "plan", (refusal) => heard.push(refusal))
+    ]
     assert.deepStrictEqual(
       records.map(({ request }) => request),
       [
@@ -55,6 +61,13 @@ describe("a choice in a backend", () => {
         { subtype: "set_permission_mode", mode: "plan" }
       ]
     )
+    const [first, second] = records.map((record) => record["request_id"])
+    const respond = (response: object) => stream.take({ type: "control_response", response }, 0)
+    respond({ subtype: "success", request_id: second, response: {} })
+    // its words are read, and no notice beside the answer
+    const { events } = respond({ subtype: "error", request_id: first, error: "Model 'opus' not\nfound" })
+    assert.deepStrictEqual(heard, [undefined, "Model 'opus' not found"])
+    assert.deepStrictEqual(events, [])
   })
 })
 
@@ -94,6 +107,102 @@ describe("a choice of a person", () => {
       assert.deepStrictEqual(world.tree.life().chosen, { model: "larger", mode: null })
       yield* choose(world.tree, { ...NO, reset: true }, caller)
       assert.deepStrictEqual(world.tree.life().chosen, Choice.NONE)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("that its live run refuses is not written, and the refusal says why", () =>
+    Effect.gen(function* () {
+      const asked: Array<unknown> = []
+      const puppet = Puppet.make()
+      const told: Backend = {
+        ...puppet,
+        start: (spec) =>
+          Effect.map(puppet.start(spec), (run) => ({
+            ...run,
+            choose: (choice) =>
+              Effect.suspend(() => {
+                asked.push(choice)
+                return choice.model === "none"
+                  ? Effect.fail(
+                      new BackendError({ message: "there is no such model", remedy: "give another", fatal: false })
+                    )
+                  : Effect.void
+              })
+          }))
+      }
+      const world = yield* make([], { backend: { type: "claude" } }, { puppet: told })
+      yield* world.tree.send("work", "queue", caller)
+      const run = yield* puppet.run()
+      yield* until(
+        Effect.sync(() => world.tree.turn().state),
+        (state) => state === "streaming"
+      )
+      const error = yield* Effect.flip(choose(world.tree, { ...NO, model: "none" }, caller))
+      assert.strictEqual(
+        `${error.message} ${"remedy" in error ? error.remedy : ""}`,
+        "shop/builder: there is no such model. give another."
+      )
+      assert.isFalse((yield* world.runes).some(({ kind }) => kind === "agent.chosen"))
+      assert.isUndefined(world.tree.life().chosen)
+      const done = yield* choose(world.tree, { ...NO, mode: "plan" }, caller)
+      assert.match(done.message, /mode plan, from now on/)
+      assert.deepStrictEqual(asked, [
+        { model: "none", mode: null },
+        { model: null, mode: "plan" }
+      ])
+      assert.strictEqual(run.ends, 0)
+      // what the run tells of is kept, over its end, too
+      yield* run.say({ _tag: "Offers", commands: [{ name: "compact", description: "", hint: "" }] })
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
+      yield* until(
+        Effect.sync(() => world.tree.turn().state),
+        (state) => state === "idle"
+      )
+      assert.deepInclude(offered(world.tree), { known: "live", mode: "plan", model: null, models: [] })
+      assert.deepStrictEqual(
+        offered(world.tree).modes.map(({ id }) => id),
+        ["default", "acceptEdits", "plan"]
+      )
+      yield* world.tree.stop(caller)
+      const { commands, known } = offered(world.tree)
+      assert.deepStrictEqual([known, ...commands.map(({ name }) => name)], ["before", "compact"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a run that began with a command hears who its agent is with the next turn, once", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make()
+      const world = yield* make([], { backend: { type: "claude" }, role: "builds" }, { puppet })
+      yield* world.tree.send("/compact", "queue", caller)
+      const run = yield* puppet.run()
+      assert.strictEqual(run.spec.prompt, "/compact")
+      const over = (turnId: string) =>
+        Effect.andThen(
+          run.say({ _tag: "TurnCompleted", turnId, output: "done" }),
+          until(
+            Effect.sync(() => world.tree.turn().state),
+            (state) => state === "idle"
+          )
+        )
+      const sent = (count: number) =>
+        Effect.map(
+          until(
+            Effect.sync(() => run.sent),
+            (all) => all.length === count
+          ),
+          (all) => all[count - 1]!
+        )
+      yield* over(run.spec.turnId)
+      yield* world.tree.send("/init", "queue", caller)
+      const second = yield* sent(1)
+      assert.strictEqual(second.text, "/init")
+      yield* over(second.turnId)
+      yield* world.tree.send("work", "queue", caller)
+      const third = yield* sent(2)
+      assert.match(third.text, /^You are builder: builds\n\nA message follows/)
+      yield* over(third.turnId)
+      yield* world.tree.send("more", "queue", caller)
+      assert.match((yield* sent(3)).text, /^A message follows/)
     }).pipe(Effect.scoped)
   )
 

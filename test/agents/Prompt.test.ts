@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { assemble, followUp, MAX_PROMPT_BYTES, type Parts } from "../../src/agents/Prompt.ts"
+import { assemble, followUp, introduction, isBare, MAX_PROMPT_BYTES, type Parts } from "../../src/agents/Prompt.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 
 const parts = (more: Partial<Parts> = {}): Parts => ({
@@ -49,6 +49,44 @@ describe("Prompt", () => {
   it("counts bytes, not characters", () => {
     const prompt = assemble(parts({ waiting: ["a", "b", "c"].map((id) => message(id, "é".repeat(100 * 1024))) }))
     assert.deepStrictEqual(prompt.messageIds, ["a", "b"])
+  })
+})
+
+describe("a command as the first turn of a run", () => {
+  const first = (more: Partial<Parts>) =>
+    assemble(parts({ role: "builds", instructions: "Be brief.", commands: true, ...more }))
+  const [text, command, later] = [message("a", "first"), message("b", "/compact now"), message("c", "then")]
+
+  it("goes to the agent as it is and alone; what is before it goes first", () => {
+    assert.deepStrictEqual(first({ waiting: [command, later] }), { text: "/compact now", messageIds: ["b"] })
+    assert.deepStrictEqual(first({ waiting: [text, command, later] }).messageIds, ["a"])
+    // a run that was cut short before it began
+    assert.deepStrictEqual(first({ waiting: [command], lastRun: "it was stopped" }).messageIds, ["b"])
+    assert.isTrue(isBare(first({ waiting: [command] }).text))
+    assert.isFalse(isBare(first({ waiting: [text] }).text))
+  })
+
+  it("waits for a turn of its own where the run has something else to say first", () => {
+    assert.deepStrictEqual(first({ waiting: [command], unfinished: [text] }).messageIds, ["a"])
+    const task = first({ waiting: [command], task: "Keep main green." })
+    assert.deepStrictEqual(task.messageIds, [])
+    assert.include(task.text, "Keep main green.")
+  })
+
+  it("is a text like any other from whom is no person, with files, or to an agent without commands", () => {
+    for (const one of [
+      { ...command, from: "agent:bob" },
+      { ...command, files: [{ filename: "a.txt", type: "text/plain" as const, size: 1, sha256: "x" }] }
+    ])
+      assert.include(first({ waiting: [one] }).text, "A message follows.")
+    assert.include(first({ waiting: [command], commands: false }).text, "A message follows.")
+  })
+
+  it("the turn after it says who the agent is", () => {
+    const inbox = { waiting: [later], carried: [], runId: null }
+    const said = introduction({ agent: "builder", role: "builds", instructions: "Be brief." })
+    const { input } = followUp(inbox, TurnMachine.initial(), "turn-2", true, said)
+    assert.match(input, /^You are builder: builds\n\nBe brief\.\n\nA message follows\./)
   })
 })
 

@@ -225,7 +225,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       it.effect(`${name}: an allowed call is asked about, started and ended once`, () =>
         Effect.gen(function* () {
           const { all } = yield* play(name, { react: answers(ALLOW) })
-          assert.deepStrictEqual(all.slice(2, -3), [
+          assert.deepStrictEqual(all.filter(({ _tag }) => _tag !== "Offers").slice(2, -3), [
             toolCall,
             { _tag: "ApprovalRequested", callId: "t", reason: "make" },
             { _tag: "ToolStarted", callId: "t" },
@@ -256,7 +256,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         const time = (tag: string) => at.find(([one]) => one === tag)![1]
         assert.isBelow(time("ToolCall"), time("ToolResult"))
         assert.deepStrictEqual(
-          at.map(([tag]) => tag),
+          at.map(([tag]) => tag).filter((tag) => tag !== "Offers"),
           ["Started", "TurnStarted", "ToolCall", "ToolResult", "TurnCompleted", "Exited"]
         )
       })
@@ -453,6 +453,61 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         })
       )
     }
+
+    it.effect("what it offers is told, bounded, and its commands with it", () =>
+      Effect.gen(function* () {
+        const { all } = yield* play("commands")
+        const offers = Object.assign({}, ...of(all, "Offers"))
+        assert.deepStrictEqual(offers.commands, [
+          { name: "init", description: "writes \u001b[2J AGENTS.md", hint: "" },
+          { name: "review", description: "looks", hint: "what" }
+        ])
+        assert.deepStrictEqual(offers.modes, [
+          { id: "ask", name: "Ask" },
+          { id: "plan", name: "Plan" }
+        ])
+        assert.deepStrictEqual(
+          offers.models.map(({ name }: { readonly name: string }) => name),
+          ["Small", "large"]
+        )
+      })
+    )
+
+    it.effect(
+      "a model or a mode is chosen in a session that lives, in the midst of a turn, by whichever request it offers",
+      () =>
+        Effect.gen(function* () {
+          const chosen = Effect.fnUntraced(function* (name: string, model: string | null, mode: string | null) {
+            let answer = "nothing"
+            const { here } = yield* play(name, {
+              react: (event, run) =>
+                event._tag === "TurnStarted"
+                  ? Effect.matchEffect(run.choose!({ model, mode }), {
+                      onFailure: ({ message, remedy }) => Effect.sync(() => (answer = `${message}; ${remedy}`)),
+                      onSuccess: () => Effect.sync(() => (answer = "taken"))
+                    })
+                  : undefined
+            })
+            const asked = heard(here).flatMap(({ method, params }) =>
+              /set_(mode|model|config_option)$/.test(method) ? [params.modeId ?? params.modelId ?? params.value] : []
+            )
+            return [answer, ...asked]
+          })
+          // by its id, or by what it is called
+          assert.deepStrictEqual(yield* chosen("text", "Large", "plan"), ["taken", "$odd|large(x)", "plan"])
+          assert.deepStrictEqual(yield* chosen("options", "large", "plan"), ["taken", "large", "plan"])
+          // some agents say yes to anything
+          assert.deepStrictEqual(yield* chosen("text", null, "wild"), [
+            'Fake has no mode "wild"; set mode to one of: ask, plan'
+          ])
+          assert.match((yield* chosen("stubborn", "large", null))[0]!, /Fake did not take the model "large"/)
+          assert.match(
+            (yield* chosen("moody", null, "plan"))[0]!,
+            /refused the mode "plan": Internal error: no such mood/
+          )
+          assert.match((yield* chosen("silent-choices", "any", null))[0]!, /refused the model "any": Method not found/)
+        })
+    )
 
     it.effect("the mode is set before the first prompt; one that is not offered is fatal and says which are", () =>
       Effect.gen(function* () {

@@ -29,6 +29,19 @@ const decided = Effect.fnUntraced(function* (behavior: "allow" | "deny", kinds: 
   return { outcome, notices, hasBegun: told.some(({ _tag }) => _tag === "ToolStarted") }
 })
 
+describe("leave to go from a plan to its work", () => {
+  it("is a person's to give, whatever the agent's approval mode is; of other calls it is that mode's", () => {
+    const asked = (kind: string) => {
+      const updates = new AcpUpdates()
+      updates.begin("turn-1")
+      const { events } = updates.ask({ ...toolCall, kind, title: "Ready to code?" })!
+      return events.find((event) => event._tag === "ApprovalRequested")
+    }
+    assert.deepInclude(asked("switch_mode"), { always: true, reason: "Ready to code?" })
+    assert.notProperty(asked("execute"), "always")
+  })
+})
+
 describe("a permission that is asked for", () => {
   it.effect("is given by the option that holds once", () =>
     Effect.gen(function* () {

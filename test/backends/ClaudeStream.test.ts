@@ -60,7 +60,7 @@ describe("ClaudeStream over recordings", () => {
     for (const name of ["tool-call", "partial-tool-call"]) {
       const { events, tags } = heard(recorded(name))
       assert.deepStrictEqual(
-        tags.filter((tag) => tag !== "Usage"),
+        tags.filter((tag) => tag !== "Usage" && tag !== "Offers"),
         ["Started", "TurnStarted", "Delta", "ToolCall", "ToolResult", "Delta", "TurnCompleted"],
         name
       )

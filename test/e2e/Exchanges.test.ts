@@ -147,6 +147,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Asked", of("none")],
   ["Answer", of("none", { decision: "allow", reason: "" })],
   ["Set", of("sleeper", { model: null, mode: null, reset: true })],
+  ["Offers", of("sleeper")],
   ["Interrupt", of("sleeper")],
   ["Waiting"],
   ["Retry", of("worker")],

@@ -218,6 +218,7 @@ const onCalls = (world: World) =>
   ({
     calls: Effect.sync(() => world.calls),
     forgetInputs: () => Effect.void,
+    offers: () => Effect.die("no agent"),
     addFile: ({ at, data }) => Effect.succeed(at + data.length),
     forgetFiles: () => Effect.void,
     expire: () => Effect.succeed(0),

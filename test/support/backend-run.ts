@@ -103,4 +103,5 @@ export const events = (run: Run) =>
 export const lines = (all: ReadonlyArray<RunEvent>, stream: "stdout" | "stderr" = "stdout") =>
   all.flatMap((event) => (event._tag === "Delta" && event.stream === stream ? [event.text] : []))
 
-export const tags = (all: ReadonlyArray<RunEvent>) => all.map(({ _tag }) => _tag)
+/** Without what an agent says that it offers, which comes beside all else. */
+export const tags = (all: ReadonlyArray<RunEvent>) => all.map(({ _tag }) => _tag).filter((tag) => tag !== "Offers")

@@ -110,15 +110,33 @@ export type InitializeAnswer = typeof InitializeAnswer.Type
 
 export const SessionAnswer = Schema.Struct({
   sessionId: text,
-  models: maybe(Schema.Struct({ currentModelId: text })),
-  modes: maybe(Schema.Struct({ availableModes: Schema.Array(Schema.Struct({ id: Schema.String })) })),
+  models: maybe(
+    Schema.Struct({
+      currentModelId: text,
+      availableModels: maybe(Schema.Array(Schema.Struct({ modelId: Schema.String, name: text })))
+    })
+  ),
+  modes: maybe(Schema.Struct({ availableModes: Schema.Array(Schema.Struct({ id: Schema.String, name: text })) })),
   configOptions: maybe(
-    Schema.Array(Schema.Struct({ id: Schema.String, category: text, options: maybe(Schema.Array(Schema.Unknown)) }))
+    Schema.Array(
+      Schema.Struct({
+        id: Schema.String,
+        category: text,
+        currentValue: Schema.optional(Schema.Unknown),
+        options: maybe(Schema.Array(Schema.Unknown))
+      })
+    )
   )
 })
 export type SessionAnswer = typeof SessionAnswer.Type
 
-export const ConfigValue = Schema.Struct({ value: Schema.String })
+export const ConfigValue = Schema.Struct({ value: Schema.String, name: text })
+
+export const CommandsUpdate = Schema.Struct({
+  availableCommands: Schema.Array(
+    Schema.Struct({ name: Schema.String, description: text, input: maybe(Schema.Struct({ hint: text })) })
+  )
+})
 
 export const ReadFile = Schema.Struct({ path: Schema.String, line: count, limit: count })
 export const WriteFile = Schema.Struct({ path: Schema.String, content: Schema.String })

@@ -11,6 +11,7 @@ import type { PromptRequest } from "@agentclientprotocol/sdk"
 import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Semaphore, Stream } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
+import * as AcpChoices from "./AcpChoices.ts"
 import * as AcpDeeds from "./AcpDeeds.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
@@ -21,7 +22,15 @@ import * as AcpSession from "./AcpSession.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpUpdates, type End } from "./AcpUpdates.ts"
 import * as AcpWire from "./AcpWire.ts"
-import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
+import {
+  BackendError,
+  type Choosing,
+  type Decision,
+  type Run,
+  type RunEvent,
+  type RunSpec,
+  type TurnInput
+} from "../Backend.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
@@ -47,6 +56,8 @@ const CAPACITY = 256
 const SETTLE = "500 millis"
 /** How long an agent may take to see that its input has ended. */
 const END_GRACE = "2 seconds"
+/** How long an agent may take to say that it takes a model or a mode. */
+const CHOICE = "10 seconds"
 const MAX_LINE = 16_384
 /** Reasons of one turn that an agent is told. */
 const MAX_WORDS = 32
@@ -176,7 +187,10 @@ class AcpRun {
           this.updates.uses(session.model)
           const { sessionId } = session
           return Effect.andThen(
-            this.tell(() => [{ _tag: "Started", pid: program.pid, sessionId }]),
+            this.tell(() => [
+              { _tag: "Started", pid: program.pid, sessionId },
+              { _tag: "Offers", ...AcpChoices.offersOf(session.choices) }
+            ]),
             this.ending ? Effect.void : this.first(session)
           )
         }
@@ -267,6 +281,7 @@ class AcpRun {
     if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
     // before there is a session, it is the replay of an old one; other sessions are the agent's own affair
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
+    if (ours && message.update.sessionUpdate === "config_option_update") this.changed(message.update)
     return ours
       ? Effect.andThen(
           this.tell(() => this.updates.update(message.update)),
@@ -274,6 +289,46 @@ class AcpRun {
         )
       : Effect.void
   }
+
+  /** Options of the session are others now, whoever chose them. */
+  private changed(update: unknown): void {
+    const answer = Messages.read(Messages.SessionAnswer, update)
+    if (this.session === undefined || answer === undefined) return
+    const choices = AcpChoices.updated(this.session.choices, answer)
+    this.session = { ...this.session, choices }
+    const model = AcpChoices.modelOf(choices)
+    if (model !== "") this.updates.uses(model)
+  }
+
+  private readonly choose = ({ mode, model }: Choosing): Effect.Effect<void, BackendError> =>
+    Effect.forEach(
+      [
+        ["model", model],
+        ["mode", mode]
+      ] as const,
+      ([kind, name]) => (name === null ? Effect.void : this.chooseOne(kind, name)),
+      { discard: true }
+    )
+
+  private readonly chooseOne = Effect.fnUntraced(
+    { self: this },
+    function* (this: AcpRun, kind: AcpChoices.Kind, name: string) {
+      const { session } = this
+      if (session === undefined) return yield* refused("the run has no session yet", "try again in a moment")
+      const { choices, id } = yield* AcpChoices.choose(this.wire, session.agent, session, kind, name).pipe(
+        Effect.mapError(({ message, outcome }) =>
+          refused(message, outcome._tag === "Fatal" ? outcome.remedy : "try again in a moment")
+        ),
+        Effect.timeoutOrElse({
+          duration: CHOICE,
+          orElse: () =>
+            Effect.fail(refused(`${session.agent.name} has not answered within ${CHOICE}`, "try again in a moment"))
+        })
+      )
+      this.session = { ...session, choices }
+      if (kind === "model") this.updates.uses(id)
+    }
+  )
 
   /** Tells calls of which nothing more is heard. One at a time looks after them. */
   private readonly settle: Effect.Effect<void> = Effect.suspend(() => {
@@ -435,6 +490,7 @@ class AcpRun {
       answer: this.answer,
       // the protocol knows no way to end a call of the agent's
       cancelCall: this.terminals.cancel,
+      choose: this.choose,
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: program.kill

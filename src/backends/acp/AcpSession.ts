@@ -6,16 +6,11 @@
  * is to be gone on with and is not there any more is replaced by a new one, and said so;
  * every failure has a class and says what to do.
  */
-import type {
-  InitializeRequest,
-  LoadSessionRequest,
-  McpServer,
-  NewSessionRequest,
-  SetSessionModeRequest
-} from "@agentclientprotocol/sdk"
+import type { InitializeRequest, LoadSessionRequest, McpServer, NewSessionRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import * as AcpFault from "./AcpFault.ts"
+import * as AcpChoices from "./AcpChoices.ts"
 import type * as AcpPrompt from "./AcpPrompt.ts"
 import * as Messages from "./AcpMessages.ts"
 import { METHOD_NOT_FOUND, type Refusal, type Wire } from "./AcpWire.ts"
@@ -32,6 +27,7 @@ export interface AcpSession {
   /** As the agent names it; empty where it does not. */
   readonly model: string
   readonly takes: AcpPrompt.Takes
+  readonly choices: AcpChoices.Choices
 }
 
 export interface Options {
@@ -202,24 +198,6 @@ const begin = (wire: Wire, agent: Known, options: Options) => {
   )
 }
 
-/** Agents offer their modes as modes, as an option of the session, as both, or without a word of it when they go on. */
-const setMode = (wire: Wire, agent: Known, sessionId: string, answer: Messages.SessionAnswer, mode: string) => {
-  const modes = (answer.modes?.availableModes ?? []).map(({ id }) => id)
-  const option = answer.configOptions?.find(({ category, id }) => (category ?? id) === "mode")
-  const values = (option?.options ?? []).flatMap((value) => Messages.read(Messages.ConfigValue, value)?.value ?? [])
-  const known = [...new Set([...modes, ...values])]
-  const request: SetSessionModeRequest = { sessionId, modeId: mode }
-  if (known.length === 0 || modes.includes(mode))
-    return Effect.mapError(wire.request("session/set_mode", request), ({ message }) =>
-      AcpFault.fatal("mode", `${agent.name} refused the mode "${mode}": ${message}`, "correct mode, or leave it out")
-    )
-  if (option !== undefined && values.includes(mode))
-    return wire.request("session/set_config_option", { sessionId, configId: option.id, value: mode })
-  return Effect.fail(
-    AcpFault.fatal("mode", `${agent.name} has no mode "${mode}"`, `set mode to one of: ${known.join(", ")}`)
-  )
-}
-
 export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
   const agent = yield* initialize(wire, options)
   const told = Effect.mapError((error: Fault | Refusal) =>
@@ -231,9 +209,13 @@ export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
   const answer = old ?? (yield* told(begin(wire, agent, options)))
   const sessionId = answer.sessionId ?? ""
   if (sessionId === "") return yield* Effect.fail(AcpFault.error("protocol", `${agent.name} named no session`, true))
-  if (config.mode !== undefined) yield* told(setMode(wire, agent, sessionId, answer, config.mode))
+  const { mode, model: wanted } = config
+  let choices = AcpChoices.of(answer)
+  let model = answer.models?.currentModelId ?? AcpChoices.modelOf(choices)
+  if (wanted !== undefined)
+    ({ choices, id: model } = yield* AcpChoices.choose(wire, agent, { choices, sessionId }, "model", wanted))
+  if (mode !== undefined) ({ choices } = yield* AcpChoices.choose(wire, agent, { choices, sessionId }, "mode", mode))
   const { missingIsEmpty, takes } = agent
-  const model = answer.models?.currentModelId ?? ""
-  const session: AcpSession = { sessionId, agent, missingIsEmpty, model, takes }
+  const session: AcpSession = { sessionId, agent, missingIsEmpty, model, takes, choices }
   return session
 })

@@ -16,6 +16,7 @@
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
+import * as Offers from "../Offers.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpUsage } from "./AcpUsage.ts"
 
@@ -88,7 +89,6 @@ const MAX_IDS = 10_000
 const OURS = "agentd:"
 /** Updates that are told while no turn is worked on, too. */
 const IDLE: ReadonlySet<string> = new Set([
-  "available_commands_update",
   "current_mode_update",
   "config_option_update",
   "session_info_update",
@@ -142,6 +142,18 @@ const outputOf = ({ content, rawOutput }: Call): unknown => {
   if (!isEmpty(rawOutput)) return bounded(rawOutput)
   const text = textOf(content)
   return text !== "" || isEmpty(content) ? bounded(text) : bounded(content)
+}
+
+/** Commands of the agent's own. */
+const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
+  const told = Messages.read(Messages.CommandsUpdate, update)
+  if (told === undefined) return []
+  const commands = told.availableCommands.map(({ description, input, name }) => ({
+    name,
+    description: description ?? "",
+    hint: input?.hint ?? ""
+  }))
+  return [{ _tag: "Offers", ...Offers.bounded({ commands }) }]
 }
 
 export class AcpUpdates {
@@ -215,6 +227,7 @@ export class AcpUpdates {
   update(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
     const kind = update.sessionUpdate
     const { turn } = this
+    if (kind === "available_commands_update") return commandsOf(update)
     if (kind === "usage_update") return this.usages.update(update, turn !== undefined)
     if (turn === undefined || IDLE.has(kind)) return []
     const sign = this.sign()

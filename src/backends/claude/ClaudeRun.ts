@@ -87,10 +87,12 @@ const MAX_SAID = 4_096
 const NOISES = 10
 /** How long the CLI may take, when its last subagent has ended, to begin its report. */
 const REPORT: Duration.Duration = Duration.seconds(5)
+/** How long it may take to say that it takes a model or a mode. */
+const CHOICE = "15 seconds"
 /** How long it may take to see that its input has ended. */
 const END_GRACE: Duration.Duration = Duration.seconds(3)
 
-const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
+const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
 const uuid: Effect.Effect<string> = Effect.gen(function* () {
   let digits = ""
@@ -360,14 +362,34 @@ class ClaudeRun {
       const { stream } = this.attempt
       if (holder !== undefined) {
         const words = `its conversation is open in process ${holder}, too`
-        return Effect.fail(refusal(words, "the next run goes on with a copy"))
+        return Effect.fail(refused(words, "the next run goes on with a copy"))
       }
       if (this.ending || !stream.isUp)
-        return Effect.fail(refusal("the run takes no turn now", "the next run carries it"))
+        return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
       if (stream.given)
-        return Effect.fail(refusal("a turn is under way", "send it when that has ended, or interrupt it"))
+        return Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
       return this.give(input, files)
     })
+  }
+
+  /** Answers when Claude Code does: it asks its provider whether there is such a model. */
+  private choose(kind: "model" | "mode", name: string): Effect.Effect<void, BackendError> {
+    return Effect.callback<void, BackendError>((resume) => {
+      const record = this.attempt.stream.choose(kind, name, (refusal) =>
+        resume(
+          refusal === undefined
+            ? Effect.void
+            : Effect.fail(refused(`Claude Code refused the ${kind} "${name}": ${refusal}`, `give another ${kind}`))
+        )
+      )
+      this.write(record, { say: "request" })
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: CHOICE,
+        orElse: () =>
+          Effect.fail(refused(`Claude Code has not answered within ${CHOICE}`, "see what it does, then try again"))
+      })
+    )
   }
 
   private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() =>
@@ -475,10 +497,11 @@ class ClaudeRun {
       send: this.send,
       answer: this.answer,
       cancelCall: this.cancelCall,
-      choose: (choice) =>
-        Effect.sync(() => {
-          for (const record of this.attempt.stream.choose(choice)) this.write(record, { say: "request" })
-        }),
+      choose: ({ mode, model }) =>
+        Effect.andThen(
+          model === null ? Effect.void : this.choose("model", model),
+          mode === null ? Effect.void : this.choose("mode", mode)
+        ),
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: Effect.suspend(() => this.attempt.program.kill)

@@ -15,6 +15,7 @@ import { ClaudeBackground } from "./ClaudeBackground.ts"
 import { ClaudeCalls, refusalOf } from "./ClaudeCalls.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
+import * as Offers from "../Offers.ts"
 import { ClaudeUsage } from "./ClaudeUsage.ts"
 
 /** The effect of a record. */
@@ -94,6 +95,10 @@ export class ClaudeStream {
   private error = ""
   private resetsAt: number | undefined = undefined
   private requests = 0
+  /** Requests of ours whose answer somebody waits for. */
+  private readonly asks = new Map<string, (refusal: string | undefined) => void>()
+  /** Commands that it has told of. */
+  private commands = ""
   /** The fault that the last turn ended with. */
   fault: ClaudeFault.Fault | undefined = undefined
   /** The CLI's complaint before it was up. */
@@ -251,18 +256,14 @@ export class ClaudeStream {
     return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
   }
 
-  /** The records that ask for another model or mode. */
-  choose({
-    mode,
-    model
-  }: {
-    readonly model: string | null
-    readonly mode: string | null
-  }): ReadonlyArray<ClaudeRecord> {
-    return [
-      ...(model === null ? [] : [this.request("set_model", { model })]),
-      ...(mode === null ? [] : [this.request("set_permission_mode", { mode })])
-    ]
+  /** The record that asks for another model or mode; `answered` is called with why it is refused, or undefined. */
+  choose(kind: "model" | "mode", name: string, answered: (refusal: string | undefined) => void): ClaudeRecord {
+    const record =
+      kind === "model"
+        ? this.request("set_model", { model: name })
+        : this.request("set_permission_mode", { mode: name })
+    this.asks.set(text(record, "request_id"), answered)
+    return record
   }
 
   private system(record: ClaudeRecord, now: number): void {
@@ -272,6 +273,7 @@ export class ClaudeStream {
         const first = !this.up
         this.up = true
         if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: text(record, "session_id") })
+        this.offers(texts(record, "slash_commands"))
         // one that tells of no inputs has taken what it has when it begins
         if (this.turn?.taken === true || !this.lifecycle) this.begin()
         if (!first) this.open(now)
@@ -296,6 +298,15 @@ export class ClaudeStream {
       default:
         return
     }
+  }
+
+  /** Claude Code tells of its commands with each turn; what is new is told. */
+  private offers(names: ReadonlyArray<string>): void {
+    const told = names.join(" ")
+    if (told === this.commands) return
+    this.commands = told
+    const commands = names.map((name) => ({ name, description: "", hint: "" }))
+    this.tell({ _tag: "Offers", ...Offers.bounded({ commands }) })
   }
 
   private retried(record: ClaudeRecord): void {
@@ -490,6 +501,12 @@ export class ClaudeStream {
 
   /** To an interrupt: where the CLI was idle and only subagents worked, nothing else comes. */
   private responded(response: ClaudeRecord): void {
+    const id = text(response, "request_id")
+    const answered = this.asks.get(id)
+    if (answered !== undefined) {
+      this.asks.delete(id)
+      return answered(text(response, "subtype") === "error" ? oneLine(text(response, "error")) : undefined)
+    }
     if (text(response, "subtype") === "error") this.notice(`claude refused: ${text(response, "error")}`)
     else if (this.turn?.held === true && this.turn.interrupted && !this.busy) this.finish({ _tag: "Interrupted" })
   }

@@ -175,6 +175,7 @@ export class Contract implements Check {
         return
       case "MemoryLost":
       case "Background":
+      case "Offers":
       case "Compacted":
       case "Notice":
       case "Given":
