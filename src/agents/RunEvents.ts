@@ -207,6 +207,7 @@ export class RunEvents implements RunSink {
         if (event._tag === "Delta") deltas.push(event)
         else if (isKnown) recall(this.recalled, run, request, event)
         else if (event._tag === "ToolCall") made.push(event)
+        else if (event._tag === "Offers") this.live.offer(event)
         else yield* this.take(run, request, event)
         if (event._tag !== "Delta") yield* this.setting.watched(run.runId, event)
       }
@@ -276,8 +277,6 @@ export class RunEvents implements RunSink {
         return Effect.sync(() => this.meter.take(event))
       case "Compacted":
         return this.compacted(run, event)
-      case "Offers":
-        return Effect.sync(() => this.live.offer(event))
       case "MemoryLost":
         return this.forgot(run, event)
       case "Notice":

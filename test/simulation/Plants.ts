@@ -314,8 +314,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "an input is written twice": {
     file: "src/backends/claude/ClaudeRun.ts",
-    from: "this.write(this.attempt.stream.give(turnId, id, text, blocksOf(files)))",
-    to: "const given = this.attempt.stream.give(turnId, id, text, blocksOf(files))\n      this.write(given)\n      this.write(given)",
+    from: 'this.write(stream.give(turnId, id, text, blocksOf(files)), { say: "turn", turnId, uuid: id, session })',
+    to: 'const given = stream.give(turnId, id, text, blocksOf(files))\n      this.write(given, { say: "turn", turnId, uuid: id, session })\n      this.write(given, { say: "turn", turnId, uuid: id, session })',
     seed: 20_002
   },
   "a program is over before its output is read": {

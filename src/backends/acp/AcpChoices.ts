@@ -86,7 +86,7 @@ const refused = (kind: Kind, agent: AcpFault.Agent, name: string, { data, messag
 
 const METHODS = { mode: "session/set_mode", model: "session/set_model" } as const
 
-/** What is offered after a choice, and the id of what was chosen. */
+/** The offers after a choice, and the id of the chosen one. */
 export interface Chosen {
   readonly choices: Choices
   readonly id: string
