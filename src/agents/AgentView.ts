@@ -5,6 +5,7 @@
 import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
 import { accountOf } from "./AccountOf.ts"
 import { nearWords, type Reach, type Standing as Allowance } from "../domain/Allowance.ts"
+import * as UsageWindow from "../domain/UsageWindow.ts"
 import { nameOf, type Standing } from "../domain/Weather.ts"
 import { words } from "./AgentAllowance.ts"
 import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
@@ -36,6 +37,8 @@ export interface Row {
   readonly background?: LiveRun["background"]
   /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
+  /** The windows of its account's use that are near their end. */
+  readonly windows?: ReadonlyArray<UsageWindow.Noted>
   /** How it stands with its limits. */
   readonly allowance?: Allowance | undefined
   /** Why its limits do not hold to one request. */
@@ -161,10 +164,14 @@ const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
 
 /** A limit that is near is said with whatever the agent does. */
-const nearing = ({ allowance, gap, worker }: Row): string => {
+const nearing = ({ allowance, gap, windows = [], worker }: Row): string => {
   if (worker === undefined || worker.state === "Stopped") return ""
   const [near] = allowance?.near ?? []
-  const words = [...(near === undefined ? [] : [nearWords(near)]), ...(gap === undefined ? [] : [gap.word])]
+  const words = [
+    ...(near === undefined ? [] : [nearWords(near)]),
+    ...windows.map((window) => UsageWindow.nearWords(window)),
+    ...(gap === undefined ? [] : [gap.word])
+  ]
   return words.length === 0 ? "" : ` (${words.join("; ")})`
 }
 

@@ -8,6 +8,7 @@
 import { Effect } from "effect"
 import { accountOf } from "./AccountOf.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { Noted } from "../domain/UsageWindow.ts"
 import { type Account, type Forecast, nameOf, type News, type Standing } from "../domain/Weather.ts"
 
 /** The backend that may ask, by its place; `why`: the trouble of the agent's own. */
@@ -21,11 +22,18 @@ export interface AgentWeather {
   readonly pick: (wake: () => void) => Picked | undefined
   /** `index`: the backend that asked. */
   readonly tell: (news: News, index: number) => Effect.Effect<void>
+  /** The windows of use that are near their end, of the backend's account. */
+  readonly near: (index: number) => ReadonlyArray<Noted>
   /** Undefined where nothing is amiss, or a fallback can be had. */
   readonly trouble: () => Standing | undefined
 }
 
-export const fair: AgentWeather = { pick: () => ({ index: 0 }), tell: () => Effect.void, trouble: () => undefined }
+export const fair: AgentWeather = {
+  pick: () => ({ index: 0 }),
+  tell: () => Effect.void,
+  near: () => [],
+  trouble: () => undefined
+}
 
 type Settings = Pick<AgentConfig, "backend" | "fallback" | "onLimit">
 
@@ -77,6 +85,10 @@ export const make = (
         const age = news._tag === "failed" ? lasts() : undefined
         return forecast.tell(asked, who, news._tag === "failed" && age !== undefined ? { ...news, lasts: age } : news)
       }),
+    near: (index) => {
+      const account = all()[index]
+      return account === undefined ? [] : forecast.near(account)
+    },
     trouble: () => {
       const [own, ...others] = all()
       const standing = own === undefined ? undefined : standingOf(own)

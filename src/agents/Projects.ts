@@ -337,6 +337,7 @@ export class Projects {
       lacks: [...tree.live.lacks],
       background: tree.live.background,
       trouble: tree.setting.weather.trouble(),
+      windows: tree.setting.weather.near(tree.worker()?.data.fallback ?? 0),
       allowance: tree.setting.allowance.standing(),
       gap: project.gapOf(tree.name, tree.config(), place),
       broken: project.recordOf(tree.name)?.broken,

@@ -275,6 +275,8 @@ export class RunEvents implements RunSink {
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
         return Effect.sync(() => this.meter.take(event))
+      case "Windows":
+        return this.used(event)
       case "Compacted":
         return this.compacted(run, event)
       case "MemoryLost":
@@ -371,6 +373,16 @@ export class RunEvents implements RunSink {
       const index = this.hearers().worker.state.now?.data.fallback ?? 0
       return this.setting.weather.tell(news, index)
     })
+  }
+
+  /** Tells of the windows of its account's use; a refused account has reached its limit, whatever the run makes of that. */
+  private used({ rejected, windows }: Event<"Windows">): Effect.Effect<void> {
+    const used = windows.length === 0 ? Effect.void : this.provider({ _tag: "used", windows })
+    const limit = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const news = RunWeather.refusedOf(rejected, now)
+      return news === undefined ? Effect.void : this.provider(news)
+    })
+    return Effect.andThen(used, limit)
   }
 
   /** Tells what the run's end says of its provider. */

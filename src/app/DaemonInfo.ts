@@ -10,6 +10,7 @@ import * as Outbox from "../alerts/Outbox.ts"
 import * as EmailAlerter from "../alerts/EmailAlerter.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { RunLimits } from "../backends/process/RunLimits.ts"
+import { accountsOf } from "../rpc/AccountMessages.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../rpc/DaemonMessages.ts"
 import * as Reaches from "../rpc/Reaches.ts"
@@ -89,6 +90,11 @@ const configs = Effect.gen(function* () {
   const agents = yield* Agents
   const found = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
   return found.filter((project) => project !== undefined)
+})
+
+const accounts = Effect.gen(function* () {
+  const { accounts } = yield* Weather
+  return accountsOf(accounts(), yield* configs)
 })
 
 /** Whether the agents' programs and keys are there, where the daemon looks for them. */
@@ -243,6 +249,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     reach: Effect.provideContext(reach(facts), context),
     tree: Effect.sync(() => partsOf(facts.root(), redact)),
     outages: Effect.sync(() => weather.lasting()),
+    accounts: Effect.provideContext(accounts, context),
     kinds: kinds.names
   })
 })

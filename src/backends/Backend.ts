@@ -10,6 +10,7 @@
  * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
+import type { ToldWindows } from "../gateway/LimitHeaders.ts"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
 import type { RunFile } from "./GivenFile.ts"
 import type { Offers } from "./Offers.ts"
@@ -102,6 +103,8 @@ export type Happening =
       /** Said, not estimated; 0: the cost is told by another event. Left out: nobody said it. */
       readonly usd?: number | undefined
     }
+  /** The limits on its account's use, as its provider tells them. */
+  | ({ readonly _tag: "Windows" } & ToldWindows)
   /** The conversation had grown too long for its model, and was made shorter. Sizes in tokens, estimated. */
   | {
       readonly _tag: "Compacted"

@@ -1,13 +1,14 @@
 /**
  * GatewayMeter: a run whose tokens the gateway counts: what passed it is told as the run's spending, and what the
- * agent itself says of that is not.
+ * agent itself says of that is not; with it what the answers said of the account's limits.
  *
  * Guarantees: what has passed is told before the end of its turn, and of its run; else within a moment. A gateway
  * that was started anew begins its sums anew: nothing is told twice.
  */
 import { Effect, Stream } from "effect"
 import type { Run, RunEvent } from "./Backend.ts"
-import type { ModelTokens } from "../gateway/Gateway.ts"
+import type { Count, ModelTokens } from "../gateway/Gateway.ts"
+import type { ToldWindows } from "../gateway/LimitHeaders.ts"
 
 const LOOK = "250 millis"
 
@@ -38,14 +39,24 @@ const differences = () => {
     })
 }
 
-/** `tokens`: all that has passed since the run began; undefined: nobody counts. What passed before it was taken up counts no more. */
-export const metered = (
-  run: Run,
-  tokens: Effect.Effect<ReadonlyArray<ModelTokens>> | undefined,
-  isTakenUp = false
-): Run => {
-  if (tokens === undefined) return run
-  const all = differences()
+/** The windows, where they are others than they were told to be. */
+const changes = () => {
+  let before = ""
+  return (told: ToldWindows | undefined): ReadonlyArray<RunEvent> => {
+    const now = JSON.stringify(told ?? null)
+    if (told === undefined || now === before) return []
+    before = now
+    return [{ _tag: "Windows", ...told }]
+  }
+}
+
+/** The counts of a run's route. */
+export type Passed = Pick<Count, "told" | "tokens">
+
+/** `passed`: all that has passed since the run began; undefined: nobody counts. What passed before it was taken up counts no more. */
+export const metered = (run: Run, passed: Effect.Effect<Passed> | undefined, isTakenUp = false): Run => {
+  if (passed === undefined) return run
+  const [all, change] = [differences(), changes()]
   let isFirst = isTakenUp
   const difference = (sums: ReadonlyArray<ModelTokens>) => {
     const spent = all(sums)
@@ -54,7 +65,7 @@ export const metered = (
     isFirst = false
     return []
   }
-  const look = Effect.map(tokens, difference)
+  const look = Effect.map(passed, ({ told, tokens = [] }) => [...change(told), ...difference(tokens)])
   const own = run.events.pipe(
     // told together with the end, lest a budget cuts off what is done
     Stream.mapArrayEffect((events) => {

@@ -2,6 +2,7 @@
  * DeclaredVerbs: all verbs that are declared, by topic. A verb is part of the program as soon as its
  * topic's file exports it; a new topic is a line here.
  */
+import * as Accounts from "./Accounts.ts"
 import * as AgentLife from "./AgentLife.ts"
 import * as AlertTest from "./AlertTest.ts"
 import * as Answer from "./Answer.ts"
@@ -40,7 +41,7 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Set, Spawn, LogView, Cost)
+export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)

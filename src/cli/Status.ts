@@ -2,6 +2,7 @@
 import type { DaemonStatus, StatusReply } from "../rpc/DaemonMessages.ts"
 import * as DiskRoom from "../rpc/DiskRoom.ts"
 import { VERSION } from "../rpc/Version.ts"
+import * as Accounts from "./Accounts.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { declare, read, type World } from "./DeclaredVerb.ts"
 import { shown as bytes } from "../config/ByteCount.ts"
@@ -70,8 +71,9 @@ const logOf = (log: DaemonStatus["log"]): string => {
   ].join("; ")
 }
 
-export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray<string> => {
-  const { daemon, projects, states, uptime } = status
+export const view = (status: StatusReply, world: World): ReadonlyArray<string> => {
+  const { colour, now } = world
+  const { accounts = [], daemon, projects, states, uptime } = status
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
   const [phase, phaseColour] = phases[daemon.phase]
   const skew = daemon.version === VERSION ? "" : ` (this command is ${VERSION}: agentd restart brings them together)`
@@ -92,6 +94,7 @@ export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray
     ...reading(daemon, colour).map((text, index) => line(index === 0 ? "reading" : "", text)),
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),
+    ...Accounts.lines(accounts, world).map((text) => line("account", text)),
     ...projects.map((project) =>
       line("project", `${plain(project.name)} (${count(project.agents.length, "agent")}) ${plain(project.config)}`)
     ),

@@ -2,7 +2,9 @@
  * Weather: whether a provider of models can be had, as agents ask for it and tell of it. The
  * feature behind it is providers/; without one it is always fair.
  */
-import { Context, Effect } from "effect"
+import { Context, Effect, Schema } from "effect"
+import type { UsageWindow } from "../gateway/LimitHeaders.ts"
+import type { Noted } from "./UsageWindow.ts"
 
 /** A provider of models, and on whose account it is asked: agents with the same two share the weather. */
 export interface Account {
@@ -27,6 +29,19 @@ export type News =
       readonly lasts?: number
     }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
+  /** The windows of the account's use, as an answer tells them. */
+  | { readonly _tag: "used"; readonly windows: ReadonlyArray<UsageWindow> }
+
+/** A window as the log and the control socket have it. */
+export const Window = Schema.Struct({
+  name: Schema.String,
+  used: Schema.optionalKey(Schema.Finite),
+  status: Schema.optionalKey(Schema.Literals(["allowed", "warning", "rejected"])),
+  resetsAt: Schema.optionalKey(Schema.Finite),
+  limit: Schema.optionalKey(Schema.Finite),
+  remaining: Schema.optionalKey(Schema.Finite),
+  at: Schema.Finite
+})
 
 export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil"
 
@@ -43,6 +58,11 @@ export interface Standing extends Account {
   readonly restsOn: number
 }
 
+/** An account that has told something of itself; `windows`: as they were told last. */
+export interface AccountStanding extends Standing {
+  readonly windows: ReadonlyArray<Noted>
+}
+
 export interface Forecast {
   /** Whether `who` may ask now. If not, `wake` is called as soon as it is worth asking again; the newest one counts. */
   readonly admits: (account: Account, who: string, wake: () => void) => boolean
@@ -50,6 +70,10 @@ export interface Forecast {
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
   /** Undefined where nothing was ever amiss. */
   readonly standing: (account: Account) => Standing | undefined
+  /** The windows of the account that are near their end. */
+  readonly near: (account: Account) => ReadonlyArray<Noted>
+  /** Every account of which something was told. */
+  readonly accounts: () => ReadonlyArray<AccountStanding>
   /** Outages that last so long that a person was told. */
   readonly lasting: () => ReadonlyArray<Standing>
 }
@@ -59,6 +83,8 @@ export const Weather = Context.Reference<Forecast>("agentd/domain/Weather", {
     admits: () => true,
     tell: () => Effect.void,
     standing: () => undefined,
+    near: () => [],
+    accounts: () => [],
     lasting: () => []
   })
 })

@@ -15,6 +15,7 @@ import * as fs from "node:fs"
 import * as http from "node:http"
 import * as https from "node:https"
 import type * as net from "node:net"
+import { type Headers, MAX_WINDOWS, type ToldWindows, windowsIn } from "./LimitHeaders.ts"
 import { type Tokens, UsageReader } from "./UsageReader.ts"
 
 /** A run's way to its provider. */
@@ -44,6 +45,8 @@ export interface Count {
   readonly received: number
   /** By model, of a route that is metered. */
   readonly tokens?: ReadonlyArray<ModelTokens>
+  /** Of a route that is metered: what the newest answers said of the account's limits. */
+  readonly told?: ToldWindows
 }
 
 /** Models that are counted apart; further ones are one. */
@@ -129,6 +132,7 @@ const pass = (
   origin: URL,
   meter: Meter,
   tell: (model: string, more: Tokens) => void,
+  hear: (headers: Headers) => void,
   request: http.IncomingMessage,
   response: http.ServerResponse
 ): void => {
@@ -143,6 +147,7 @@ const pass = (
       response.writeHead(answer.statusCode ?? 502, Object.fromEntries(theirs))
       answer.on("data", meter.received)
       if (metered) {
+        hear(answer.headers)
         const reader = new UsageReader(tell)
         answer.on("data", (chunk: Uint8Array) => reader.take(chunk))
         answer.on("close", () => reader.end())
@@ -185,6 +190,23 @@ const tallied = () => {
   }
 }
 
+/** The newest windows, by name. */
+const heard = () => {
+  const windows = new Map<string, ToldWindows["windows"][number]>()
+  let newest: ToldWindows | undefined
+  return {
+    told: (): ToldWindows | undefined =>
+      newest === undefined ? undefined : { ...newest, windows: [...windows.values()] },
+    hear: (headers: Headers): void => {
+      const told = windowsIn(headers, Date.now())
+      if (told.windows.length === 0 && told.rejected === undefined) return
+      newest = told
+      for (const window of told.windows)
+        if (windows.has(window.name) || windows.size < MAX_WINDOWS) windows.set(window.name, window)
+    }
+  }
+}
+
 /** Listens; rejects where the socket cannot be made. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const origin = new URL(route.baseUrl)
@@ -201,6 +223,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
     }
   }
   const { all, tell } = tallied()
+  const { hear, told } = heard()
   const holders = new Set<http.ServerResponse>()
   const server = http.createServer((request, response) => {
     if (request.url === HOLD) {
@@ -214,7 +237,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       return void response.end("agentd: only the model can be reached from here\n")
     }
     count.requests++
-    pass(route, origin, meter, tell, request, response)
+    pass(route, origin, meter, tell, hear, request, response)
   })
   server.maxConnections = MAX_CONNECTIONS
   const connections = new Set<net.Socket>()
@@ -238,7 +261,11 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
     server.listen(route.socket, () => resolve())
   })
   return {
-    count: () => ({ ...count, ...(route.metered === true ? { tokens: all() } : {}) }),
+    count: () => {
+      const windows = told()
+      const metered = route.metered === true ? { tokens: all() } : {}
+      return { ...count, ...metered, ...(windows === undefined ? {} : { told: windows }) }
+    },
     held: () => holders.size > 0,
     close: () => {
       server.close()

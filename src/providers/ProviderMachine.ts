@@ -3,13 +3,17 @@
  *
  * One request that fails for the provider's own reasons makes it Degraded, the next one
  * Unavailable; an answer makes it Available. A limit on use lasts until it is lifted. While it
- * is not Available, one request at a time finds out: `until` says when, and the wait grows.
+ * is not Available, one request at a time finds out: `until` says when, and the wait grows. What the
+ * provider tells of the windows of its account's use is kept beside that, whatever the weather.
  *
  * Guarantees: a failure, and an answer, of a request that began before the newest failure says
  * nothing new: a herd that fails together counts once, and a long answer ends no outage.
  */
 import { Schema } from "effect"
 import { define, on, stale, to } from "../event-actor/StateMachine.ts"
+import { merged, type Noted } from "../domain/UsageWindow.ts"
+import { Window } from "../domain/Weather.ts"
+import { MAX_WINDOWS } from "../gateway/LimitHeaders.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 export type State = "Available" | "Degraded" | "Unavailable" | "LimitedUntil"
@@ -33,6 +37,8 @@ export const Event = Schema.Union([
   }),
   Schema.TaggedStruct("limited", { ...of, at, until: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("answered", { at, began: Schema.Finite, by: Schema.String }),
+  /** Windows of its use of which something worth a rune was told. */
+  Schema.TaggedStruct("used", { ...of, windows: Schema.Array(Window), by: Schema.String }),
   /** The wait is over: one request finds out. */
   Schema.TaggedStruct("retry_due", {})
 ])
@@ -57,6 +63,8 @@ export interface Data {
   readonly message: string
   /** When a person was told that it lasts; 0: not yet. */
   readonly toldAt: number
+  /** The windows of its use, as its runes tell them; the newest last. */
+  readonly windows: ReadonlyArray<Noted>
 }
 
 export const initial: Data = {
@@ -68,7 +76,8 @@ export const initial: Data = {
   until: 0,
   isDue: false,
   message: "",
-  toldAt: 0
+  toldAt: 0,
+  windows: []
 }
 
 /** ms: an outage that lasts longer is told to a person, where nothing else is said. */
@@ -80,7 +89,7 @@ export const WAITS: Backoff.Policy = { base: 2_000, factor: 2, cap: 60_000, jitt
 /** A provider that asks to be left alone for longer is asked all the same by then, ms: words can be wrong. */
 const LONGEST = 24 * 3_600_000
 
-export const kinds = ["provider.moved", "provider.lasting", "provider.recovered"] as const
+export const kinds = ["provider.moved", "provider.lasting", "provider.recovered", "provider.used"] as const
 export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
@@ -95,6 +104,7 @@ const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => 
   const since = isFirst ? at : data.since
   const toldAt = isFirst ? 0 : data.toldAt
   return {
+    ...data,
     provider,
     account,
     since,
@@ -112,6 +122,9 @@ const worse = {
   set: "fail",
   then: [{ to: "Unavailable", when: "lasts", rune: "provider.lasting" }, { to: "Unavailable" }]
 } as const
+
+/** The windows of its use say nothing of whether it can be had. */
+const uses = (state: State) => to(state, { set: "use", rune: "provider.used" })
 
 /** An answer: all that wait go on. */
 const better = {
@@ -147,6 +160,12 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       toldAt: data.until === 0 ? 0 : data.toldAt
     })),
     clear: (data) => ({ ...data, failures: 0, until: 0, isDue: false }),
+    use: update("used", (data, { account, provider, windows }) => ({
+      ...data,
+      provider,
+      account,
+      windows: merged(data.windows, windows, MAX_WINDOWS)
+    })),
     due: (data) => ({ ...data, isDue: true })
   },
   actions: { Wake: () => ({ _tag: "Wake" }) },
@@ -167,26 +186,30 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
     Available: {
       ...stale("answered", "retry_due"),
       failed: to("Degraded", { set: "fail" }),
-      limited: to("LimitedUntil", { set: "limit" })
+      limited: to("LimitedUntil", { set: "limit" }),
+      used: uses("Available")
     },
     Degraded: {
       failed: worse,
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
-      retry_due: to("Degraded", { set: "due", act: ["Wake"] })
+      retry_due: to("Degraded", { set: "due", act: ["Wake"] }),
+      used: uses("Degraded")
     },
     Unavailable: {
       failed: worse,
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
-      retry_due: to("Unavailable", { set: "due", act: ["Wake"] })
+      retry_due: to("Unavailable", { set: "due", act: ["Wake"] }),
+      used: uses("Unavailable")
     },
     LimitedUntil: {
       // who is under way may meet other trouble: the limit stands
       ...stale("failed"),
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
-      retry_due: to("Degraded", { set: "due", act: ["Wake"] })
+      retry_due: to("Degraded", { set: "due", act: ["Wake"] }),
+      used: uses("LimitedUntil")
     }
   }
 })

@@ -9,11 +9,20 @@
  * before the log has been read nobody asks. What asks for nothing has no actor.
  */
 import { Effect, Layer, type Scope } from "effect"
-import { type Account, type Forecast, type News, type Standing, Weather } from "../domain/Weather.ts"
+import { isNear, isNews, merged, type Noted } from "../domain/UsageWindow.ts"
+import {
+  type Account,
+  type AccountStanding,
+  type Forecast,
+  type News,
+  type Standing,
+  Weather
+} from "../domain/Weather.ts"
 import { ActorSystem, type System } from "../event-actor/ActorSystem.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import { MAX_WINDOWS, type UsageWindow } from "../gateway/LimitHeaders.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ProviderId from "./ProviderId.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
@@ -27,6 +36,8 @@ const MAX_MESSAGE = 500
 interface Provider {
   readonly actor: ActorHandle<Stand, ProviderMachine.Event, never>
   readonly queue: Queue
+  /** The windows as they were told last: what is not worth a rune is in memory only. */
+  live: ReadonlyArray<Noted>
 }
 
 const actorName = (stream: string): string => `provider/${stream.slice(stream.indexOf(":") + 1)}`
@@ -75,7 +86,7 @@ class Board implements Forecast {
       data: ProviderMachine.initial,
       perform: () => queue.wake()
     })
-    const provider: Provider = { actor: commits.add(actorName(stream), definition, stand), queue }
+    const provider: Provider = { actor: commits.add(actorName(stream), definition, stand), queue, live: [] }
     this.providers.set(stream, provider)
     yield* Effect.forkIn(this.nest.add(commits), this.scope)
     return provider
@@ -116,12 +127,46 @@ class Board implements Forecast {
       const isNew = news._tag !== "answered" && !this.unreadable.has(stream) && this.providers.size < MAX_PROVIDERS
       if (known === undefined && !isNew) return
       if (known?.actor.state.state === "Available" && news._tag === "answered") return
-      const { actor, queue } = known ?? (yield* this.enter(stream, fresh))
-      const at = this.system.clock.currentTimeMillisUnsafe()
+      const provider = known ?? (yield* this.enter(stream, fresh))
+      if (news._tag === "used") return yield* this.note(provider, account, who, news.windows)
+      const { actor, queue } = provider
+      const at = this.now
       queue.release(who)
       yield* actor.tell(eventOf(account, who, news, at))
     }
   )
+
+  private get now(): number {
+    return this.system.clock.currentTimeMillisUnsafe()
+  }
+
+  /** Keeps what is told of windows; what is worth it becomes a rune. */
+  private note(
+    provider: Provider,
+    account: Account,
+    by: string,
+    windows: ReadonlyArray<UsageWindow>
+  ): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const at = this.now
+      const told = windows.slice(0, MAX_WINDOWS).map((window) => ({ ...window, at }))
+      provider.live = merged(provider.live, told, MAX_WINDOWS)
+      const known = new Map(provider.actor.state.data.windows.map((window) => [window.name, window]))
+      const news = told.filter((window) => isNews(known.get(window.name), window, at))
+      return news.length === 0 ? Effect.void : provider.actor.tell({ _tag: "used", ...account, windows: news, by })
+    })
+  }
+
+  readonly near: Forecast["near"] = (account) => {
+    const provider = this.providers.get(this.streamOf(account))
+    return provider === undefined ? [] : windowsOf(provider).filter((window) => isNear(window, this.now))
+  }
+
+  readonly accounts: Forecast["accounts"] = () =>
+    [...this.providers.values()].map((provider): AccountStanding => ({
+      ...standingOf(provider.actor.state),
+      windows: windowsOf(provider)
+    }))
 
   readonly standing: Forecast["standing"] = (account) => {
     const provider = this.providers.get(this.streamOf(account))
@@ -135,6 +180,10 @@ class Board implements Forecast {
       .map(standingOf)
 }
 
+/** The newest of each, by name. */
+const windowsOf = ({ actor, live }: Provider): ReadonlyArray<Noted> =>
+  merged(actor.state.data.windows, live, MAX_WINDOWS).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+
 const standingOf = ({ data, entered, state }: Stand): Standing => ({
   provider: data.provider,
   account: data.account,
@@ -145,7 +194,12 @@ const standingOf = ({ data, entered, state }: Stand): Standing => ({
   restsOn: entered
 })
 
-const eventOf = (account: Account, by: string, news: News, at: number): ProviderMachine.Event => {
+const eventOf = (
+  account: Account,
+  by: string,
+  news: Exclude<News, { readonly _tag: "used" }>,
+  at: number
+): ProviderMachine.Event => {
   switch (news._tag) {
     case "answered":
       return { _tag: "answered", at, began: news.began, by }

@@ -32,7 +32,7 @@ const apply = (before: Folded, rune: Rune): Folded => {
   }
 }
 
-export const fold: StreamFold<Folded> = { name: "provider", version: 2, initial: fresh, of: ProviderId.isValid, apply }
+export const fold: StreamFold<Folded> = { name: "provider", version: 3, initial: fresh, of: ProviderId.isValid, apply }
 
 /** By stream; null: it cannot be read. */
 export type Stands = ReadonlyMap<string, Stand | null>

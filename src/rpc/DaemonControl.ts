@@ -8,6 +8,7 @@ import { Context, type Effect } from "effect"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { Standing } from "../domain/Weather.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
+import type { AccountRow } from "./AccountMessages.ts"
 import type { Check, DaemonStatus } from "./DaemonMessages.ts"
 import type { AgentReach } from "./ReachMessages.ts"
 import type { TreeRow } from "./TreeMessages.ts"
@@ -28,6 +29,8 @@ export class DaemonControl extends Context.Service<
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
     /** Outages of providers of which a person was told. */
     readonly outages: Effect.Effect<ReadonlyArray<Standing>>
+    /** Every account with a provider of models that told something, or that an agent of the configs in force asks. */
+    readonly accounts: Effect.Effect<ReadonlyArray<AccountRow>>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>
   }

@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect"
 import { AgentInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
+import { AccountRow } from "./AccountMessages.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 
@@ -115,7 +116,9 @@ export const StatusReply = Schema.Struct({
   /** On the daemon's clock: ms since it started. */
   uptime: Schema.Finite,
   projects: Schema.Array(ProjectInfo),
-  states: Schema.Array(StateCount)
+  states: Schema.Array(StateCount),
+  /** Accounts with providers of which something was told. Not there: an older daemon. */
+  accounts: Schema.optionalKey(Schema.Array(AccountRow))
 })
 export type StatusReply = typeof StatusReply.Type
 

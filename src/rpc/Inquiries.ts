@@ -82,11 +82,13 @@ const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (nam
 const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
   const status = yield* daemon.status
   const now = yield* Clock.currentTimeMillis
+  const accounts = yield* daemon.accounts
   return {
     daemon: status,
     uptime: Math.max(0, now - status.startedAt),
     projects: yield* agents.projects,
-    states: countStates(yield* agents.all)
+    states: countStates(yield* agents.all),
+    accounts: accounts.filter(({ state, windows }) => state !== "Available" || windows.length > 0)
   }
 })
 

@@ -21,6 +21,7 @@ import {
 } from "../domain/Messages.ts"
 import { MAX_FILE, MAX_FILES } from "../backends/GivenFile.ts"
 import { Rune } from "../event-log/Rune.ts"
+import { AccountRow } from "./AccountMessages.ts"
 import { COST_KEYS, CostRow } from "./CostMessages.ts"
 import { channels, voiceChannel } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
@@ -94,6 +95,11 @@ export const daemon = [
       error
     }),
     ({ inquiries }, { by, since }) => inquiries.costs(by, since)
+  ),
+  /** The accounts with providers of models, and the windows of their use. */
+  procedure(
+    Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),
+    ({ daemon }) => daemon.accounts
   ),
   procedure(
     Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),

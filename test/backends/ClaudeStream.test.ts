@@ -509,3 +509,65 @@ describe("ClaudeStream", () => {
     ])
   })
 })
+
+describe("the limits of a subscription, as the CLI tells them", () => {
+  const told = (info: object) => ({ type: "rate_limit_event", rate_limit_info: info })
+  const LATER = NOW / 1000 + 7_200
+
+  it("each window, with what is used of it and until when", () => {
+    const { events } = heard([
+      init,
+      told({
+        status: "allowed_warning",
+        resetsAt: LATER,
+        rateLimitType: "five_hour",
+        utilization: 0.93,
+        isUsingOverage: false,
+        surpassedThreshold: 0.9,
+        unifiedWindows: {
+          five_hour: { utilization: 0.93, resetsAt: LATER, status: "allowed_warning", surpassedThreshold: 0.9 },
+          seven_day: { utilization: 0.42, resetsAt: LATER + 500_000, status: "allowed" }
+        }
+      }),
+      done("fine", { user_message_uuids: [UUID] })
+    ])
+    assert.deepStrictEqual(of(events, "Windows"), [
+      {
+        _tag: "Windows",
+        windows: [
+          { name: "five_hour", used: 0.93, status: "warning", resetsAt: LATER * 1000 },
+          { name: "seven_day", used: 0.42, status: "allowed", resetsAt: (LATER + 500_000) * 1000 }
+        ]
+      }
+    ])
+  })
+
+  it("of an older one that names the window that counts now; of a key of the API nothing", () => {
+    const older = { status: "allowed", resetsAt: LATER, rateLimitType: "seven_day" }
+    const { events } = heard([init, told(older), told({ status: "allowed", isUsingOverage: false })])
+    assert.deepStrictEqual(
+      of(events, "Windows").map(({ windows }) => windows),
+      [[{ name: "seven_day", status: "allowed", resetsAt: LATER * 1000 }]]
+    )
+  })
+
+  it("a refusal says which window is used up; and when an open one begins anew is no time to wait for", () => {
+    const refused = done("API Error: 429", { is_error: true, api_error_status: 429, user_message_uuids: [UUID] })
+    const outcome = (info: object) => {
+      const { events, stream } = heard([init, told(info), refused])
+      return { rejected: of(events, "Windows").at(-1)?.rejected, outcome: stream.fault?.outcome }
+    }
+    const window = { resetsAt: LATER, rateLimitType: "five_hour" }
+    assert.deepStrictEqual(outcome({ ...window, status: "rejected" }), {
+      rejected: { name: "five_hour", until: LATER * 1000 },
+      outcome: { _tag: "Uncounted", reason: "quota", until: LATER * 1000 }
+    })
+    const open = outcome({ ...window, status: "allowed" })
+    assert.isUndefined(open.rejected)
+    assert.isBelow(
+      (open.outcome as { readonly until: number }).until,
+      NOW + 3_600_000,
+      "a rate of minutes, not a window"
+    )
+  })
+})

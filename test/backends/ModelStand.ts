@@ -148,7 +148,7 @@ const answer = (response: ServerResponse, dialect: Dialect, reply: Reply) => {
   const { begin, rest } = eventsOf[dialect](reply, reasons[dialect][stop]!)
   const written = (events: ReadonlyArray<object>) =>
     events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
-  response.writeHead(200, { "content-type": "text/event-stream" })
+  response.writeHead(200, { "content-type": "text/event-stream", ...reply.headers })
   // a directive that asks for reconnects is none of the answer's business
   response.write("retry: 3000\n\n")
   if (reply.hang === true) return response.write(written(begin))

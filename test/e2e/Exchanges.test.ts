@@ -125,6 +125,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["ConfigChange", of("")],
   ["Projects"],
   ["Agents"],
+  ["Accounts"],
   ["Costs", { by: ["project", "day"], since: "" }],
   ["Agent", of("worker")],
   ["Agent", of("nobody")],

@@ -26,6 +26,7 @@ const LATER: ReadonlyArray<string> = [
   "provider.lasting",
   "provider.moved",
   "provider.recovered",
+  "provider.used",
   "run.background",
   "run.memory_lost",
   "rune.erased",

@@ -381,6 +381,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
   kinds: kinds.names,
   reach: Effect.succeed([]),
   outages: Effect.succeed([]),
+  accounts: Effect.succeed([]),
   checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
 })
 

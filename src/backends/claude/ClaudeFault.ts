@@ -7,6 +7,7 @@
  * every text of it is one bounded line.
  */
 import type { Outcome } from "../Outcome.ts"
+import { epoch } from "../../gateway/LimitHeaders.ts"
 import { type ClaudeRecord, number, oneLine, text, texts } from "./ClaudeRecord.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
 
@@ -157,9 +158,6 @@ const faultOf = (said: Said, { now, resetsAt }: Pick<Context, "now" | "resetsAt"
       return error(kind, words, !FINAL.has(kind))
   }
 }
-
-/** `resetsAt` as the CLI gives it, seconds or milliseconds. */
-export const epoch = (at: number): number => (at < 1e12 ? at * 1000 : at)
 
 /** Older ones say only in words when the limit is lifted: `Claude AI usage limit reached|1763000000`. */
 const resetIn = (words: string): number | undefined => {

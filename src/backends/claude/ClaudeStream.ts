@@ -13,10 +13,12 @@
 import type { Decision, RunEvent } from "../Backend.ts"
 import { ClaudeBackground } from "./ClaudeBackground.ts"
 import { ClaudeCalls, refusalOf } from "./ClaudeCalls.ts"
+import { epoch } from "../../gateway/LimitHeaders.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
 import * as Offers from "../Offers.ts"
 import { ClaudeUsage } from "./ClaudeUsage.ts"
+import * as ClaudeWindows from "./ClaudeWindows.ts"
 
 /** The effect of a record. */
 export interface Heard {
@@ -59,8 +61,6 @@ interface Turn {
 
 /** Longest answer that is kept of a turn that does not come to its end. */
 const MAX_ANSWER = 256 * 1024
-/** The latest time that a date can name, ms. */
-const LATEST = 8.64e15
 
 const NEW: Omit<Turn, "turnId" | "uuid"> = {
   own: false,
@@ -317,10 +317,14 @@ export class ClaudeStream {
   }
 
   private limited(info: ClaudeRecord): void {
-    const [at, status] = [number(info, "resetsAt"), text(info, "status")]
-    if (at !== undefined && at > 0 && at < LATEST) this.resetsAt = ClaudeFault.epoch(at)
+    const told = ClaudeWindows.of(info)
+    // when an open window begins anew says nothing of a refusal
+    this.resetsAt = told.rejected?.until
+    if (told.windows.length > 0 || told.rejected !== undefined) this.tell({ _tag: "Windows", ...told })
+    const status = text(info, "status")
     if (status === "allowed" || status === "") return
-    const until = this.resetsAt === undefined ? "" : `, until ${new Date(this.resetsAt).toISOString()}`
+    const at = epoch(number(info, "resetsAt") ?? 0)
+    const until = at === undefined ? "" : `, until ${new Date(at).toISOString()}`
     this.notice(`the limit on use (${text(info, "rateLimitType")}) is ${status}${until}`)
   }
 

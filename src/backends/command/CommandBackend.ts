@@ -118,7 +118,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
     input: command.promptBy === "stdin" ? prompt : undefined,
     grace: command.killGrace
   })
-  return { program, tokens: enclosure.tokens }
+  return { program, passed: enclosure.passed }
 })
 
 /** Fit for one line of a log or a mail. */
@@ -173,7 +173,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   // registered first, hence the scope's last act: whoever still reads sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
-  const { program, tokens } = yield* launch(command, host, spec)
+  const { program, passed } = yield* launch(command, host, spec)
   if (spec.adopt?.isUp === true) yield* Queue.offer(queue, { _tag: "Started", pid: program.pid })
   const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue)
 
@@ -218,7 +218,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     end,
     kill: stopping(program.kill)
   }
-  return GatewayMeter.metered(result, tokens, spec.adopt !== undefined)
+  return GatewayMeter.metered(result, passed, spec.adopt !== undefined)
 })
 
 /** The backend of one agent. */

@@ -92,6 +92,8 @@ export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> =
           spent.read += event.cacheRead ?? 0
           spent.written += event.cacheWrite ?? 0
           return Effect.void
+        case "Windows":
+          return emit(event)
         case "Answer":
           answer = event
           return tell(retelling.end())

@@ -8,6 +8,7 @@
  */
 import { Schema, type Stream } from "effect"
 import { MEDIA_TYPES } from "../GivenFile.ts"
+import type { ToldWindows } from "../../gateway/LimitHeaders.ts"
 
 const JsonObject = Schema.Record(Schema.String, Schema.Unknown)
 export type JsonObject = typeof JsonObject.Type
@@ -85,6 +86,8 @@ export type ProviderEvent =
       readonly cacheRead?: number
       readonly cacheWrite?: number
     }
+  /** The limits on the account's use, as the answer's headers tell them: also of an answer that refuses. */
+  | ({ readonly _tag: "Windows" } & ToldWindows)
   | { readonly _tag: "Answer"; readonly parts: ReadonlyArray<Part>; readonly stop: Stop }
 
 /** The same request may succeed later. */

@@ -4,6 +4,7 @@
  *
  * Guarantees: every refusal has a kind; the message is one bounded line without the key.
  */
+import { type Headers, renewsAt, windowsIn } from "../../gateway/LimitHeaders.ts"
 import { type FaultKind, isObject, objectIn, ProviderError, TOO_LONG } from "./Provider.ts"
 
 /** The backend's settings that remedies and redaction use. */
@@ -104,6 +105,12 @@ export const retryAfter = (headers: { readonly [name: string]: string | undefine
   return Number.isFinite(date) ? Math.max(0, date - now) : undefined
 }
 
+/** ms until the windows that are used up begin anew. */
+const renewed = (headers: Headers, now: number): number | undefined => {
+  const at = renewsAt(windowsIn(headers, now))
+  return at === undefined ? undefined : Math.max(0, at - now)
+}
+
 const text = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
 
@@ -148,6 +155,10 @@ export const refusal = (
   headers: { readonly [name: string]: string | undefined } = {}
 ): ProviderError => {
   const what = said.status === undefined ? "the API broke off" : `the API answered ${said.status}`
-  const wait = regained(said.message, now) ?? retryAfter(headers, now)
-  return fault(kindOf(said), `${what}: ${said.message}`, account, wait)
+  const kind = kindOf(said)
+  const wait =
+    regained(said.message, now) ??
+    retryAfter(headers, now) ??
+    (kind === "rate_limit" ? renewed(headers, now) : undefined)
+  return fault(kind, `${what}: ${said.message}`, account, wait)
 }

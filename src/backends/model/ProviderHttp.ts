@@ -8,6 +8,7 @@
 import { Clock, Duration, Effect, Stream } from "effect"
 import * as Sse from "effect/encoding/Sse"
 import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { windowsIn } from "../../gateway/LimitHeaders.ts"
 import { isObject, objectIn, ProviderError, type ProviderEvent } from "./Provider.ts"
 import { type Account, fault, refusal, saidIn } from "./ProviderFault.ts"
 
@@ -133,6 +134,17 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   )
 }
 
+/** The account's windows, where the answer tells of some. */
+const told = ({ headers }: HttpClientResponse.HttpClientResponse): Stream.Stream<ProviderEvent> =>
+  Stream.unwrap(
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const windows = windowsIn(headers, now)
+      return windows.windows.length === 0 && windows.rejected === undefined
+        ? Stream.empty
+        : Stream.make<[ProviderEvent]>({ _tag: "Windows", ...windows })
+    })
+  )
+
 /** Mends texts that a tool or a model cut in the middle of a character: they would be refused, now and with every later request. */
 const wellFormed = (_: string, value: unknown): unknown => (typeof value === "string" ? value.toWellFormed() : value)
 
@@ -151,9 +163,12 @@ export const stream = (
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
     Effect.mapError((error) => lost(endpoint, error)),
     Effect.timeoutOrElse({ duration: endpoint.silence, orElse: () => Effect.fail(silent(endpoint)) }),
-    Effect.flatMap((response) =>
-      isStream(response) ? Effect.succeed(answered(endpoint, response, assembly())) : refused(endpoint, response)
-    ),
+    Effect.map((response) => {
+      const answer = isStream(response)
+        ? answered(endpoint, response, assembly())
+        : Stream.fromEffect(refused(endpoint, response))
+      return Stream.concat(told(response), answer)
+    }),
     Stream.unwrap
   )
 }

@@ -21,7 +21,8 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { APIS, type Confinement } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
-import { type ModelTokens, prefixOf } from "../../gateway/Gateway.ts"
+import { prefixOf } from "../../gateway/Gateway.ts"
+import type { Passed } from "../GatewayMeter.ts"
 import { Gateway } from "../../gateway/GatewayClient.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
@@ -70,8 +71,8 @@ export interface Enclosure {
   readonly confined: boolean
   /** The variables of its programs. */
   readonly env: Environment
-  /** The tokens that passed the gateway, by model, where they are counted. */
-  readonly tokens?: Effect.Effect<ReadonlyArray<ModelTokens>>
+  /** The counts of the gateway, where it counts. */
+  readonly passed?: Effect.Effect<Passed>
   /**
    * `cwd`: a path that is absolute. `part`: a further program of a run that is at work, and could move a mount in its
    * home meanwhile: it gets none there.
@@ -152,7 +153,7 @@ interface Exit {
   /** Held by the gateway. */
   readonly key: string | undefined
   readonly forwarder: ReadonlyArray<string>
-  readonly tokens?: Effect.Effect<ReadonlyArray<ModelTokens>>
+  readonly passed?: Effect.Effect<Passed>
 }
 
 const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
@@ -198,11 +199,11 @@ const freePort = Effect.callback<number, BackendError>((resume) => {
   })
 })
 
-/** The tokens that passed the route of the run; a gateway that does not answer has none to tell just now. */
-const tokensOf = (gateway: Gateway["Service"], runId: string): Effect.Effect<ReadonlyArray<ModelTokens>> =>
+/** The counts of the run's route; a gateway that does not answer has nothing to tell just now. */
+const passedBy = (gateway: Gateway["Service"], runId: string): Effect.Effect<Passed> =>
   gateway.count(runId).pipe(
-    Effect.map((count) => count?.tokens ?? []),
-    Effect.orElseSucceed(() => [])
+    Effect.map((count) => count ?? {}),
+    Effect.orElseSucceed(() => ({}))
   )
 
 /** `isFree`: nothing holds the run; its agent keeps its own key, and is only counted. */
@@ -233,7 +234,7 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
     )
   )
   const exit = exitBy(provider, sockets, key, isFree ? { port: yield* freePort, socket: route.socket } : CONFINED)
-  return isMetered ? { ...exit, tokens: tokensOf(gateway, spec.runId) } : exit
+  return isMetered ? { ...exit, passed: passedBy(gateway, spec.runId) } : exit
 })
 
 /** Files of the program that lie where nothing else is shared: those beside it, where a package manager put it. */
@@ -277,7 +278,7 @@ const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider
     env: { ...env, ...exit.variables },
     // what it has run besides finds the same way
     start: (argv, cwd, more) => (more?.part === true ? start(argv, cwd) : start([first, ...rest, ...argv], cwd)),
-    ...(exit.tokens === undefined ? {} : { tokens: exit.tokens })
+    ...(exit.passed === undefined ? {} : { passed: exit.passed })
   }
   return enclosure
 })
@@ -461,7 +462,7 @@ export const make = Effect.fnUntraced(function* (
   const env = environmentOf(options, home, exit)
   const outlives = options.keeps === true && (yield* (yield* Keeper).isThere)
   const start = startIn({ options, wrap: mechanism.wrap, workspace, home, exit, env, outlives })
-  return { confined: true, env, start, ...(exit?.tokens === undefined ? {} : { tokens: exit.tokens }) }
+  return { confined: true, env, start, ...(exit?.passed === undefined ? {} : { passed: exit.passed }) }
 })
 
 /** The view of a run from outside, before it is started. */

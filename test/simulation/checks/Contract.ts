@@ -180,6 +180,7 @@ export class Contract implements Check {
       case "Notice":
       case "Given":
       case "Resumed":
+      case "Windows":
         return
       default:
         return this.called(book, event)
