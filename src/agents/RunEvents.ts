@@ -375,14 +375,11 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** Tells of the windows of its account's use; a refused account has reached its limit, whatever the run makes of that. */
-  private used({ rejected, windows }: Event<"Windows">): Effect.Effect<void> {
-    const used = windows.length === 0 ? Effect.void : this.provider({ _tag: "used", windows })
-    const limit = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const news = RunWeather.refusedOf(rejected, now)
-      return news === undefined ? Effect.void : this.provider(news)
-    })
-    return Effect.andThen(used, limit)
+  private used(told: Event<"Windows">): Effect.Effect<void> {
+    const tell = (news: News) => this.provider(news)
+    return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.forEach(RunWeather.toldOf(told, now), tell, { discard: true })
+    )
   }
 
   /** Tells what the run's end says of its provider. */

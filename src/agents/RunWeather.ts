@@ -3,7 +3,7 @@
  */
 import type { Outcome } from "../backends/Outcome.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
-import type { Rejected } from "../gateway/LimitHeaders.ts"
+import type { ToldWindows } from "../gateway/LimitHeaders.ts"
 import type { News } from "../domain/Weather.ts"
 
 /** A limit that does not say when it is lifted is asked again so much later, ms. */
@@ -28,11 +28,13 @@ export const newsOf = (outcome: Outcome, { askedAt, now, trouble: message }: Ask
   return { _tag: "failed", began: askedAt === 0 ? now : askedAt, message, retryAt: until }
 }
 
-/** The news in a refusal for a window that is used up; one whose end nobody tells is found out by the run's own end. */
-export const refusedOf = (rejected: Rejected | undefined, now: number): News | undefined => {
-  if (rejected?.until === undefined || rejected.until <= now) return undefined
+/** The news in the windows of its account's use: one that is refused has reached its limit, whatever the run makes of that. */
+export const toldOf = ({ rejected, windows }: ToldWindows, now: number): ReadonlyArray<News> => {
+  const used: ReadonlyArray<News> = windows.length === 0 ? [] : [{ _tag: "used", windows }]
+  // one whose end nobody tells is found out by the run's own end
+  if (rejected?.until === undefined || rejected.until <= now) return used
   const message = rejected.name === "" ? "what may be used is used up" : `its window ${rejected.name} is used up`
-  return { _tag: "limited", message, until: rejected.until }
+  return [...used, { _tag: "limited", message, until: rejected.until }]
 }
 
 /** The end as its worker is told it: a limit does what the config says, and where another backend may take over nobody waits for it. */
