@@ -75,9 +75,9 @@ const UNITS: { readonly [unit: string]: number } = { d: 86_400_000, h: 3_600_000
 
 /** "6m0s", "1s", "12ms", "2m59.56s". */
 const duration = (text: string): number | undefined => {
-  if (!/^(?:\d{1,9}(?:\.\d{1,9})?(?:ms|d|h|m|s)){1,5}$/u.test(text)) return undefined
-  const parts = [...text.matchAll(/([\d.]+)(ms|d|h|m|s)/gu)]
-  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * UNITS[unit!]!, 0)
+  const parts = text.split(/(?<=[dhms])(?=\d)/u).map((part) => /^(\d{1,9}(?:\.\d{1,9})?)(ms|d|h|m|s)$/u.exec(part))
+  if (parts.length > 5 || parts.some((part) => part === null)) return undefined
+  return parts.reduce((sum, part) => sum + Number(part![1]) * UNITS[part![2]!]!, 0)
 }
 
 /** Makes a window of a header's family: its parts by their names. */

@@ -12,6 +12,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   interrupt: ["interrupt builder", "interrupt nobody"],
   set: ["set builder --mode plan", "set builder --model m --reset", "set nobody --reset"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
+  accounts: ["accounts"],
   cost: ["cost", "cost --by project,day", "cost --by goal --csv"],
   log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],
   "alert test": ["alert test"],
