@@ -192,6 +192,7 @@ export const agentKinds = {
       agent_id: text,
       parent_id: Schema.optional(text),
       config: Schema.optional(Schema.Unknown),
+      by: Schema.optional(text),
       task: Schema.optional(text)
     })
   ),

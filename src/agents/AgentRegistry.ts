@@ -29,6 +29,8 @@ import { Bus } from "./Bus.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import { begunOn } from "./ConversationRecovery.ts"
 import * as Inbox from "./Inbox.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
@@ -352,7 +354,10 @@ export class AgentRegistry {
       const depth = Inbox.isPerson(caller.by)
         ? undefined
         : { of: this.family.depthOf(parent) + 1, most: this.of.file().conversation.maxDepth }
-      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents, depth }
+      const day = Calendar.dayOf(yield* Clock.currentTimeMillis)
+      const count = begunOn(this.of.record.life, day)
+      const today = { day, count, most: this.of.file().conversation.maxSubAgentsPerDay }
+      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents, depth, today }
       const refused = SubAgents.refusal(asked)
       const bound = SubAgents.boundOf(asked)
       if (bound !== undefined) yield* tree.tellInbox({ _tag: "Bound", text: bound })

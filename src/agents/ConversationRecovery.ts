@@ -8,6 +8,8 @@
  */
 import { reader, type RuneOf, type Said } from "../event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import * as Inbox from "./Inbox.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import type { Spending } from "../domain/Messages.ts"
 import type { Usage } from "../domain/UsageKinds.ts"
@@ -40,6 +42,12 @@ export interface Spawned {
   readonly eventId: number
 }
 
+/** `day`: "2026-11-24"; empty before the first. */
+export interface Begun {
+  readonly day: string
+  readonly count: number
+}
+
 export interface Life {
   snapshot: ConversationSnapshot
   /** Why its runes do not fold. */
@@ -52,6 +60,8 @@ export interface Life {
   /** The rune that led to the newest failure of each agent: none is counted twice. */
   readonly failures: Map<string, number>
   readonly spawned: Map<string, Spawned>
+  /** Sub-agents that agents have begun on the newest day. */
+  begun: Begun
   /** The rune with which each agent ended, where it has. */
   readonly ended: Map<string, number>
   /** News of sub-agents that their parents have not heard yet. */
@@ -115,6 +125,7 @@ export const fresh = (): Life => ({
   turns: new Map(),
   failures: new Map(),
   spawned: new Map(),
+  begun: { day: "", count: 0 },
   ended: new Map(),
   news: ChildNews.none(),
   archive: undefined
@@ -163,6 +174,15 @@ const move = (life: Life, rune: Rune): void => {
   }
 }
 
+/** A clock that was set back makes no day begin anew that has begun. */
+const begunAt = ({ count, day }: Begun, at: number): Begun => {
+  const now = Calendar.dayOf(at)
+  return now > day ? { day: now, count: 1 } : { day, count: count + 1 }
+}
+
+/** How many of a day's sub-agents agents have begun. */
+export const begunOn = ({ begun }: Life, day: string): number => (day > begun.day ? 0 : begun.count)
+
 /** The newest few that are ended are kept. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
@@ -187,7 +207,8 @@ export const apply = (life: Life, any: Rune): boolean => {
   const rune = readAgent(any)
   switch (rune?.kind) {
     case "agent.spawned": {
-      const { agent_id: agent, config, parent_id: parent = nameOf(rune.actor), task = null } = rune.payload
+      const { agent_id: agent, by, config, parent_id: parent = nameOf(rune.actor), task = null } = rune.payload
+      if (by !== undefined && !Inbox.isPerson(by)) life.begun = begunAt(life.begun, rune.at)
       life.spawned.set(agent, { parent, config, task, eventId: rune.eventId })
       life.ended.delete(agent)
       return true

@@ -129,7 +129,7 @@ const known: ReadonlySet<string> = new Set(kinds)
 /** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
 export const project: StreamFold<ProjectRecord | null> = {
   name: "agents",
-  version: 4,
+  version: 5,
   initial: null,
   of: ConversationId.mayBe,
   apply: (record, rune) => {

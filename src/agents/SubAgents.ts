@@ -58,11 +58,15 @@ export interface Asked {
   readonly all: ReadonlyArray<SubAgent>
   /** How deep the sub-agent would be, and may be: 1 for one of an agent of the file. Undefined: a person asks. */
   readonly depth: { readonly of: number; readonly most: number } | undefined
+  /** Sub-agents that agents have begun on that day, and may begin. */
+  readonly today: { readonly day: string; readonly count: number; readonly most: number }
 }
 
 /** The bound that an agent reaches by asking for it, as a person is told; undefined where it reaches none. */
-export const boundOf = ({ all, depth, parent, request }: Asked): string | undefined => {
+export const boundOf = ({ all, depth, parent, request, today }: Asked): string | undefined => {
   const { name } = request
+  if (depth !== undefined && today.count >= today.most)
+    return `${parent} wants more sub-agents: agents have begun ${today.count} on ${today.day}, and ${today.most} a day is the limit`
   if (depth !== undefined && depth.of > depth.most)
     return `${parent} wants a sub-agent ${name}, ${depth.of} deep: ${depth.most} is the limit`
   const living = all.filter(({ stands }) => stands !== "ended").length
@@ -72,7 +76,7 @@ export const boundOf = ({ all, depth, parent, request }: Asked): string | undefi
 }
 
 /** Why it cannot come to be; undefined when it can. */
-export const refusal = ({ all, depth, inFile, parent, request }: Asked): CommandRefused | undefined => {
+export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
   if (!NAME.test(name)) return refused(`name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
@@ -85,6 +89,12 @@ export const refusal = ({ all, depth, inFile, parent, request }: Asked): Command
     return refused(
       `${parent} gets no sub-agent of its own: it would be ${depth.of} deep, and ${depth.most} is the limit.`,
       "Do it yourself, or ask a person: conversation.maxDepth of agentd.jsonc is the limit."
+    )
+  }
+  if (depth !== undefined && today.count >= today.most) {
+    return refused(
+      `${parent} gets no further sub-agent today: agents have begun ${today.count}, and ${today.most} a day is the limit.`,
+      "Do it yourself, or ask a person: conversation.maxSubAgentsPerDay of agentd.jsonc is the limit."
     )
   }
   if (living.length >= AGENTS.hard) {

@@ -136,6 +136,9 @@ export const ConversationConfig = Schema.Struct({
   ),
   maxDepth: whole(1, 100).pipe(
     withDefault(3, "How deep sub-agents may have sub-agents of their own; a person may go deeper.")
+  ),
+  maxSubAgentsPerDay: whole(1, 100_000).pipe(
+    withDefault(100, "So many sub-agents its agents may begin in a day, one after another; a person may begin more.")
   )
 })
 export type ConversationConfig = typeof ConversationConfig.Type

@@ -163,4 +163,48 @@ describe("sub-agents of sub-agents", () => {
       )
     }).pipe(Effect.scoped)
   )
+
+  it.live("one after another are bounded by the day: a rune, a row, why, over kill -9; a person may begin more", () =>
+    Effect.gen(function* () {
+      const world = yield* made({ maxSubAgentsPerDay: 4 }, { boss: agent, pong: agent })
+      const spawn = (fleet: Fleet, name: string, who = by(world, "boss")) =>
+        fleet.spawn("boss", { name, task: "work" }, who)
+      const one = Effect.fnUntraced(function* (fleet: Fleet, name: string) {
+        yield* spawn(fleet, name)
+        yield* World.untilAgent(fleet, name, ({ state }) => state !== "Stopped")
+      })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          yield* World.untilAgent(fleet, "boss", ({ state }) => state !== "Stopped")
+          for (const name of ["a", "b", "c"]) yield* one(fleet, name)
+        })
+      )
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* World.untilAgent(fleet, "boss", ({ state }) => state !== "Stopped")
+          yield* one(fleet, "d")
+          for (const name of ["e", "f"]) {
+            const refused = yield* Effect.flip(spawn(fleet, name))
+            assert.include(refused.message, "agents have begun 4, and 4 a day is the limit")
+            assert.include((refused as { readonly remedy: string }).remedy, "conversation.maxSubAgentsPerDay")
+          }
+          assert.strictEqual((yield* runes(world, "agent.bound_reached")).length, 1)
+          const backlog = (yield* fleet.backlog).find(({ agent }) => agent === "boss")
+          assert.match(
+            backlog?.bounds?.[0]?.text ?? "",
+            /agents have begun 4 on \d{4}-\d\d-\d\d, and 4 a day is the limit/
+          )
+          const row = (yield* fleet.all).find(({ agent }) => agent === "boss")!
+          const { lines } = yield* explain(row).pipe(
+            Effect.provideService(AgentsTag, fleet),
+            Effect.provideService(EventLog, world.log)
+          )
+          assert.include(lines.map(({ text }) => text).join("\n"), "reached a bound: shop/boss wants more sub-agents")
+          yield* spawn(fleet, "mine", world.caller)
+          yield* World.untilAgent(fleet, "mine", ({ state }) => state !== "Stopped")
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
 })
