@@ -8,6 +8,7 @@
  * again; closing ends every agent in order, whatever crashes meanwhile, and then
  * seals the stream.
  */
+import { putRight } from "../domain/ErrorLimit.ts"
 import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
 import type { Committed, ActorHandle } from "../event-actor/ActorHandle.ts"
 import type { System } from "../event-actor/ActorSystem.ts"
@@ -231,7 +232,7 @@ export class ConversationActor {
     const exhausted = this.exhausted()
     if (exhausted !== undefined) return this.tell({ _tag: "budget_exhausted", ...exhausted })
     const reason = ConversationMachine.erringBy(data, limitsOf(this.around.config()).limits)
-    return reason === undefined ? Effect.void : this.tell({ _tag: "error_threshold", reason })
+    return reason === undefined ? Effect.void : this.tell({ _tag: "error_threshold", reason: putRight(reason) })
   })
 
   /** Of the turns that are given: those that are on. What was asked is offered again. */

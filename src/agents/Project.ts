@@ -6,6 +6,7 @@
  * started, one that is gone is stopped (its inbox and log stay), a changed one
  * takes its new settings with its next run, its limits with its next start.
  */
+import { putRight } from "../domain/ErrorLimit.ts"
 import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
 import { basename, dirname } from "node:path"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
@@ -188,7 +189,7 @@ export class Project {
         const isOver = (life.state === "terminated" || life.state === "failed") && life.entered < now.entered
         return isOver
           ? []
-          : [{ agent, error: now.data.fatal.message, cause: { stream, seq: now.seq, eventId: now.entered } }]
+          : [{ agent, error: putRight(now.data.fatal.message), cause: { stream, seq: now.seq, eventId: now.entered } }]
       }
     )
   }

@@ -6,7 +6,7 @@
  * what waits for a person; it leaves out the moves that say nothing; a long chain is
  * cut at its old end and says so.
  */
-import { isNear, warning } from "../domain/ErrorLimit.ts"
+import { counted, isNear, warning } from "../domain/ErrorLimit.ts"
 import type { AgentInfo, WhyLine } from "../domain/Messages.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
@@ -174,8 +174,8 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
   }
   if (rune.to === "Stopped" && eventOf(rune)?._tag === "SessionExited") {
     const { consecutiveErrors: row = 0, totalErrors: all = 0 } = movedOf(rune) ?? {}
-    if (row >= agent.maxConsecutiveErrors) return `stopped for good: ${row} errors in a row`
-    return all >= agent.maxTotalErrors ? `stopped for good: ${all} errors in all` : "stopped for good"
+    if (row >= agent.maxConsecutiveErrors) return `stopped for good: ${counted(row, "error")} in a row`
+    return all >= agent.maxTotalErrors ? `stopped for good: ${counted(all, "error")} in all` : "stopped for good"
   }
   return undefined
 }

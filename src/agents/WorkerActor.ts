@@ -9,6 +9,7 @@
  * append that counts it as started; whatever ends a run ends its turn in the same append,
  * and names the run.
  */
+import { putRight } from "../domain/ErrorLimit.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import { workerKinds } from "./AgentKinds.ts"
 import { Clock, Duration, Effect } from "effect"
@@ -70,7 +71,7 @@ export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): Worker
 const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
 
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
-  fatal?.message ?? `stopped by ${stoppedBy ?? "agentd"}`
+  fatal === null ? `stopped by ${stoppedBy ?? "agentd"}` : putRight(fatal.message)
 
 /** The data that a new incarnation takes from the config; part of its first rune. */
 export const initial = (
@@ -190,7 +191,7 @@ export const make = Effect.gen(function* () {
     const { life, toLife } = new Siblings(agent, context)
     if (state.now?.state !== "Stopped" || life.state === "terminated" || life.state === "failed") return "stale"
     const { fatal, stoppedBy } = state.now.data
-    const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
+    const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", putRight(fatal.message)]
     const isBorn = life.state !== "[*]" && life.state !== "spawning"
     // in a parent's name it is ended with the parent
     const parentId = setting.parent
@@ -232,7 +233,7 @@ export const make = Effect.gen(function* () {
       acts: [
         ...actions,
         ...(isFailure
-          ? [{ _tag: "AgentFailed" as const, message: fatal.message, ref: refOf(context, conversation) }]
+          ? [{ _tag: "AgentFailed" as const, message: putRight(fatal.message), ref: refOf(context, conversation) }]
           : [])
       ]
     }

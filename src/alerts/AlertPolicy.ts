@@ -9,7 +9,7 @@ import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
 import { budgetKinds } from "../budgets/BudgetKinds.ts"
 import { nearWords, spentWords } from "../domain/Allowance.ts"
-import { warning, warnsAt } from "../domain/ErrorLimit.ts"
+import { putRight, warning, warnsAt } from "../domain/ErrorLimit.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
@@ -29,6 +29,8 @@ export const Alert = Schema.Struct({
   /** Of the rune that caused it. */
   stream: Schema.String,
   actor: Schema.String,
+  /** The conversation whose mail section takes it, where that is not the rune's stream. */
+  of: Schema.optionalKey(Schema.String),
   /** Of whom it tells, without its project: `builder`. */
   name: Schema.String,
   /** Fits a subject: `builder stopped: 5 errors in a row`. */
@@ -51,7 +53,8 @@ export const Alert = Schema.Struct({
 })
 export type Alert = typeof Alert.Type
 
-type Words = Pick<Alert, "headline" | "reason"> & Partial<Pick<Alert, "kind" | "key" | "remedy" | "errors" | "runId">>
+type Words = Pick<Alert, "headline" | "reason"> &
+  Partial<Pick<Alert, "of" | "kind" | "key" | "remedy" | "errors" | "runId">>
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
@@ -103,8 +106,8 @@ const stopped = ({ actor, from, payload, to }: ToldOf<"worker.moved">): Words | 
     kind: "agent.stopped",
     errors: { row, all },
     // the reason's first clause; the rest is in the mail
-    headline: `${nameOf(actor)} stopped: ${fatal.message.split(";")[0]}`,
-    reason: fatal.message,
+    headline: `${nameOf(actor)} stopped: ${putRight(fatal.message).split(";")[0]}`,
+    reason: putRight(fatal.message),
     remedy: fatal.remedy,
     ...(event._tag === "SessionExited" ? { runId: event.runId } : {})
   }
@@ -197,10 +200,17 @@ const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   }
 }
 
+/** The conversation of an agent that a provider's rune names. */
+const homeOf = (agent: string | undefined): Pick<Words, "of"> => {
+  const conversation = agent?.slice(0, agent.lastIndexOf("/")) ?? ""
+  return conversation === "" ? {} : { of: conversation }
+}
+
 /** A provider that has been away for a while; its agents wait, and go on by themselves. */
 const lasting = ({ payload: { event } }: ToldOf<"provider.lasting">): Words | undefined =>
   event._tag === "failed"
     ? {
+        ...homeOf(event.by),
         headline: `${nameOfAccount(event)} cannot be had`,
         reason: `${event.message}\nIts agents wait, and go on by themselves once it answers. Nothing counts against them.`,
         remedy: "See who waits: agentd ps"
@@ -208,6 +218,7 @@ const lasting = ({ payload: { event } }: ToldOf<"provider.lasting">): Words | un
     : undefined
 
 const recovered = ({ payload }: ToldOf<"provider.recovered">): Words => ({
+  ...homeOf(payload.told_by),
   headline: `${nameOfAccount(payload)} answers again`,
   reason: "Its agents have gone on."
 })
@@ -275,6 +286,7 @@ export const alertOf = (any: Rune): Alert | undefined => {
     key: words.key ?? `${kind}:${rune.stream}/${rune.actor}`,
     stream: rune.stream,
     actor: rune.actor,
+    ...(words.of === undefined ? {} : { of: words.of }),
     name: nameOf(rune.actor),
     headline: cut(line(words.headline), MAX_HEADLINE),
     reason: cut(words.reason, MAX_REASON),

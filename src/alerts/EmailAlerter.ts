@@ -86,7 +86,7 @@ const queue = (runes: ReadonlyArray<Rune>, begun: ReadonlySet<string>) =>
     const drafts: Array<RuneDraft> = []
     let ahead = state
     for (const { alert, hash } of alertsOf(runes)) {
-      const mail = yield* from.mailFor(alert.stream)
+      const mail = yield* from.mailFor(alert.of ?? alert.stream)
       const draft = Outbox.queue(ahead, { alert, hash, upTo }, mail && routeOf(mail), now, begun)
       drafts.push(draft)
       ahead = Outbox.evolve(ahead, { ...draft, eventId: ahead.restsOn, at: now })
@@ -98,7 +98,7 @@ const queue = (runes: ReadonlyArray<Rune>, begun: ReadonlySet<string>) =>
 const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
   const from = yield* AlertContext
   for (const { alert } of batch.alerts.values()) {
-    const mail = yield* from.mailFor(alert.stream)
+    const mail = yield* from.mailFor(alert.of ?? alert.stream)
     if (mail !== undefined) return mail
   }
   return undefined
@@ -145,7 +145,7 @@ const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
   const told = yield* Effect.forEach(
     [...batch.alerts.values()],
     Effect.fnUntraced(function* ({ alert }, index) {
-      const project = (yield* from.projectName(alert.stream)) ?? alert.stream
+      const project = (yield* from.projectName(alert.of ?? alert.stream)) ?? alert.stream
       if (index >= Mail.MAX_TOLD) return { alert, project, why: [], output: [] }
       return { alert, project, why: yield* from.why(alert), output: yield* lastLines(alert) }
     })

@@ -213,7 +213,7 @@ export const queue = (
   const { alert, hash, upTo } = source
   const alertId = `${alert.cause}-${hash.slice(0, 8)}`
   const routed = route !== undefined
-  const destination = route?.destination ?? alert.stream
+  const destination = route?.destination ?? alert.of ?? alert.stream
   const last = open(state, destination, routed, now)
   // its mail says what it said when it began, whatever the clock shows now
   const joined = last === undefined || begun.has(last.id) ? undefined : last

@@ -42,6 +42,7 @@ import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
 import { type Host, hostOf } from "../backends/Host.ts"
 import * as LeftRuns from "../backends/LeftRuns.ts"
 import type { RunSockets } from "../backends/RunSockets.ts"
+import { KnownSecrets } from "../backends/KnownSecrets.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import * as Listening from "../http/Listening.ts"
 import { Keeper } from "../keeper/Keeper.ts"
@@ -196,6 +197,12 @@ const services = (
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(platform.backends(user)),
+    Layer.provideMerge(
+      Layer.effect(
+        KnownSecrets,
+        Effect.map(Redact, ({ register }) => register)
+      )
+    ),
     Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds })),
     Layer.provideMerge(Redact.layer),
     Layer.provideMerge(machine)

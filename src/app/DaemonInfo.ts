@@ -17,6 +17,7 @@ import * as Reaches from "../rpc/Reaches.ts"
 import * as Readiness from "../rpc/Readiness.ts"
 import { treeOf, type TreeRow } from "../rpc/TreeMessages.ts"
 import type { Supervisor } from "../supervision/Supervisor.ts"
+import { counted } from "../domain/ErrorLimit.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { Weather } from "../domain/Weather.ts"
 import { Redact } from "../event-log/Redact.ts"
@@ -75,7 +76,12 @@ const projectChecks = Effect.map(
   (projects): ReadonlyArray<Check> =>
     projects.map(({ agents, config, name, problems }) =>
       problems.length === 0
-        ? { name: `project ${name}`, level: "ok", detail: `${config}: ${agents.length} agents`, remedy: null }
+        ? {
+            name: `project ${name}`,
+            level: "ok",
+            detail: `${config}: ${counted(agents.length, "agent")}`,
+            remedy: null
+          }
         : {
             name: `project ${name}`,
             level: "fail",

@@ -2,7 +2,7 @@
 import type { ConversationInfo, Spending } from "../domain/Messages.ts"
 import { declare, map, off, read, send, word } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { age, clock, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
+import { age, clock, count, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
 
 const units: {
   readonly [resource in keyof Spending]: { readonly unit: string; readonly of: (value: number) => string }
@@ -52,8 +52,11 @@ const describe = (found: ConversationInfo, now: number, colour: boolean): Readon
     ...(found.detail === "" ? [] : [line("now", found.detail)]),
     line("project", `${found.project}, ${found.config}`),
     line("agents", found.agents.length === 0 ? "none" : found.agents.join(", ")),
-    line("turns", `${found.turns} so far, ${found.turnsActive} under way, ${found.turnErrors} errors in a row`),
-    line("stopped", `${found.fatalStops} agents for good`),
+    line(
+      "turns",
+      `${found.turns} so far, ${found.turnsActive} under way, ${count(found.turnErrors, "error")} in a row`
+    ),
+    line("stopped", `${count(found.fatalStops, "agent")} for good`),
     line("spent", spent.length === 0 ? "nothing that is counted" : spent.join(", ")),
     ...(found.archive === null ? [] : [line("archive", found.archive)])
   ]

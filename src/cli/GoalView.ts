@@ -5,7 +5,7 @@
  * the others named beside it; deep ones are indented no further than a limit.
  */
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../domain/GoalMessages.ts"
-import { age, type Colour, cut, paint, plain, table, type TableOptions } from "./Output.ts"
+import { age, type Colour, count, cut, paint, plain, table, type TableOptions } from "./Output.ts"
 
 const states: { readonly [state: string]: Colour | undefined } = {
   planning: "yellow",
@@ -143,7 +143,7 @@ export const brief = ({ findings, goal, named, tasks }: Page, now: number, colou
   return [
     ...head(goal, now, colour),
     "",
-    `${goal.total} tasks: ${states.join(", ")}`,
+    `${count(goal.total, "task")}: ${states.join(", ")}`,
     ...(whole ? tasks.filter(({ state }) => NAMED.has(state)) : named).map((task) => taskLine(task, "", now, colour)),
     ...(whole ? [] : [`All of them: agentd goal show ${plain(goal.goalId)} --json`]),
     ...found(findings, colour)

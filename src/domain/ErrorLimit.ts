@@ -17,3 +17,9 @@ export const isNear = ({ maxTotalErrors, totalErrors }: Errors): boolean =>
 /** In words: `15 of 20 errors in all: at 20 it stops for good`. */
 export const warning = ({ maxTotalErrors, totalErrors }: Errors): string =>
   `${totalErrors} of ${maxTotalErrors} errors in all: at ${maxTotalErrors} it stops for good`
+
+/** "1 error", "2 errors". */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
+
+/** Words that a log of before holds, with a count of one put right. */
+export const putRight = (words: string): string => words.replace(/^1 (error|turn|agent|run)s /u, "1 $1 ")

@@ -7,5 +7,7 @@ import * as ProviderMachine from "./ProviderMachine.ts"
 
 /** `provider.lasting`: an outage has lasted long enough to tell a person; `provider.recovered`: it is over; `provider.used`: the windows of its account's use. */
 export const providerKinds = machineKinds(ProviderMachine, {
-  "provider.recovered": { fields: { provider: Schema.String, account: Schema.String } }
+  "provider.recovered": {
+    fields: { provider: Schema.String, account: Schema.String, told_by: Schema.optionalKey(Schema.String) }
+  }
 })

@@ -63,6 +63,8 @@ export interface Data {
   readonly message: string
   /** When a person was told that it lasts; 0: not yet. */
   readonly toldAt: number
+  /** The agent whose failure that was: its project's mail says that the outage is over, too. */
+  readonly toldBy: string
   /** The windows of its use, as its runes tell them; the newest last. */
   readonly windows: ReadonlyArray<Noted>
 }
@@ -77,6 +79,7 @@ export const initial: Data = {
   isDue: false,
   message: "",
   toldAt: 0,
+  toldBy: "",
   windows: []
 }
 
@@ -98,11 +101,12 @@ const bounded = (until: number, now: number): number => Math.min(Math.max(until,
 
 /** Counts a failure: an outage begins with the first. */
 const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => {
-  const { account, at, lasts = LASTS, message, provider, retryAt } = event
+  const { account, at, by, lasts = LASTS, message, provider, retryAt } = event
   const isFirst = data.until === 0
   const failures = data.failures + 1
   const since = isFirst ? at : data.since
   const toldAt = isFirst ? 0 : data.toldAt
+  const isTold = toldAt === 0 && at - since >= lasts
   return {
     ...data,
     provider,
@@ -113,7 +117,8 @@ const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => 
     until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
     isDue: false,
     message,
-    toldAt: toldAt === 0 && at - since >= lasts ? at : toldAt
+    toldAt: isTold ? at : toldAt,
+    toldBy: isTold ? by : data.toldBy
   }
 }
 
@@ -175,7 +180,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       fires: () => ({ _tag: "retry_due" })
     }
   },
-  fields: { "provider.recovered": ({ account, provider }) => ({ provider, account }) },
+  fields: { "provider.recovered": ({ account, provider, toldBy }) => ({ provider, account, told_by: toldBy }) },
   states: {
     Available: {},
     Degraded: { timeout: "retry" },

@@ -207,7 +207,8 @@ export const keep = Effect.fnUntraced(function* (
   const one = Effect.gen(function* () {
     const up = yield* connect(name, config, options)
     const since = yield* Clock.currentTimeMillis
-    if (failures > 0) yield* tell(`${about} is back, with ${up.tools.length} tools`, true)
+    if (failures > 0)
+      yield* tell(`${about} is back, with ${up.tools.length === 1 ? "1 tool" : `${up.tools.length} tools`}`, true)
     live = up
     yield* Deferred.succeed(first, undefined)
     const why = yield* up.connection.lost

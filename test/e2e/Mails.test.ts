@@ -1,0 +1,111 @@
+/** Mails of a real daemon about its providers: when an outage is told, and what a person sees where a mail cannot be sent. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as SmtpStand from "../alerts/SmtpStand.ts"
+import * as ModelStand from "../backends/ModelStand.ts"
+import * as Stage from "../support/Stage.ts"
+
+const OVERLOADED: ModelStand.Reply = {
+  status: 529,
+  body: JSON.stringify({ error: { type: "overloaded_error", message: "Overloaded" } })
+}
+
+const shop = Effect.fnUntraced(function* (port: number, outageAfter: string) {
+  const stage = yield* Stage.make
+  const at = { isUp: false }
+  const { url } = yield* ModelStand.provider("anthropic", () => (at.isUp ? { text: ["done"] } : OVERLOADED))
+  const mail = {
+    to: "you@example.org",
+    from: "agentd@example.org",
+    digestWindow: "10ms",
+    outageAfter,
+    smtp: { host: "127.0.0.1", port, security: "none" }
+  }
+  const agent = stage.agent("model", { backend: { baseUrl: url, retries: 0 } })
+  const ghost = stage.agent("acp", { backend: { argv: ["/nowhere/acp"] }, autostart: false })
+  const project = stage.home({ mail, agents: { ann: agent, ghost } })
+  yield* stage.up
+  yield* project.register
+  const rows = (kind: string) =>
+    Effect.map(
+      stage.rpc((client) => client.Waiting()),
+      (waiting) => waiting.rows.filter((row) => row.kind === kind)
+    )
+  return { at, project, rows, stage }
+})
+
+describe("an outage", () => {
+  it.live(
+    "is mailed once it has lasted as long as the file says, is a row until it is over, and its end is mailed",
+    () =>
+      Effect.gen(function* () {
+        const { port, taken } = yield* SmtpStand.stand()
+        const { at, project, rows, stage } = yield* shop(port, "1 second")
+        yield* project.send("ann", "hello")
+        yield* project.until(
+          "it is mailed",
+          Effect.sync(() => taken.length),
+          (count) => count === 1
+        )
+        assert.match(SmtpStand.header(taken[0], "Subject")!, /cannot be had/)
+        assert.include(SmtpStand.body(taken[0]), "529")
+        const [row] = yield* project.until("it is a row", rows("provider"), (all) => all.length === 1)
+        assert.match(row!.text, /cannot be had: .*529/)
+        assert.isAbove(row!.until!, row!.since)
+        for (const { command } of row!.commands)
+          assert.strictEqual((yield* project.cli(...command.split(" ").slice(1))).code, 0, command)
+        // the next daemon knows it, and mails it no second time
+        yield* stage.box.kill9
+        yield* stage.up
+        const again = yield* project.until("it is a row still", rows("provider"), (all) => all.length === 1)
+        assert.strictEqual(again[0]!.id, row!.id)
+        at.isUp = true
+        assert.deepStrictEqual(yield* project.answers("ann", 1), ["done"])
+        yield* project.until("it is no row", rows("provider"), (all) => all.length === 0)
+        yield* project.until(
+          "its end is mailed",
+          Effect.sync(() => taken.length),
+          (count) => count === 2
+        )
+        assert.match(SmtpStand.header(taken[1], "Subject")!, /answers again/)
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("that is over before is mailed to nobody", () =>
+    Effect.gen(function* () {
+      const { port, taken } = yield* SmtpStand.stand()
+      const { at, project, rows } = yield* shop(port, "15 minutes")
+      yield* project.send("ann", "hello")
+      yield* project.row("ann", "waits", ({ detail }) => detail.includes("cannot be had"))
+      assert.deepStrictEqual(yield* rows("provider"), [])
+      at.isUp = true
+      yield* project.answers("ann", 1)
+      assert.lengthOf(taken, 0)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a mail that cannot be sent", () => {
+  it.live("is a row with the server's words and a command that tries it; it goes when the mail goes", () =>
+    Effect.gen(function* () {
+      let isFull = true
+      const stand = yield* SmtpStand.stand({
+        answer: () => (isFull ? { code: 452, text: "no room for you" } : undefined)
+      })
+      const { project, rows } = yield* shop(stand.port, "15 minutes")
+      yield* project.start("ghost")
+      yield* project.send("ghost", "Wake up.")
+      const [row] = yield* project.until("it is a row", rows("mail"), (all) => all.length === 1)
+      assert.match(row!.text, /1 mail cannot be sent for now: .*no room for you/)
+      const [test] = row!.commands
+      assert.strictEqual(test!.command, "agentd alert test")
+      const refused = yield* project.cli("alert", "test")
+      assert.notStrictEqual(refused.code, 0)
+      assert.include(refused.stderr, "no room for you")
+      isFull = false
+      assert.strictEqual((yield* project.cli("alert", "test")).code, 0)
+      yield* project.until("the mail has gone", rows("mail"), (all) => all.length === 0)
+      assert.isTrue(stand.taken.some((mail) => SmtpStand.body(mail).includes("ghost")))
+    }).pipe(Effect.scoped)
+  )
+})
