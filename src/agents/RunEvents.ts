@@ -295,19 +295,8 @@ export class RunEvents implements RunSink {
         const finalOutput = Excerpt.text(output, MAX_ANSWER)
         return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })
       }
-      case "TurnInterrupted": {
-        const { output } = event
-        const turnId = this.live.turnOf(event.turnId)
-        const partialOutput = Excerpt.text(output, MAX_ANSWER)
-        const reason = "the agent ended the turn"
-        return this.turnEnded(turnId, "cancelled", {
-          _tag: "interrupt",
-          turnId,
-          by: BY_ITSELF,
-          reason,
-          partialOutput
-        })
-      }
+      case "TurnInterrupted":
+        return this.interrupted(event)
       case "TurnError": {
         const { errorType, goesOn = false, message } = event
         const turnId = this.live.turnOf(event.turnId)
@@ -323,6 +312,13 @@ export class RunEvents implements RunSink {
       default: // the turn began when it was given to the run
         return Effect.void
     }
+  }
+
+  private interrupted({ output, turnId: name }: Event<"TurnInterrupted">): Effect.Effect<void> {
+    const turnId = this.live.turnOf(name)
+    const partialOutput = Excerpt.text(output, MAX_ANSWER)
+    const reason = "the agent ended the turn"
+    return this.turnEnded(turnId, "cancelled", { _tag: "interrupt", turnId, by: BY_ITSELF, reason, partialOutput })
   }
 
   private hears(event: RunEvent | undefined): Effect.Effect<void> {

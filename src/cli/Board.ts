@@ -2,7 +2,7 @@
  * Board: the coding sessions and the agents on one page, what waits for a person
  * first. Pure; `ps` prints it once, `watch` again and again.
  */
-import { isNear, warning } from "../domain/ErrorLimit.ts"
+import { isNear, putRight, warning } from "../domain/ErrorLimit.ts"
 import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { inWorld } from "./Hint.ts"
@@ -16,7 +16,7 @@ const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
 /** The agent's activity or wait, and when it goes on by itself. */
 const detail = (agent: AgentInfo, now: number, world: string | null): string => {
   const warned = isNear(agent) && agent.state !== "Stopped" ? `${warning(agent)}; ` : ""
-  const text = warned + inWorld(plain(agent.detail), world)
+  const text = warned + inWorld(plain(putRight(agent.detail)), world)
   if (agent.nextAt === null) return text
   const wait = agent.nextAt > now ? `goes on in ${age(agent.nextAt - now)}` : "goes on now"
   return text === "" ? wait : `${wait}; ${text}`

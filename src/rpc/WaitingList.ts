@@ -7,6 +7,7 @@
  * any folder; what asks comes first, then what waits longest; the list and each row are bounded and say what they
  * leave out. Texts of others are as they came: whoever shows them makes them harmless.
  */
+import { putRight } from "../domain/ErrorLimit.ts"
 import type { Question } from "../backends/Question.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
@@ -234,7 +235,7 @@ const ofHeld = (given: Given, backlog: BacklogInfo, named: Named): ReadonlyArray
       id: `held/${conversation}/${agent}`,
       kind: "held",
       who: `${project}/${agent}`,
-      text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(row.detail)}`,
+      text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
       details: [],
       since: heldSince ?? 0,
       until: null,
@@ -251,7 +252,7 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
       id: `agent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
       kind: "agent",
       who: `${agent.project}/${agent.agent}`,
-      text: `stopped for good: ${cut(agent.detail)}`,
+      text: `stopped for good: ${cut(putRight(agent.detail))}`,
       details: [],
       since: agent.since,
       until: null,
