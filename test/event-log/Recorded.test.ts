@@ -78,8 +78,16 @@ const stumbling = (name: string, value: unknown): unknown => {
   return { ...worker, data: rest }
 }
 
+/** Undoes a newer field: sub-agents that agents begin were not counted by the day. */
+const counting = (name: string, value: unknown): unknown => {
+  if (!name.endsWith(": facts") || typeof value !== "object" || value === null) return value
+  const { begun: _, ...facts } = value as { readonly begun?: unknown }
+  return facts
+}
+
 /** As far as it has to be what it was. */
-const known = (name: string, value: unknown): unknown => stumbling(name, asking(name, finalized(name, value)))
+const known = (name: string, value: unknown): unknown =>
+  counting(name, stumbling(name, asking(name, finalized(name, value))))
 
 /** Compares what is there, is not, or is another. */
 const compare = (
