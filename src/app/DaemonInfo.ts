@@ -186,6 +186,12 @@ const partsOf = (root: ReturnType<Facts["root"]>, redact: Redact["Service"]): Re
     row.crash === null ? row : { ...row, crash: { ...row.crash, message: redact.text(row.crash.message) } }
   )
 
+const nobodyIsMailed = ({ userConfig }: Facts) =>
+  new CommandRefused({
+    message: "Nobody is mailed: no mail section is configured.",
+    remedy: `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
+  })
+
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* EventLog
   const logSize = yield* LogSize.make(facts.state)
@@ -208,12 +214,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   })
   const alertTest = Effect.gen(function* () {
     const sections = yield* mails
-    if (sections.length === 0) {
-      return yield* new CommandRefused({
-        message: "Nobody is mailed: no mail section is configured.",
-        remedy: `Add "mail" to a project's agentd.jsonc, or to ${facts.userConfig}; see \`agentd schema\`.`
-      })
-    }
+    if (sections.length === 0) return yield* nobodyIsMailed(facts)
     const answers = yield* Effect.forEach(sections, (mail) =>
       EmailAlerter.sendTest(mail).pipe(
         Effect.map(({ response, to }) => `${mail.smtp.host} took it for ${to.join(", ")}: ${response}`),
