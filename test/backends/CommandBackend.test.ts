@@ -5,7 +5,7 @@ import * as path from "node:path"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Argv } from "../../src/backends/Host.ts"
 import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
-import * as LineSplitter from "../../src/backends/process/LineSplitter.ts"
+import { CONTINUED } from "../../src/backends/process/LineSplitter.ts"
 import { isAlive } from "../../src/backends/process/ProcessTable.ts"
 import { given } from "../../src/backends/process/ChildEnvironment.ts"
 import * as Support from "../support/backend-run.ts"
@@ -186,7 +186,7 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
     Effect.gen(function* () {
       const shell = "head -c 25000 /dev/zero | tr '\\0' x; echo; echo end"
       const all = yield* whole(command({ shell, maxLine: 10_000, readyAfter: never }))
-      const cut = "x".repeat(10_000) + LineSplitter.CONTINUED
+      const cut = "x".repeat(10_000) + CONTINUED
       assert.deepStrictEqual(lines(all), [cut, cut, "x".repeat(5000), "end"])
     })
   )

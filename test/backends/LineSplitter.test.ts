@@ -1,15 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import * as LineSplitter from "../../src/backends/process/LineSplitter.ts"
+import { CONTINUED, type Line, LineSplitter } from "../../src/backends/process/LineSplitter.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
+const texts = (lines: ReadonlyArray<Line>) => lines.map(({ text }) => text)
+
 /** All lines, with the text cut into chunks of so many bytes. */
 const split = (input: Uint8Array, size: number, limit = 1000) => {
-  const splitter = LineSplitter.make(limit)
+  const splitter = new LineSplitter(limit)
   const lines: Array<string> = []
-  for (let at = 0; at < input.length; at += size) lines.push(...splitter.push(input.subarray(at, at + size)))
-  return [...lines, ...splitter.end()]
+  for (let at = 0; at < input.length; at += size) lines.push(...texts(splitter.push(input.subarray(at, at + size))))
+  return [...lines, ...texts(splitter.end())]
 }
 
 describe("LineSplitter", () => {
@@ -29,10 +31,10 @@ describe("LineSplitter", () => {
   )
 
   it("a line comes as soon as it is whole, not later", () => {
-    const splitter = LineSplitter.make(100)
-    assert.deepStrictEqual(splitter.push(bytes("one\ntw")), ["one"])
-    assert.deepStrictEqual(splitter.push(bytes("o\r\n")), ["two"])
-    assert.deepStrictEqual(splitter.end(), [])
+    const splitter = new LineSplitter(100)
+    assert.deepStrictEqual(texts(splitter.push(bytes("one\ntw"))), ["one"])
+    assert.deepStrictEqual(texts(splitter.push(bytes("o\r\n"))), ["two"])
+    assert.deepStrictEqual(texts(splitter.end()), [])
   })
 
   it("a character cut in two is put together again", () => {
@@ -44,19 +46,37 @@ describe("LineSplitter", () => {
   })
 
   it("a line beyond the limit comes in marked pieces, without waiting for its end", () => {
-    const splitter = LineSplitter.make(4)
-    assert.deepStrictEqual(splitter.push(bytes("abcdefghij")), [
-      `abcd${LineSplitter.CONTINUED}`,
-      `efgh${LineSplitter.CONTINUED}`
-    ])
-    assert.deepStrictEqual(splitter.push(bytes("k\nok\n")), ["ijk", "ok"])
+    const splitter = new LineSplitter(4)
+    assert.deepStrictEqual(texts(splitter.push(bytes("abcdefghij"))), [`abcd${CONTINUED}`, `efgh${CONTINUED}`])
+    assert.deepStrictEqual(texts(splitter.push(bytes("k\nok\n"))), ["ijk", "ok"])
   })
 
   it("a line of exactly the limit is whole", () => {
-    assert.deepStrictEqual(split(bytes("abcd\nabcde\n"), 3, 4), ["abcd", `abcd${LineSplitter.CONTINUED}`, "e"])
+    assert.deepStrictEqual(split(bytes("abcd\nabcde\n"), 3, 4), ["abcd", `abcd${CONTINUED}`, "e"])
   })
 
   it("no piece cuts a surrogate pair", () => {
-    assert.deepStrictEqual(split(bytes("abc🌲d\n"), 100, 4), [`abc${LineSplitter.CONTINUED}`, "🌲d"])
+    assert.deepStrictEqual(split(bytes("abc🌲d\n"), 100, 4), [`abc${CONTINUED}`, "🌲d"])
   })
+
+  it.effect.prop(
+    "a line's place is where it ends, however the bytes are cut; pieces of a long one rise to it",
+    [Schema.String, Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 7 }))],
+    ([text, size]) => {
+      const input = bytes(`${text.toWellFormed()}\nlong ${"grün".repeat(9)}\nlast`)
+      const all = (size: number) => {
+        const splitter = new LineSplitter(8)
+        const lines: Array<Line> = []
+        for (let at = 0; at < input.length; at += size) lines.push(...splitter.push(input.subarray(at, at + size)))
+        return [...lines, ...splitter.end()]
+      }
+      const lines = all(size)
+      assert.deepStrictEqual(lines, all(input.length))
+      const whole = lines.filter(({ text }) => !text.endsWith(CONTINUED)).map(({ end }) => end)
+      const ends = [...input.entries()].flatMap(([at, byte]) => (byte === 10 ? [at + 1] : []))
+      assert.deepStrictEqual(whole, [...ends, input.length])
+      for (const [at, { end }] of lines.entries()) assert.isAbove(end, lines[at - 1]?.end ?? -1)
+      return Effect.void
+    }
+  )
 })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { join } from "node:path"
-import { PlacedLines } from "../../src/backends/process/PlacedLines.ts"
+import { LineSplitter } from "../../src/backends/process/LineSplitter.ts"
 import * as Stand from "./Stand.ts"
 
 const SMALL = { bound: 3_000_000, segment: 100_000 }
@@ -57,7 +57,7 @@ describe("output", () => {
     Effect.gen(function* () {
       const daemon = yield* Stand.daemon(yield* Stand.stand, SMALL)
       const held = yield* Stand.script(daemon, "long", "head -c 500000 /dev/zero | tr '\\0' x; echo; echo short")
-      const lines = new PlacedLines(1 << 20)
+      const lines = new LineSplitter(1 << 20)
       const all: Array<number> = []
       for (let chunk = yield* held.read("out"); chunk !== undefined; chunk = yield* held.read("out"))
         for (const { text } of lines.push(chunk)) all.push(text.length)

@@ -302,8 +302,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "what is left of a chunk is lost": {
     file: "src/backends/process/LineSplitter.ts",
-    from: 'rest = open.pop() ?? ""',
-    to: 'open.pop()\n    rest = ""',
+    from: "this.rest += this.decoder.decode(chunk.subarray(from), { stream: true })",
+    to: 'this.rest = ""',
     seed: 20_001
   },
   "a program that a signal ended has succeeded": {

@@ -11,7 +11,7 @@
  * the listener is, and print what they cannot read to standard error.
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
-import * as LineSplitter from "../process/LineSplitter.ts"
+import { CONTINUED } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 /** A request that was refused, by whichever side. */
@@ -105,7 +105,7 @@ const noises = (tell: Listener["noise"]) => {
   let [count, inLong] = [0, false]
   return (line: string): Effect.Effect<void> => {
     const first = !inLong
-    inLong = line.endsWith(LineSplitter.CONTINUED)
+    inLong = line.endsWith(CONTINUED)
     if (!first || line.trim() === "" || count >= NOISES) return Effect.void
     count++
     const what = inLong ? "a message longer than agentd takes" : "a line that is no message of the protocol"

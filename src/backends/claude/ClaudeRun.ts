@@ -40,8 +40,7 @@ import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, parse } from "./ClaudeRecord.ts"
 import { ClaudeHistory } from "./ClaudeHistory.ts"
 import { ClaudeStream, type Note, type Wait } from "./ClaudeStream.ts"
-import { CONTINUED } from "../process/LineSplitter.ts"
-import type { PlacedLine } from "../process/PlacedLines.ts"
+import { CONTINUED, type Line } from "../process/LineSplitter.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
@@ -237,7 +236,7 @@ class ClaudeRun {
       }
       return events
     }
-    const eventsAt = ({ end, text }: PlacedLine, now: number): ReadonlyArray<RunEvent> => {
+    const eventsAt = ({ end, text }: Line, now: number): ReadonlyArray<RunEvent> => {
       const before = attempt.history?.upTo(end) ?? []
       const events = eventsOf(text, now)
       attempt.taken = end
@@ -248,7 +247,7 @@ class ClaudeRun {
       })
       return [...before, ...placed]
     }
-    const take = (lines: ReadonlyArray<PlacedLine>, size: number) =>
+    const take = (lines: ReadonlyArray<Line>, size: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         this.heardAt = now
         const all = () => [...lines.flatMap((line) => eventsAt(line, now)), ...this.caughtUp(attempt, size)]
@@ -287,7 +286,7 @@ class ClaudeRun {
 
   private errors(attempt: Attempt): Effect.Effect<void> {
     const { count, program } = attempt
-    const emit = (lines: ReadonlyArray<PlacedLine>) => {
+    const emit = (lines: ReadonlyArray<Line>) => {
       attempt.said = [attempt.said, ...lines.map(({ text }) => text)]
         .filter((line) => line.trim() !== "")
         .join("\n")

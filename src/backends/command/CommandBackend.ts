@@ -22,7 +22,7 @@ import type { ExitStatus } from "../process/ChildProcess.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import * as FileContents from "../FileContents.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
-import type { PlacedLine } from "../process/PlacedLines.ts"
+import type { Line } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as RunFolder from "../RunFolder.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
@@ -150,7 +150,7 @@ const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limi
   const { before, ended, isKept } = program
   /** Bytes that it had written before it was taken up, and that are not told again yet. */
   const left = { out: before?.out ?? 0, err: before?.err ?? 0 }
-  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<PlacedLine>, size: number) => {
+  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<Line>, size: number) => {
     const name = stream === "stdout" ? "out" : "err"
     if (name === "err") said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? said
     const events = lines.map(({ end, text }): RunEvent => {

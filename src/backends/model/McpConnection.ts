@@ -9,7 +9,7 @@
  * answer is none.
  */
 import { Deferred, Effect, Option, Schema, type Scope } from "effect"
-import * as LineSplitter from "../process/LineSplitter.ts"
+import { LineSplitter } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 /** The server refused, said nothing that can be read, or has ended. */
@@ -51,10 +51,10 @@ const lines = Effect.fnUntraced(function* (
   pipe: RunProcess.RunProcess["stdout"],
   take: (line: string) => Effect.Effect<void>
 ) {
-  const splitter = LineSplitter.make(MAX_FRAME)
+  const splitter = new LineSplitter(MAX_FRAME)
   for (let chunk = yield* pipe.read; chunk !== undefined; chunk = yield* pipe.read)
-    yield* Effect.forEach(splitter.push(chunk), take, { discard: true })
-  yield* Effect.forEach(splitter.end(), take, { discard: true })
+    yield* Effect.forEach(splitter.push(chunk), ({ text }) => take(text), { discard: true })
+  yield* Effect.forEach(splitter.end(), ({ text }) => take(text), { discard: true })
 })
 
 /** Waiting requests by their answers' ids, until nobody can answer any more. */

@@ -16,7 +16,7 @@ import { Keeper } from "../../keeper/Keeper.ts"
 import type { BackendError } from "../Backend.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
 import * as KeptProcess from "./KeptProcess.ts"
-import { type PlacedLine, PlacedLines } from "./PlacedLines.ts"
+import { type Line, LineSplitter } from "./LineSplitter.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 
@@ -84,9 +84,9 @@ export const drainPlaced = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
   limit: number,
-  take: (lines: ReadonlyArray<PlacedLine>, size: number) => Effect.Effect<unknown>
+  take: (lines: ReadonlyArray<Line>, size: number) => Effect.Effect<unknown>
 ) {
-  const splitter = new PlacedLines(limit)
+  const splitter = new LineSplitter(limit)
   yield* drain(pipe, ended, (chunk) => take(splitter.push(chunk), splitter.size))
   yield* take(splitter.end(), splitter.size)
 })
