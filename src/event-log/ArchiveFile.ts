@@ -10,6 +10,7 @@ import * as fs from "node:fs"
 import { dirname } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
+import { syncFolder } from "./SyncFolder.ts"
 
 /** The system's error for an archive's file. */
 export class ArchiveIo extends Schema.TaggedError<ArchiveIo>()("ArchiveIo", { message: Schema.String }) {}
@@ -28,15 +29,6 @@ export interface ArchiveFile {
   readonly write: <E>(path: string, lines: Stream.Stream<string, E>) => Effect.Effect<void, ArchiveIo | E>
   /** Undefined where there is none. */
   readonly read: (path: string) => Effect.Effect<Content | undefined>
-}
-
-const syncFolder = (folder: string): void => {
-  const handle = fs.openSync(folder, "r")
-  try {
-    fs.fsyncSync(handle)
-  } finally {
-    fs.closeSync(handle)
-  }
 }
 
 const write: ArchiveFile["write"] = Effect.fnUntraced(function* <E>(path: string, lines: Stream.Stream<string, E>) {

@@ -31,9 +31,31 @@ export interface RuneRow {
   readonly hash: string
 }
 
+/** All of them, in the order in which a line of a segment has them. */
+export const COLUMNS = [
+  "event_id",
+  "format",
+  "seq",
+  "prev",
+  "stream",
+  "at",
+  "kind",
+  "actor",
+  "from_state",
+  "to_state",
+  "trigger_name",
+  "cause",
+  "cause_stream",
+  "cause_seq",
+  "moves",
+  "visibility",
+  "payload",
+  "payload_hash",
+  "hash"
+] as const satisfies ReadonlyArray<keyof RuneRow>
+
 /** Every column but the payload. */
-export const HEADER_COLUMNS =
-  "event_id, format, seq, prev, stream, at, kind, actor, from_state, to_state, trigger_name, cause, cause_stream, cause_seq, moves, visibility, payload_hash, hash"
+export const HEADER_COLUMNS = COLUMNS.filter((column) => column !== "payload").join(", ")
 
 const NONE: ReadonlyArray<string> = []
 

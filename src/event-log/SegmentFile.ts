@@ -12,8 +12,9 @@ import { createHash, type Hash } from "node:crypto"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
-import { fromRow, type RuneRow } from "./RuneRow.ts"
+import { COLUMNS, fromRow, type RuneRow } from "./RuneRow.ts"
 import type { StoredRune } from "./StoredRune.ts"
+import { syncFolder } from "./SyncFolder.ts"
 
 /** Beside the store. */
 export const SEGMENTS = "segments"
@@ -57,29 +58,6 @@ interface Footer {
   readonly heads: ReadonlyArray<SegmentHead>
 }
 
-/** As the columns of the table are called, in the order of a line. */
-const COLUMNS = [
-  "event_id",
-  "format",
-  "seq",
-  "prev",
-  "stream",
-  "at",
-  "kind",
-  "actor",
-  "from_state",
-  "to_state",
-  "trigger_name",
-  "cause",
-  "cause_stream",
-  "cause_seq",
-  "moves",
-  "visibility",
-  "payload",
-  "payload_hash",
-  "hash"
-] as const satisfies ReadonlyArray<keyof RuneRow>
-
 const lineOf = (row: RuneRow): string => JSON.stringify(COLUMNS.map((column) => row[column]))
 
 const rowOf = (line: string): RuneRow => {
@@ -89,15 +67,6 @@ const rowOf = (line: string): RuneRow => {
 
 const compress = (text: string): Buffer =>
   zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
-
-const syncFolder = (folder: string): void => {
-  const handle = fs.openSync(folder, "r")
-  try {
-    fs.fsyncSync(handle)
-  } finally {
-    fs.closeSync(handle)
-  }
-}
 
 /** The names of segments' files, whole and begun, in their folder. */
 export const filesIn = (folder: string): ReadonlyArray<string> =>
@@ -134,7 +103,7 @@ export class SegmentWriter {
     }
   }
 
-  /** The file is on the disk when it returns. */
+  /** The file is on the disk when it returns, as it was meant: what it holds may leave the store then. */
   finish(heads: ReadonlyArray<SegmentHead>): Made {
     this.block()
     const { blocks, first, last, runes } = this
@@ -146,12 +115,14 @@ export class SegmentWriter {
     ends.writeUInt32LE(MAGIC, 12)
     this.write(Buffer.concat([ends.subarray(0, 8), footer, ends.subarray(8)]))
     fs.fsyncSync(this.handle)
+    const sha256 = this.sha256.digest("hex")
+    if (new SegmentFile(this.part).sha256 !== sha256) throw new Error(`${this.part} is not as it was written`)
     fs.closeSync(this.handle)
     const file = `${first}-${last}.zst`
     fs.renameSync(this.part, join(this.folder, file))
     syncFolder(this.folder)
     syncFolder(dirname(this.folder))
-    return { first, last, runes, file, bytes: this.bytes, sha256: this.sha256.digest("hex") }
+    return { first, last, runes, file, bytes: this.bytes, sha256 }
   }
 
   /** Nothing is left of it. */
@@ -170,7 +141,8 @@ export class SegmentWriter {
   }
 
   private write(bytes: Buffer): void {
-    fs.writeSync(this.handle, bytes)
+    // the system may take less than all of it at once
+    for (let from = 0; from < bytes.length;) from += fs.writeSync(this.handle, bytes, from)
     this.sha256.update(bytes)
     this.bytes += bytes.length
   }

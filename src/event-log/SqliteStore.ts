@@ -11,7 +11,7 @@ import type { Link } from "./ChainWalk.ts"
 import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Ring.ts"
-import type { RuneRow } from "./RuneRow.ts"
+import { COLUMNS as ALL_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import type { Made, SegmentHead } from "./SegmentFile.ts"
 import { type Database, nodeSqlite, type Output, type Statement, type Value } from "./Sqlite.ts"
 
@@ -35,26 +35,8 @@ export interface StoreOptions {
   readonly guarded: ReadonlyArray<string>
 }
 
-const COLUMNS = [
-  "event_id",
-  "format",
-  "seq",
-  "prev",
-  "stream",
-  "at",
-  "kind",
-  "actor",
-  "from_state",
-  "to_state",
-  "trigger_name",
-  "cause_stream",
-  "cause_seq",
-  "moves",
-  "visibility",
-  "payload",
-  "payload_hash",
-  "hash"
-] as const
+/** Runes that are written now have no `cause`. */
+const COLUMNS = ALL_COLUMNS.filter((column) => column !== "cause")
 const WIDTH = COLUMNS.length
 const HOLES = `(${Array.from({ length: WIDTH }, () => "?").join(",")})`
 /** Rows of the longer one of the two INSERTs. */
