@@ -141,6 +141,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/ArchiveFile.ts": "the default of the reference",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
   "src/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
+  "src/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
   "src/event-log/Soon.ts": "the default of the reference",
   "src/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
   "src/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",

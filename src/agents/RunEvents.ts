@@ -7,6 +7,7 @@
  * knows no turns, its whole run is one.
  */
 import { Clock, Duration, Effect, type Latch } from "effect"
+import * as Backoff from "../supervision/Backoff.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import type { Place, Run, RunEvent } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
@@ -19,12 +20,10 @@ import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
 import type { LiveRun } from "./LiveRun.ts"
-import { Output } from "./Output.ts"
 import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
-import { RunText, type Written } from "./RunText.ts"
+import { MAX_ANSWER, MAX_LINES, RunWords } from "./RunWords.ts"
 import { UsageMeter } from "./UsageMeter.ts"
-import { toolName } from "./AgentStates.ts"
 import type { CallRequested, Ending, Opened, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
@@ -53,16 +52,14 @@ export interface Surroundings {
   readonly adopted: Latch.Latch
 }
 
-/** Longest answer of a turn that is kept, bytes. */
-const MAX_ANSWER = 256 * 1024
-const MAX_LINES = 128 * 1024
 const MAX_ARGUMENTS = 128 * 1024
 const MAX_NAME = 200
-const MAX_CHUNK = 128 * 1024
 /** Calls that one append begins. */
 const AT_ONCE = 100
-/** How long words are held back for what may follow them. */
-const HELD = "200 millis"
+/** Between two tries to read the log. */
+const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
+/** Events whose spending is told with them, lest a budget cuts off what is done. */
+const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Usage"])
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000
 
@@ -102,9 +99,6 @@ const isAnswer = (event: RunEvent): boolean => {
   }
 }
 
-/** The words of the turn. */
-const ANSWER = "answer"
-
 /** The whole of a call, while its run lives. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
@@ -122,15 +116,7 @@ export class RunEvents implements RunSink {
   private readonly log: EventLog["Service"]
   private readonly live: LiveRun
   private readonly hearers: () => Hearers
-  private output: Output | undefined = undefined
-  private readonly text: RunText
-  /** How to write what was held back, by where it belongs. */
-  private readonly writers = new Map<string, (text: string) => RuneDraft>()
-  /** Rises with all that is heard. */
-  private beat = 0
-  private isFlushing = false
-  /** The lines of a command, from the first: its answer. */
-  private lines = ""
+  private readonly words: RunWords
   private readonly meter: UsageMeter
   private signedAt = Number.NEGATIVE_INFINITY
   /** When the model was asked last, ms since the epoch: as the turn began, or with a tool's result. */
@@ -141,8 +127,6 @@ export class RunEvents implements RunSink {
   private told: Told | undefined = undefined
   /** Up to where its events are heard; undefined for a run that does not outlive us. */
   private place: Place | undefined = undefined
-  /** Characters that the run has said, by where they belong. */
-  private said = new Map<string, number>()
   /** The run that is heard. */
   private runId = ""
   private readonly adopted: Latch.Latch
@@ -154,7 +138,7 @@ export class RunEvents implements RunSink {
     this.log = log
     this.live = live
     this.hearers = hearers
-    this.text = new RunText(redact)
+    this.words = new RunWords({ log, redact, setting }, live)
     this.meter = new UsageMeter((model) => setting.priceOf(model))
     this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state }
   }
@@ -173,37 +157,26 @@ export class RunEvents implements RunSink {
     return event.place === undefined ? {} : { heard: { run: this.runId, ...event.place } }
   }
 
-  /** Characters of this source that are written once this is. */
-  private heardSaid(key: string): { readonly heard?: Heard } {
-    if (this.place === undefined) return {}
-    const count = (this.said.get(key) ?? 0) - this.text.heldOf(key)
-    return { heard: { run: this.runId, said: { [key]: count } } }
-  }
-
-  /** Takes words of the source; gives those that the log has not. */
-  private unwritten(key: string, words: string): string {
-    const before = this.said.get(key) ?? 0
-    this.said.set(key, before + words.length)
-    return words.slice(Math.max(0, (this.told?.saidOf(key) ?? 0) - before))
-  }
-
   readonly events = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) {
       let deltas: Array<Event<"Delta">> = []
       let made: Array<Event<"ToolCall">> = []
-      this.beat += 1
+      this.words.heard()
       if (this.runId !== run.runId) yield* this.begins(run, request)
       yield* this.hears(events.at(-1))
       if (events.some(isAnswer)) yield* this.provider({ _tag: "answered", began: this.askedAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
-          if (deltas.length > 0) yield* this.write(run, deltas.splice(0))
-          if (event._tag !== "ToolProgress") yield* this.writeRest
+          if (deltas.length > 0) yield* this.words.write(deltas.splice(0))
+          if (event._tag !== "ToolProgress") yield* this.words.rest
         }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
         const isKnown = event._tag !== "Started" && this.told?.has(event) === true
+        // what was spent up to here is told before what follows moves on; a turn's end tells it itself
+        if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
         this.place = join(this.place, event.place)
+        this.words.isPlaced ||= event.place !== undefined
         if (event._tag === "Delta") deltas.push(event)
         else if (isKnown) recall(this.recalled, run, request, event)
         else if (event._tag === "ToolCall") made.push(event)
@@ -211,45 +184,14 @@ export class RunEvents implements RunSink {
         else yield* this.take(run, request, event)
         if (event._tag !== "Delta") yield* this.setting.watched(run.runId, event)
       }
-      if (deltas.length > 0) yield* this.write(run, deltas)
+      if (deltas.length > 0) yield* this.words.write(deltas)
       if (made.length > 0) yield* this.called(run, request, made)
       // a turn's end has told of it
       yield* this.paid
       yield* this.sign
-      yield* this.flushing
+      yield* this.words.flushing
     }
   )
-
-  /** Lets go of words that are held back, for as long as there are some: a child of the run's fiber. */
-  private readonly flushing: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.isFlushing || !this.text.isOpen) return Effect.void
-    this.isFlushing = true
-    return Effect.asVoid(
-      Effect.forkChild(
-        Effect.ensuring(
-          this.flush,
-          Effect.sync(() => void (this.isFlushing = false))
-        )
-      )
-    )
-  })
-
-  private readonly flush: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
-    while (this.text.isOpen) {
-      const { beat } = this
-      yield* Effect.sleep(HELD)
-      if (beat === this.beat) yield* this.writeRest
-      else yield* this.log.appendLazy(this.drafts(this.text.words()))
-    }
-  })
-
-  private readonly writeRest: Effect.Effect<void> = Effect.suspend(() =>
-    this.text.isOpen ? this.log.appendLazy(this.drafts(this.text.rest())) : Effect.void
-  )
-
-  private drafts(written: ReadonlyArray<Written>): ReadonlyArray<RuneDraft> {
-    return written.map(({ key, text }) => this.writers.get(key)!(text))
-  }
 
   private take(run: Run, request: RunRequest, event: RunEvent): Effect.Effect<void> {
     switch (event._tag) {
@@ -338,12 +280,16 @@ export class RunEvents implements RunSink {
     const { runId } = run
     this.runId = runId
     this.place = undefined
-    this.said = new Map()
-    const none = () => Effect.succeed(new Told())
     this.told =
       of.spec.adopt === undefined
         ? undefined
-        : yield* Effect.catch(read(this.log, { stream, actor: workerName(this.setting.agent), runId }), none)
+        : // nothing is told again before it is known what was told
+          yield* read(this.log, { stream, actor: workerName(this.setting.agent), runId }).pipe(
+            Effect.tapError(({ message }) => Effect.logWarning(`run ${runId} waits for the log: ${message}`)),
+            Effect.retry(Backoff.waits(AGAIN)),
+            Effect.orDie
+          )
+    this.words.begin(runId, this.told)
   })
 
   /** All is told again that an earlier daemon had heard. */
@@ -529,31 +475,12 @@ export class RunEvents implements RunSink {
     })
   }
 
-  private progress(run: Run, { callId: id, chunk: whole, stream }: Event<"ToolProgress">): Effect.Effect<void> {
+  private progress(run: Run, { callId: id, chunk, stream }: Event<"ToolProgress">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
-      if (callId === undefined) return Effect.void
-      const { agent, conversation } = this.setting
-      const key = `${callId}/${stream}`
-      const write = (text: string): RuneDraft => {
-        const chunk = Excerpt.text(text, MAX_CHUNK)
-        const event = { _tag: "progress_update", callId, stream, chunk }
-        return {
-          stream: conversation,
-          kind: "tool.progress",
-          actor: toolName(agent, callId),
-          from: "executing",
-          to: "executing",
-          trigger: "progress_update",
-          payload: { call_id: callId, stream, chunk, event, ...this.heardSaid(key) }
-        }
-      }
-      this.writers.set(key, write)
-      const text = this.text.push(key, this.unwritten(key, whole))
-      return Effect.andThen(
-        this.tell({ _tag: "Ran", callId }),
-        text === "" ? Effect.void : this.log.appendLazy([write(text)])
-      )
+      return callId === undefined
+        ? Effect.void
+        : Effect.andThen(this.tell({ _tag: "Ran", callId }), this.words.progress(callId, stream, chunk))
     })
   }
 
@@ -561,10 +488,7 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
       if (callId === undefined) return Effect.void
-      for (const key of [`${callId}/stdout`, `${callId}/stderr`]) {
-        this.text.forget(key)
-        this.writers.delete(key)
-      }
+      this.words.forget(callId)
       return this.tell({ _tag: "Result", callId, status, output })
     })
   }
@@ -589,19 +513,14 @@ export class RunEvents implements RunSink {
       const { runId } = spec
       // a run that ended before it said anything
       this.adopted.openUnsafe()
-      yield* this.writeRest
-      this.text.forget()
-      this.writers.clear()
-      const rest = this.output?.end() ?? []
-      this.output = undefined
-      if (rest.length > 0) yield* this.log.appendLazy(rest)
+      const lines = yield* this.words.end
       const isDone = outcome._tag === "Success" && live.run !== undefined && !live.turns
       const turnId = live.turnId ?? ""
       const ending: Ending = isDone
         ? {
             _tag: "response_done",
             turnId,
-            finalOutput: Excerpt.text(this.lines, MAX_ANSWER),
+            finalOutput: Excerpt.text(lines, MAX_ANSWER),
             usage: this.meter.takeTurn()
           }
         : {
@@ -615,8 +534,6 @@ export class RunEvents implements RunSink {
       yield* this.suffered(outcome)
       this.trouble = ""
       this.askedAt = 0
-      // not where a run starts: what it says first comes before it counts as started
-      this.lines = ""
       const worked = live.worked ? { worked: true } : {}
       const exit: ToolsMessage = {
         _tag: "Exited",
@@ -632,52 +549,6 @@ export class RunEvents implements RunSink {
       yield* this.setting.watched(runId, { _tag: "Exited", outcome })
     }
   )
-
-  private write(run: Run, deltas: ReadonlyArray<Event<"Delta">>): Effect.Effect<void> {
-    const { live, log } = this
-    const { agent, config, conversation } = this.setting
-    const said = deltas.filter(({ stream }) => stream === "assistant")
-    const lines = deltas.filter(({ stream }) => stream !== "assistant")
-    if (!live.turns) {
-      for (const { stream, text } of lines) if (stream === "stdout") this.lines += `${text}\n`
-      if (this.lines.length > 2 * MAX_ANSWER) this.lines = Excerpt.text(this.lines, MAX_ANSWER)
-    }
-    const drafts: Array<RuneDraft> = []
-    if (lines.length > 0) {
-      this.output ??= new Output(conversation, workerName(agent), run.runId, config().output)
-      const cleaned = (some: ReadonlyArray<Event<"Delta">>) =>
-        some.map(({ text, ...line }) => ({ ...line, text: this.text.line(line.stream, text) }))
-      const { told } = this
-      if (told !== undefined) this.output.take(cleaned(lines.filter((line) => told.has(line))))
-      drafts.push(...this.output.take(cleaned(lines.filter((line) => told?.has(line) !== true))))
-    }
-    if (said.length > 0 && live.turnId !== undefined) {
-      const { turnId } = live
-      const words = said.map(({ text }) => text).join("")
-      live.say(words)
-      const write = (text: string): RuneDraft => {
-        const content = Excerpt.text(text, MAX_LINES)
-        return {
-          stream: conversation,
-          kind: "turn.assistant_delta",
-          actor: turnName(agent),
-          from: "streaming",
-          to: "streaming",
-          trigger: "assistant_delta",
-          payload: {
-            turn_id: turnId,
-            content,
-            event: { _tag: "assistant_delta", turnId, content },
-            ...this.heardSaid(ANSWER)
-          }
-        }
-      }
-      this.writers.set(ANSWER, write)
-      const text = this.text.push(ANSWER, this.unwritten(ANSWER, words))
-      if (text !== "") drafts.push(write(text))
-    }
-    return log.appendLazy(drafts)
-  }
 
   private lazily(kind: string, payload: { readonly [key: string]: unknown }): Effect.Effect<void> {
     const { agent, conversation } = this.setting
