@@ -56,6 +56,7 @@ export interface Answered {
 const AT_ONCE = 1_000
 /** Told to the agent. */
 const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
+const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
 const OVER = "the run that made the call is over; what it did is not known"
 
 /** Moves of calls, one after the other, as one decision. */
@@ -342,10 +343,15 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** Marks running calls as unknown; asking ones go on asking. */
+  /** Marks running calls as unknown; asking ones go on asking, where a person can still see all that they would do. */
   const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
     for (const call of calls) {
-      if (live.origin(call.callId) === undefined && !waits(call)) moves.end(call, "unknown", OVER)
+      const { callId, questions } = call
+      if (live.origin(callId) !== undefined) continue
+      if (!waits(call)) moves.end(call, "unknown", OVER)
+      else if (questions.length === 0 && setting.waiting.get(callId) === undefined) {
+        moves.step(callId, { _tag: "cancelled", callId, reason: UNSEEN })
+      }
     }
   }
 

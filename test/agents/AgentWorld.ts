@@ -47,7 +47,7 @@ export class AgentWorld {
   puppet: Backend | undefined = undefined
   barred: string | undefined = undefined
   /** Where the agent works, each time when its worker asks. */
-  readonly waiting = WaitingInputs.memory()
+  waiting = WaitingInputs.memory()
   files = MessageFiles.memory()
   place: AgentSetting["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, HashMap } from "effect"
 import type { ScriptedCall } from "../../src/backends/ScriptedTurns.ts"
+import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
 import { leave } from "./Leave.ts"
 import { type AgentWorld, caller, make } from "./AgentWorld.ts"
 import { until } from "./World.ts"
@@ -228,6 +229,23 @@ describe("tool calls", () => {
       assert.deepStrictEqual(yield* statuses(world), ["unknown", "success"])
       const starts = yield* world.kind("tool.started")
       assert.match(JSON.stringify(starts.at(-1)!.payload), /approved before by ada/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a question of which the whole is not known any more ends with its run: nobody could allow it", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true })])
+      yield* world.tree.send("go", "queue", caller)
+      yield* asked(world)
+      yield* world.lose
+      // killed before it was kept
+      world.waiting = WaitingInputs.memory()
+      world.play([{ steps: [{ say: "ok" }] }])
+      yield* world.open
+      const [result] = yield* world.kind("tool.result")
+      assert.strictEqual(result!.payload["status"], "cancelled")
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(world.tree.calls(), [])
     }).pipe(Effect.scoped)
   )
 
