@@ -276,9 +276,14 @@ const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agr
 /** Ends runs that an earlier daemon left and no agent is at. */
 const endUnwanted = Effect.fnUntraced(function* (store: string) {
   const agents = yield* Agents
+  const end = Effect.flatMap(agents.all, (rows) =>
+    LeftRuns.end(store, new Set(rows.flatMap(({ runId }) => runId ?? [])))
+  )
   yield* agents.recovered
-  const rows = yield* agents.all
-  yield* LeftRuns.end(store, new Set(rows.flatMap(({ runId }) => runId ?? [])))
+  yield* end
+  // one that its worker could not take up is nobody's by then
+  yield* Effect.sleep("1 minute")
+  yield* end
 })
 
 const crashing = ({ child, reason }: { readonly child: string | undefined; readonly reason: string }) =>

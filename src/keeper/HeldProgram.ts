@@ -74,6 +74,8 @@ class Segments {
   }
 
   private baseOf(position: number): number | undefined {
+    // a keeper removes the folder of what was forgotten
+    if (!fs.existsSync(this.folder)) return undefined
     const bases = fs
       .readdirSync(this.folder)
       .filter((file) => file.startsWith(`${this.name}.`))

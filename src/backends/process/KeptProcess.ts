@@ -23,8 +23,9 @@ export interface Kept extends ChildProcess {
   readonly before: Before | undefined
 }
 
+const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
 /** Of a run: `count` is 1 for its first program. */
-export const nameOf = (runId: string, count: number): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+${count}`
+export const nameOf = (runId: string, count: number): string => `${prefixOf(runId)}${count}`
 
 const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
   before,
@@ -76,4 +77,4 @@ export const isHeld = (runId: string, { given }: { readonly given: boolean }): E
 
 /** Nothing of the run is asked for again. */
 export const forget = (runId: string): Effect.Effect<void> =>
-  Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name.startsWith(nameOf(runId, 0).slice(0, -1))))
+  Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name.startsWith(prefixOf(runId))))
