@@ -51,7 +51,7 @@ export const run = Effect.fnUntraced(function* () {
     ...erased.map(({ eventId, stream }) => `rune ${eventId} of ${plain(stream)}: its texts were erased`),
     ...problems.map(
       ({ eventId, message, rule, stream }) =>
-        `${paint(colour, "red", rule)} rune ${eventId} of ${plain(stream)}: ${plain(message)}`
+        `${paint(colour, "red", rule)} ${stream === "" ? (eventId === 0 ? "" : `rune ${eventId}: `) : `rune ${eventId} of ${plain(stream)}: `}${plain(message)}`
     ),
     ...(problems.length === 0
       ? [

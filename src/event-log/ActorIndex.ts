@@ -42,6 +42,50 @@ export const filedUnder = (actor: string): string => {
   return end === -1 || !actor.includes("/") ? actor : actor.slice(0, end + 1)
 }
 
+const HAS = "SELECT 1 FROM entries WHERE thread = ? AND event_id = ?"
+
+/** Whether the file knows of each rune up to its place; what lies beyond the place is not asked. */
+export class FiledCheck {
+  private readonly threads = new Map<string, number>()
+  private readonly find: Statement
+  private readonly place: number
+  private readonly entries: number
+  private seen = 0
+  private isWrong = false
+
+  constructor(database: Database) {
+    this.find = database.prepare(HAS)
+    this.place = (database.prepare("SELECT event_id FROM place").get()?.["event_id"] ?? 0) as number
+    this.entries = (database.prepare("SELECT count(*) AS entries FROM entries WHERE event_id <= ?").get(this.place)?.[
+      "entries"
+    ] ?? 0) as number
+    for (const { actor, id, kind, stream } of database.prepare("SELECT * FROM threads").all()) {
+      this.threads.set(`${actor as string}\n${stream as string}\n${kind as string}`, id as number)
+    }
+  }
+
+  next({
+    actor,
+    eventId,
+    kind,
+    stream
+  }: {
+    readonly actor: string
+    readonly eventId: number
+    readonly kind: string
+    readonly stream: string
+  }): void {
+    if (eventId > this.place || this.isWrong) return
+    this.seen += 1
+    const thread = this.threads.get(`${filedUnder(actor)}\n${stream}\n${kind}`)
+    this.isWrong = thread === undefined || this.find.get(thread, eventId) === undefined
+  }
+
+  get problems(): ReadonlyArray<string> {
+    return this.isWrong || this.seen !== this.entries ? ["it does not say which runes an actor has"] : []
+  }
+}
+
 interface Row {
   readonly event_id: number
   readonly stream: string
@@ -55,6 +99,7 @@ interface Opened {
   readonly database: Database
   readonly page: Statement
   readonly find: Statement
+  readonly has: Statement
   readonly add: Statement
   readonly enter: Statement
   readonly setPlace: Statement
@@ -106,6 +151,14 @@ export class ActorIndex implements Chore {
     }
   }
 
+  /** Whether the file knows of the rune, where it has come so far. */
+  holds({ actor, event_id, kind, stream }: Omit<Row, "hash">): boolean {
+    if (this.opened === undefined || event_id > this.place) return true
+    const { find, has } = this.opened
+    const thread = find.get(filedUnder(actor), stream, kind)?.["id"] as number | undefined
+    return thread !== undefined && has.get(thread, event_id) !== undefined
+  }
+
   /** Empties the file: what is there is not to be trusted. */
   discard(): void {
     this.close()
@@ -148,6 +201,7 @@ export class ActorIndex implements Chore {
           `SELECT event_id, stream, actor, kind, hash FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
         ),
         find: database.prepare("SELECT id FROM threads WHERE actor = ? AND stream = ? AND kind = ?"),
+        has: database.prepare(HAS),
         add: database.prepare("INSERT INTO threads (actor, stream, kind) VALUES (?, ?, ?) RETURNING id"),
         enter: database.prepare("INSERT OR IGNORE INTO entries VALUES (?, ?)"),
         setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?")

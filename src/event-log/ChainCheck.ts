@@ -4,8 +4,9 @@
  *
  * Guarantees: every rune that was there at the opening is read once, payload and all; each
  * stream that is not as it was written is told of, once, with its first such rune; so is a
- * file that cannot be read.
+ * file that cannot be read. A file of actors that does not know one of these runes is filled anew.
  */
+import type { ActorIndex } from "./ActorIndex.ts"
 import { ChainWalk } from "./ChainWalk.ts"
 import { type Chore, STEP } from "./Chore.ts"
 import type { Problem } from "./EventLog.ts"
@@ -16,6 +17,7 @@ import type { SqliteStore } from "./SqliteStore.ts"
 export class ChainCheck implements Chore {
   private readonly store: SqliteStore
   private readonly told: (problem: Problem) => void
+  private readonly actors: Pick<ActorIndex, "holds" | "discard">
   private readonly streams = new Set<string>()
   private walk: ChainWalk
   private page: Statement | undefined
@@ -23,8 +25,9 @@ export class ChainCheck implements Chore {
   isDone: boolean
 
   /** `told` hears of a stream's first problem. */
-  constructor(store: SqliteStore, told: (problem: Problem) => void) {
+  constructor(store: SqliteStore, told: (problem: Problem) => void, actors: Pick<ActorIndex, "holds" | "discard">) {
     this.store = store
+    this.actors = actors
     this.told = told
     this.isDone = store.lastCommitted === 0
     this.walk = this.begin()
@@ -44,6 +47,7 @@ export class ChainCheck implements Chore {
       if (this.walk.head < this.store.left) this.restart()
       const rows = this.page.all(this.walk.head) as unknown as ReadonlyArray<RuneRow>
       for (const row of rows) this.walk.next(fromRow(row))
+      if (!this.isFiled(rows)) this.actors.discard()
       if (rows.length === 0) this.end()
     } catch (error) {
       this.isDone = true
@@ -51,6 +55,15 @@ export class ChainCheck implements Chore {
       this.told({ eventId: this.walk.head, stream: "", rule: "INV-HASH-VALID", message })
     }
     this.tell()
+  }
+
+  /** Whether the file beside the store knows these runes. */
+  private isFiled(rows: ReadonlyArray<RuneRow>): boolean {
+    try {
+      return rows.every((row) => this.actors.holds(row))
+    } catch {
+      return false
+    }
   }
 
   private restart(): void {

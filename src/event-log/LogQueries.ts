@@ -34,6 +34,10 @@ export interface Source {
   readonly walk: Walk
   /** The segments of the store. */
   readonly listed?: () => ReadonlyArray<Listed>
+  /** The definitions of the store's tables, as they should be. */
+  readonly schema?: Effect.Effect<string, StorageError>
+  /** The file that says where an actor's runes are is wrong. */
+  readonly refill?: () => void
   readonly head: Effect.Effect<number, StorageError>
   /** All runes after a cursor that are still in memory, if the first of them is. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
@@ -75,7 +79,8 @@ export class LogQueries {
 
   /** Reads that need no log that is open for writing. */
   get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> {
-    const { archives, reader, rules, walk } = this.of
+    const { archives, reader, refill, rules, schema, walk } = this.of
+    const segments = () => this.of.listed?.() ?? []
     return {
       read: (selection) => this.read(selection),
       tail: (selection, count) => this.tail(selection, count),
@@ -83,7 +88,15 @@ export class LogQueries {
       find: (cause) => this.find(cause),
       recover: this.streams.recover,
       reading: Effect.sync(() => this.streams.reading),
-      verify: verify({ reader, walk, rules, folder: archives.folder, segments: () => this.of.listed?.() ?? [] })
+      verify: verify({
+        reader,
+        walk,
+        rules,
+        folder: archives.folder,
+        segments,
+        ...(schema === undefined ? {} : { schema }),
+        ...(refill === undefined ? {} : { refill })
+      })
     }
   }
 

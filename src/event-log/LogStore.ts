@@ -77,7 +77,7 @@ export class LogStore {
       this.chores = new Chores([
         this.sealer,
         this.actors,
-        new ChainCheck(this.store, (problem) => this.onDamage(problem))
+        new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
       ])
     } catch (error) {
       // it is opened once more when the disk is well

@@ -286,6 +286,16 @@ const migrate = (options: Options, giveUpAfter: Duration.Duration) =>
     })
   )
 
+/** The definitions of a store's tables, as a new store has them. */
+const schema: Effect.Effect<string, StorageError> = Effect.scoped(
+  Effect.gen(function* () {
+    const sql = yield* inOurWords(":memory:")(NodeSqlite.make({ file: ":memory:" }))
+    yield* inOurWords(":memory:")(Migrations.migrate(sql, ":memory:"))
+    const rows = sql`SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name`.values
+    return JSON.stringify(yield* inOurWords(":memory:")(rows))
+  })
+).pipe(Effect.provide(Reactivity.layer))
+
 /** A connection for reading; small pieces, on this thread. */
 const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
   Effect.map(inOurWords(file)(NodeSqlite.make({ file, readOnly: true })), (sql) =>
@@ -336,6 +346,8 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
         snapshots,
         archives: { folder: archiveOf(file), streams: restored.archived },
         walk: walk(file, reader, segments),
+        schema,
+        refill: () => log.reindex(),
         newest: restored.newest,
         failure: () => log.failure,
         failed: log.failed,
@@ -372,7 +384,7 @@ export const layerInline = (
   Layer.effectContext(
     writable(
       (store) => openInline(store, disk),
-      (_, reader, segments) => walkHere(reader, segments)
+      (file, reader, segments) => walkHere(reader, segments, disk === undefined ? file : undefined)
     )(options)
   ).pipe(Layer.provide(Reactivity.layer))
 
@@ -397,7 +409,8 @@ const readable = Effect.fnUntraced(function* (file: string) {
     snapshots: noSnapshots,
     archives: { folder: archiveOf(file), streams: new Set<string>() },
     listed: () => now().listed,
-    walk: walkThere(file)
+    walk: walkThere(file),
+    schema
   }
   return StoreEventLog.makeReadOnly(of, rules, file)
 })

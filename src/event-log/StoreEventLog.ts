@@ -37,6 +37,8 @@ export interface Writable {
   readonly snapshots: Snapshots
   readonly archives: Archives
   readonly walk: Walk
+  readonly schema?: Effect.Effect<string, StorageError>
+  readonly refill?: () => void
   /** The newest rune of each stream. */
   readonly newest: Map<string, number>
   readonly failure: () => StorageError | undefined
@@ -323,7 +325,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
 
 /** A log that another process writes: what is there now can be read, and nothing else. */
 export const makeReadOnly = (
-  of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk"> & {
+  of: Pick<Writable, "archives" | "reader" | "schema" | "snapshots" | "walk"> & {
     readonly listed: () => ReadonlyArray<Listed>
   },
   rules: Rules,

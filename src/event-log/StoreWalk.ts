@@ -8,6 +8,15 @@ import type { Erased, Problem } from "./EventLog.ts"
 import { fromRow } from "./RuneRow.ts"
 import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
+import type { Left, Tables } from "./TableCheck.ts"
+
+/** What decides how a stream's newest rune is listed where its older ones leave the store. */
+export interface Marks {
+  /** Kinds after which a stream takes nothing more. */
+  readonly seals: ReadonlyArray<string>
+  /** Kinds that the guard reads. */
+  readonly guarded: ReadonlyArray<string>
+}
 
 /** A rune that the guard is to see, or that tells of an archive. */
 export interface Looked {
@@ -31,16 +40,27 @@ export interface Walked {
   readonly erased: ReadonlyArray<Erased>
   /** The hash of what is left, by the rune whose texts were erased, also where they lie in an archive. */
   readonly erasures: ReadonlyMap<number, string>
+  /** Of a store in a file. */
+  readonly tables?: Tables
 }
 
 export class StoreWalk {
   private readonly chain = new ChainWalk()
   private readonly relevant: ReadonlySet<string>
   private readonly erased = new Set<string>()
+  private readonly seals: ReadonlySet<string>
+  private readonly guarded: ReadonlySet<string>
+  private hasLeft = 0
+  /** By stream, the newest rune in the segments. */
+  private readonly heads = new Map<string, Left>()
+  /** Whether each segment was read. */
+  private isComplete = true
 
   /** `relevant`: kinds that are looked at. */
-  constructor(relevant: ReadonlyArray<string>) {
+  constructor(relevant: ReadonlyArray<string>, { guarded, seals }: Marks = { seals: [], guarded: [] }) {
     this.relevant = new Set(relevant)
+    this.seals = new Set(seals)
+    this.guarded = new Set(guarded)
   }
 
   get head(): number {
@@ -49,9 +69,11 @@ export class StoreWalk {
 
   /** Compares the files of segments with what the store says of them. */
   files(segments: Segments): void {
+    this.hasLeft = segments.last
     for (const { content, first, last, sha256 } of segments.open) {
       try {
-        if (content.sha256 !== sha256) this.broken(first, `its segment ${content.path} is not as it was made`)
+        if (first < 1 || last < first) this.broken(first, "a segment is listed that cannot be")
+        else if (content.sha256 !== sha256) this.broken(first, `its segment ${content.path} is not as it was made`)
         else if (content.footer.last !== last) this.broken(first, `its segment ${content.path} ends elsewhere`)
       } catch (error) {
         this.broken(first, `its segment cannot be read: ${error instanceof Error ? error.message : String(error)}`)
@@ -76,6 +98,7 @@ export class StoreWalk {
   }
 
   private broken(eventId: number, message: string): void {
+    this.isComplete = false
     this.chain.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
   }
 
@@ -86,11 +109,22 @@ export class StoreWalk {
       this.chain.next(rune)
       const { actor, eventId, kind, moves, payload, stream, to } = rune
       if (payload === null) this.erased.add(stream)
+      if (eventId <= this.hasLeft) this.leave(rune)
       if (this.relevant.has(kind)) {
         looked.push({ eventId, stream, kind, actor, moves, to, payload, isErased: this.erased.has(stream) })
       }
     }
     return looked
+  }
+
+  /** The newest runes in the segments, by stream; undefined where they are not these any more, or were not all read. */
+  left(segments: number): ReadonlyMap<string, Left> | undefined {
+    return this.isComplete && segments === this.hasLeft ? this.heads : undefined
+  }
+
+  private leave({ eventId, hash, kind, seq, stream }: StoredRune): void {
+    const guarded = this.guarded.has(kind) ? eventId : (this.heads.get(stream)?.guarded ?? 0)
+    this.heads.set(stream, { eventId, seq, hash, isSealed: this.seals.has(kind), guarded })
   }
 
   get end(): Walked {

@@ -9,15 +9,15 @@
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
-import { GENESIS } from "./HashChain.ts"
+import { GENESIS, hashPayload } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
-import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
+import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
 import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
 import { emptyWal, type Head, type SqliteStore } from "./SqliteStore.ts"
 
 export const indexFileOf = (file: string): string => `${file}.index`
 
-const VERSION = 1
+export const VERSION = 2
 /** The newest runes whose chains are checked before the store is used. */
 const WINDOW = 5_000
 const PAGE = 1_000
@@ -31,11 +31,12 @@ export const MANY_RUNES = 16_384
 const SCHEMA = `
   PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
   CREATE TABLE IF NOT EXISTS place (
-    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL,
+    streams INTEGER NOT NULL
   ) STRICT;
   CREATE TABLE IF NOT EXISTS streams (
     stream TEXT PRIMARY KEY, event_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
-    sealed INTEGER NOT NULL, guarded INTEGER NOT NULL
+    sealed INTEGER NOT NULL, guarded INTEGER NOT NULL, seal TEXT NOT NULL
   ) STRICT;
   CREATE TABLE IF NOT EXISTS snapshots (
     stream TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, event_id INTEGER NOT NULL, seq INTEGER NOT NULL,
@@ -44,12 +45,51 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subscribers (
     name TEXT PRIMARY KEY, event_id INTEGER NOT NULL, hash TEXT NOT NULL
   ) STRICT;
-  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}')`
+  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}', 0)`
 
 interface Place {
   readonly version: number
   readonly event_id: number
   readonly hash: string
+  /** Rows of the table of streams. */
+  readonly streams: number
+}
+
+/** A head that was damaged would let the stream go on from elsewhere: each is bound to its own bytes. */
+const sealOfHead = (stream: string, { eventId, guarded, hash, isSealed, seq }: Head): string =>
+  hashPayload(JSON.stringify([stream, eventId, seq, hash, isSealed, guarded])).slice(0, 16)
+
+/** Throws where one of them is not as it was written. */
+const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, head: Head]> => {
+  const rows = database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
+    Omit<Head, "eventId" | "isSealed"> & {
+      readonly stream: string
+      readonly event_id: number
+      readonly sealed: number
+      readonly seal: string
+    }
+  >
+  return rows.map(({ event_id, guarded, hash, seal, sealed, seq, stream }) => {
+    const head = { eventId: event_id, seq, hash, isSealed: sealed === 1, guarded }
+    if (sealOfHead(stream, head) !== seal) throw new Error(`the head of ${stream} is not as it was written`)
+    return [stream, head]
+  })
+}
+
+/** What is wrong with the file; one of another version is discarded by the next start. */
+export const problemsOf = (database: Database): ReadonlyArray<string> => {
+  const place = database.prepare("SELECT version, event_id, hash, streams FROM place").get() as unknown as
+    | Place
+    | undefined
+  if (place !== undefined && place.version < VERSION) return []
+  if (place?.version !== VERSION || headsIn(database).length !== place.streams) return ["it lacks streams"]
+  return database
+    .prepare("SELECT * FROM snapshots")
+    .all()
+    .flatMap((row) => {
+      const { event_id: eventId, seal, ...rest } = row as unknown as SnapshotRow & { readonly event_id: number }
+      return sealOf({ ...rest, eventId }) === seal ? [] : [`the snapshot ${rest.name} of ${rest.stream} was changed`]
+    })
 }
 
 const endings = ["", "-wal", "-shm"]
@@ -69,8 +109,8 @@ const open = (sqlite: Sqlite, file: string): Opened => {
     database.exec(SCHEMA)
     return {
       database,
-      setHead: database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?)"),
-      setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?"),
+      setHead: database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)"),
+      setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?, streams = ?"),
       setSnapshot: database.prepare("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
       setPosition: database.prepare("INSERT OR REPLACE INTO subscribers VALUES (?, ?, ?)")
     }
@@ -139,10 +179,11 @@ export class StreamIndex {
       let place: Head | undefined
       for (const stream of this.changed) {
         const head = store.heads.get(stream)!
-        this.opened.setHead.run(stream, head.eventId, head.seq, head.hash, Number(head.isSealed), head.guarded)
+        const { eventId, guarded, hash, isSealed, seq } = head
+        this.opened.setHead.run(stream, eventId, seq, hash, Number(isSealed), guarded, sealOfHead(stream, head))
         if (place === undefined || head.eventId > place.eventId) place = head
       }
-      this.opened.setPlace.run(place!.eventId, place!.hash)
+      this.opened.setPlace.run(place!.eventId, place!.hash, store.heads.size)
     })
     this.changed.clear()
     this.runes = 0
@@ -207,8 +248,11 @@ export class StreamIndex {
   private load(store: SqliteStore): number | undefined {
     let place: Place | undefined
     try {
-      place = this.database.prepare("SELECT version, event_id, hash FROM place").get() as unknown as Place | undefined
-      for (const [stream, head] of this.headsOf()) store.heads.set(stream, head)
+      place = this.database.prepare("SELECT version, event_id, hash, streams FROM place").get() as unknown as
+        | Place
+        | undefined
+      for (const [stream, head] of headsIn(this.database)) store.heads.set(stream, head)
+      if (store.heads.size !== place?.streams) return undefined
     } catch {
       return undefined
     }
@@ -219,20 +263,6 @@ export class StreamIndex {
       | { readonly hash: string }
       | undefined
     return there?.hash === place.hash ? place.event_id : undefined
-  }
-
-  private headsOf(): ReadonlyArray<readonly [stream: string, head: Head]> {
-    const rows = this.database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
-      Omit<Head, "eventId" | "isSealed"> & {
-        readonly stream: string
-        readonly event_id: number
-        readonly sealed: number
-      }
-    >
-    return rows.map(({ event_id, guarded, hash, sealed, seq, stream }) => [
-      stream,
-      { eventId: event_id, seq, hash, isSealed: sealed === 1, guarded }
-    ])
   }
 
   /** Over the newest runes, and all that the file lacks. */

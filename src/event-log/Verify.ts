@@ -11,11 +11,13 @@ import { errorOf } from "./GroupCommit.ts"
 import type { InvariantGuard, States } from "./InvariantGuard.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Listed, Segments } from "./Segments.ts"
+import { nodeSqlite } from "./Sqlite.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
 import { storageError } from "./StorageFailure.ts"
-import { type Looked, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { TableCheck } from "./TableCheck.ts"
 import { verifyThread } from "./ThreadFile.ts"
 import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
@@ -25,32 +27,50 @@ const MAX_PROBLEMS = 1_000
 /** Passes over a whole store; gives the runes of the relevant kinds to `each`. */
 export type Walk = (
   relevant: ReadonlyArray<string>,
+  marks: Marks,
   each: (looked: ReadonlyArray<Looked>) => void
 ) => Effect.Effect<Walked, StorageError>
 
-/** On this thread. */
+/** On this thread. `file`: where the store is in one that this machine has. */
 export const walkHere =
-  (reader: LogReader, segments?: Segments): Walk =>
-  (relevant, each) =>
-    Effect.gen(function* () {
-      const walk = new StoreWalk(relevant)
-      if (segments !== undefined) walk.files(segments)
-      for (;;) {
-        const left = segments === undefined ? undefined : walk.page(segments)
-        const runes = left ?? (yield* reader.scan(walk.head, "all"))
-        if (runes.length === 0) return walk.end
-        each(walk.next(runes))
-        yield* Effect.yieldNow
-      }
-    })
+  (reader: LogReader, segments?: Segments, file?: string): Walk =>
+  (relevant, marks, each) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const walk = new StoreWalk(relevant, marks)
+        const tables = file === undefined ? undefined : yield* tablesOf(file)
+        if (segments !== undefined) walk.files(segments)
+        for (;;) {
+          const left = segments === undefined ? undefined : walk.page(segments)
+          const runes = left ?? (yield* reader.scan(walk.head, "all"))
+          if (runes.length === 0) break
+          tables?.next(runes)
+          each(walk.next(runes))
+          yield* Effect.yieldNow
+        }
+        return tables === undefined ? walk.end : { ...walk.end, tables: tables.end(walk.left(segments?.last ?? 0)) }
+      })
+    )
+
+const tablesOf = (file: string) =>
+  Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const database = nodeSqlite.open(file, { readOnly: true })
+        return { database, check: new TableCheck(database, file) }
+      },
+      catch: (cause) => storageError(file, cause)
+    }),
+    ({ database }) => Effect.sync(() => database.close())
+  ).pipe(Effect.map(({ check }) => check))
 
 /** In a thread of its own, which lives as long as the walk. */
 export const walkThere =
   (file: string): Walk =>
-  (relevant, each) =>
+  (relevant, marks, each) =>
     Effect.acquireUseRelease(
       Effect.sync(() => {
-        const workerData: VerifyData = { file, relevant }
+        const workerData: VerifyData = { file, relevant, ...marks }
         return new Worker(verifyThread, { workerData, name: "verify" })
       }),
       (worker) =>
@@ -71,8 +91,8 @@ export const walkThere =
 class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
-  /** By their first runes: the hashes that the runes give to segments. */
-  readonly segments = new Map<number, string>()
+  /** By their first runes: what the runes say of segments. */
+  readonly segments = new Map<number, Omit<Listed, "file">>()
   private readonly states = new Map<string, States>()
   private readonly rules: Rules
 
@@ -85,7 +105,7 @@ class Look {
     if (looked.kind === archives.kind && looked.stream === home) this.archived.add(archives.streamOf(looked))
     const own = looked.stream === home ? readOwn({ kind: looked.kind, payload: payloadOf(looked) }) : undefined
     if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
-      this.segments.set(own.payload.first, own.payload.sha256)
+      this.segments.set(own.payload.first, own.payload)
     }
     if (looked.isErased) return
     const seen = { ...looked, payload: parsePayload(looked as unknown as StoredRune) ?? {} }
@@ -111,10 +131,23 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
 
+/** What is wrong with a store beside its runes. */
+const tableProblems = Effect.fnUntraced(function* (
+  tables: Walked["tables"],
+  schema: Effect.Effect<string, StorageError> | undefined
+) {
+  if (tables === undefined) return []
+  const isChanged = schema !== undefined && (yield* schema) !== tables.schema
+  return [...tables.problems, ...(isChanged ? ["the definitions of its tables and triggers were changed"] : [])]
+})
+
+const isAs = (told: Omit<Listed, "file"> | undefined, { bytes, file, first, last, sha256 }: Listed): boolean =>
+  told?.sha256 === sha256 && told.last === last && told.bytes === bytes && file === `${first}-${last}.zst`
+
 /** Segments as the runes tell of them, and as the store lists them. */
-const segmentProblems = (told: ReadonlyMap<number, string>, listed: ReadonlyArray<Listed>) => [
+const segmentProblems = (told: ReadonlyMap<number, Omit<Listed, "file">>, listed: ReadonlyArray<Listed>) => [
   ...listed
-    .filter(({ first, sha256 }) => told.get(first) !== sha256)
+    .filter((one) => !isAs(told.get(one.first), one))
     .map(({ file, first }) => ({
       eventId: first,
       message: `no rune says that its segment ${file} is as it is listed`
@@ -128,7 +161,9 @@ const segmentProblems = (told: ReadonlyMap<number, string>, listed: ReadonlyArra
 export const verify = ({
   folder,
   reader,
+  refill,
   rules,
+  schema,
   segments,
   walk
 }: {
@@ -138,15 +173,24 @@ export const verify = ({
   readonly folder: string | undefined
   /** As the store lists them. */
   readonly segments?: () => ReadonlyArray<Listed>
+  /** The definitions of a store's tables. */
+  readonly schema?: Effect.Effect<string, StorageError>
+  /** The file that says which runes an actor has is wrong. */
+  readonly refill?: () => void
 }): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
-    const { guard } = rules
+    const { guard, kinds } = rules
+    const marks = { seals: kinds.sealing, guarded: guard.kinds }
     const before = yield* reader.lastCommitted
     const look = new Look(rules)
-    const walked = yield* walk(relevantOf(guard, rules), (looked) => looked.forEach((one) => look.each(one)))
+    const walked = yield* walk(relevantOf(guard, rules), marks, (looked) => looked.forEach((one) => look.each(one)))
     const { erased, erasures, head, runes, streams } = walked
     const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
     const rest = new Look(rules)
+    if (walked.tables?.isRefilled === true) refill?.()
+    for (const message of yield* tableProblems(walked.tables, schema)) {
+      rest.report({ eventId: 0, stream: "" }, "INV-HASH-VALID", message)
+    }
     for (const { eventId, message } of segmentProblems(look.segments, segments?.() ?? [])) {
       rest.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
     }

@@ -10,9 +10,10 @@ import { type Failure, failureOf } from "./GroupCommit.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
 import { SEGMENTS } from "./SegmentFile.ts"
 import { listedIn, Segments } from "./Segments.ts"
-import { type Looked, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { TableCheck } from "./TableCheck.ts"
 
-export interface VerifyData {
+export interface VerifyData extends Marks {
   readonly file: string
   readonly relevant: ReadonlyArray<string>
 }
@@ -29,16 +30,21 @@ const BATCH = 1_000
 const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void) => {
   const database = new DatabaseSync(data.file, { readOnly: true })
   database.exec("PRAGMA query_only=ON")
+  const tables = new TableCheck(database, data.file)
   const page = database.prepare(`SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${BATCH}`)
-  const store = new StoreWalk(data.relevant)
+  const store = new StoreWalk(data.relevant, data)
   const segments = new Segments(join(dirname(data.file), SEGMENTS), listedIn(database))
   store.files(segments)
   const stored = (after: number) => (page.all(after) as unknown as ReadonlyArray<RuneRow>).map(fromRow)
   return () => {
     const runes = store.page(segments) ?? stored(store.head)
-    if (runes.length > 0) return say({ _tag: "Looked", looked: store.next(runes) })
+    if (runes.length > 0) {
+      tables.next(runes)
+      return say({ _tag: "Looked", looked: store.next(runes) })
+    }
+    const walked = { ...store.end, tables: tables.end(store.left(listedIn(database).at(-1)?.last ?? 0)) }
     database.close()
-    say({ _tag: "End", walked: store.end })
+    say({ _tag: "End", walked })
   }
 }
 

@@ -100,9 +100,18 @@ export const meddle = (file: string, sql: string): void => {
   }
 }
 
-/** The same, past the triggers that forbid it. */
-export const force = (file: string, sql: string): void =>
-  meddle(file, `DROP TRIGGER runes_are_immutable; DROP TRIGGER runes_are_kept; ${sql}`)
+/** The same, past the triggers that forbid it: they are there again when it returns. */
+export const force = (file: string, sql: string): void => {
+  const database = new DatabaseSync(file)
+  try {
+    const triggers = database.prepare("SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY rowid").all()
+    database.exec(triggers.map(({ name }) => `DROP TRIGGER ${name as string}`).join(";"))
+    database.exec(sql)
+    database.exec(triggers.map((trigger) => trigger["sql"] as string).join(";"))
+  } finally {
+    database.close()
+  }
+}
 
 /** All columns of a rune but its position. */
 export const OTHER_COLUMNS =

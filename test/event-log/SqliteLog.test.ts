@@ -180,7 +180,10 @@ for (const [form, over] of forms) {
             rows(file).map(({ event_id }) => event_id),
             Array.from({ length: 39 }, (_, n) => n + 1)
           )
-          assert.deepStrictEqual((yield* events.verify).problems, [])
+          assert.deepStrictEqual(
+            (yield* events.verify).problems.map(({ message }) => message),
+            ["the definitions of its tables and triggers were changed"]
+          )
           // the service's own appends stand behind such a one, too, and are appended again
           const [failed, kept] = yield* Effect.all(
             [Effect.sync(() => a.tell(["x"], "bad")), events.append([note("c", 1)])],

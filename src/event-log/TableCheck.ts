@@ -1,0 +1,140 @@
+/**
+ * TableCheck: what a store holds beside its runes, and no chain covers: the file's own structure and head, the tables
+ * and triggers, where streams go on that have left for segments.
+ *
+ * Guarantees: a look changes nothing. Free of imports at run time but Node's: the thread that verifies loads this file.
+ */
+import { closeSync, openSync, readSync } from "node:fs"
+import type { Link } from "./ChainWalk.ts"
+import { SideFiles } from "./SideFiles.ts"
+import type { Database } from "./Sqlite.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+/** What the walk's thread finds of the tables; what they should be is known to the one that asked. */
+export interface Tables {
+  readonly problems: ReadonlyArray<string>
+  /** The definitions of tables and triggers, as JSON. */
+  readonly schema: string
+  /** Whether the file that says which runes an actor has is wrong: a daemon that is there fills it anew. */
+  readonly isRefilled?: boolean
+}
+
+/** A file that is wrong all over is wrong. */
+const MAX_FOUND = 20
+
+const HEAD_BYTES = 100
+
+/** The head's fields of one value alone: offset, bytes, value. */
+const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: number]> = [
+  [16, 2, 4096],
+  [18, 1, 2],
+  [19, 1, 2],
+  [20, 1, 0],
+  [21, 1, 64],
+  [22, 1, 32],
+  [23, 1, 32],
+  [44, 4, 4],
+  [48, 4, 0],
+  [56, 4, 1],
+  [60, 4, 0],
+  [68, 4, 0],
+  [72, 6, 0],
+  [78, 6, 0],
+  [84, 6, 0],
+  [90, 2, 0]
+]
+
+/** Whether the head of the file is as SQLite writes it. Its counters of changes agree; a store gives room back or does not. */
+const isHead = (head: Buffer): boolean =>
+  head.toString("latin1", 0, 16) === "SQLite format 3\0" &&
+  FIXED.every(([offset, bytes, value]) => head.readUIntBE(offset, bytes) === value) &&
+  head.readUInt32BE(24) === head.readUInt32BE(92) &&
+  head.readUInt32BE(64) === (head.readUInt32BE(52) === 0 ? 0 : 1)
+
+const headOf = (file: string): Buffer => {
+  const head = Buffer.alloc(HEAD_BYTES)
+  const handle = openSync(file, "r")
+  try {
+    readSync(handle, head, 0, HEAD_BYTES, 0)
+  } finally {
+    closeSync(handle)
+  }
+  return head
+}
+
+/** Another connection may write the head meanwhile: it is looked at again. */
+const hasHead = (file: string): boolean => [1, 2, 3].some(() => isHead(headOf(file)))
+
+/** A definition of a table, an index or a trigger. */
+const schemaIn = (database: Pick<Database, "prepare">): string =>
+  JSON.stringify(
+    database.prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").all().map(Object.values)
+  )
+
+const problemsIn = (database: Database, file: string): ReadonlyArray<string> => {
+  const problems: Array<string> = []
+  if (!hasHead(file)) problems.push("the head of its file is not as SQLite writes it")
+  for (const row of database.prepare(`PRAGMA integrity_check(${MAX_FOUND})`).all()) {
+    const said = String(Object.values(row)[0])
+    if (said !== "ok") problems.push(`its file is damaged: ${said.replaceAll("\n", " ")}`)
+  }
+  const rows = (sql: string) => database.prepare(sql).all()
+  if (rows("SELECT 1 FROM erasing").length > 0) problems.push("its table of erasures under way is not empty")
+  return problems
+}
+
+/** A stream's newest rune that has left the store. */
+export interface Left extends Link {
+  readonly isSealed: boolean
+  readonly guarded: number
+}
+
+/** Streams of which the store says otherwise where they go on than the segments do. */
+const leftProblems = (database: Database, segments: ReadonlyMap<string, Left>): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const seen = new Set<string>()
+  for (const row of database.prepare("SELECT * FROM left_heads").all()) {
+    const stream = String(row["stream"])
+    seen.add(stream)
+    const left = segments.get(stream)
+    const isSame =
+      left !== undefined &&
+      left.eventId === row["event_id"] &&
+      left.seq === row["seq"] &&
+      left.hash === row["hash"] &&
+      Number(left.isSealed) === row["sealed"] &&
+      left.guarded === row["guarded"]
+    if (!isSame) found.push(`where ${stream} goes on is not where it ends in the segments`)
+  }
+  for (const stream of segments.keys()) if (!seen.has(stream)) found.push(`where ${stream} goes on is not said`)
+  return found
+}
+
+/** Beside a walk over all runes of a store in a file. */
+export class TableCheck {
+  private readonly database: Database
+  private readonly beside: SideFiles
+  private readonly problems: ReadonlyArray<string>
+  private readonly schema: string
+
+  constructor(database: Database, file: string) {
+    this.database = database
+    this.problems = problemsIn(database, file)
+    this.schema = schemaIn(database)
+    this.beside = new SideFiles(file)
+  }
+
+  next(runes: ReadonlyArray<StoredRune>): void {
+    this.beside.next(runes)
+  }
+
+  /** `left`: by stream, the newest rune in the segments; undefined where these could not be read. */
+  end(left: ReadonlyMap<string, Left> | undefined): Tables {
+    const beside = this.beside.end()
+    return {
+      problems: [...this.problems, ...(left === undefined ? [] : leftProblems(this.database, left)), ...beside],
+      schema: this.schema,
+      isRefilled: this.beside.isRefilled
+    }
+  }
+}

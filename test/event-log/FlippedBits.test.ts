@@ -1,0 +1,148 @@
+/** Single flipped bits in a store: each is named by `verify`, or lies where nothing is stored. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Random, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as SqlitePages from "../support/SqlitePages.ts"
+import { folder, note, storeFile, withInlineLog } from "./Disk.ts"
+import { long, seeded } from "./Seed.ts"
+
+const STREAMS = ["shop", "yard", "quiet"]
+const EVER = Number.MAX_SAFE_INTEGER
+
+/** Small and large payloads, erased texts, a segment, free pages. */
+const store = Effect.gen(function* () {
+  const file = yield* storeFile
+  yield* withInlineLog({ file }, (log) =>
+    Effect.gen(function* () {
+      for (let n = 1; n <= 900; n += 30) {
+        yield* log.append(
+          Array.from({ length: 30 }, (_, index) =>
+            note(STREAMS[(n + index) % 3]!, n + index, "text ".repeat((n + index) % 40 === 0 ? 3_000 : 9))
+          )
+        )
+      }
+      const sealing = yield* Effect.forkChild(log.seal({ upTo: 300, before: EVER, least: 1 }))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(sealing)
+      yield* log.erase(400, "ada")
+      yield* TestClock.adjust("5 seconds")
+    })
+  )
+  return file
+})
+
+const verified = (file: string) =>
+  Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(DaemonLog.layerReadOnly({ file }), { local: true }))
+
+/** All that the file says, to SQLite. */
+const saidBy = (file: string): string => {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    const tables = database.prepare("SELECT * FROM sqlite_master ORDER BY name").all()
+    const named = tables.filter(({ type }) => type === "table").map(({ name }) => String(name))
+    return JSON.stringify([tables, ...named.map((name) => database.prepare(`SELECT * FROM "${name}"`).all())])
+  } finally {
+    database.close()
+  }
+}
+
+/** The store once more, with one file of which bits are flipped, a single one at a time. */
+const copyOf = Effect.fnUntraced(function* (original: string, name: string) {
+  const copies = yield* folder
+  const bytes = readFileSync(join(dirname(original), name))
+  return {
+    file: join(copies, "runes.db"),
+    size: bytes.length,
+    flip: (at: number) =>
+      Effect.map(Random.nextIntBetween(0, 7), (bit) => {
+        rmSync(copies, { recursive: true })
+        cpSync(dirname(original), copies, { recursive: true })
+        const flipped = Buffer.from(bytes)
+        flipped[at] = flipped[at]! ^ (1 << bit)
+        writeFileSync(join(copies, name), flipped)
+        return `bit ${bit} of byte ${at} of ${name} (page ${Math.floor(at / 4096) + 1}, byte ${at % 4096})`
+      })
+  }
+})
+
+describe("a flipped bit", () => {
+  it.effect("in the store's file is named, or changes nothing that is stored", () =>
+    seeded(
+      Effect.gen(function* () {
+        const original = yield* store
+        assert.deepStrictEqual((yield* verified(original)).problems, [])
+        const uses = SqlitePages.usesOf(original)
+        const said = saidBy(original)
+        const { file, flip, size } = yield* copyOf(original, "runes.db")
+        const unseen: Array<string> = []
+        const counts = { named: 0, unused: 0, ignored: 0 }
+        for (let sample = 0; sample < (long ? 1_000 : 40); sample++) {
+          // every eighth one in the head
+          const at = yield* Random.nextIntBetween(0, sample % 8 === 7 ? 99 : size - 1)
+          const where = yield* flip(at)
+          const outcome = yield* Effect.exit(verified(file))
+          const use = uses(at)
+          if (Exit.isFailure(outcome) || outcome.value.problems.length > 0) counts.named += 1
+          else if (use !== "stored" && saidBy(file) === said) counts[use] += 1
+          else unseen.push(where)
+        }
+        assert.deepStrictEqual(unseen, [])
+        assert.isAbove(counts.named, counts.unused)
+      })
+    )
+  )
+
+  it.effect("in a segment's file is named", () =>
+    seeded(
+      Effect.gen(function* () {
+        const original = yield* store
+        const [name] = readdirSync(join(dirname(original), "segments"))
+        const { file, flip, size } = yield* copyOf(original, join("segments", name!))
+        for (let sample = 0; sample < (long ? 300 : 10); sample++) {
+          const where = yield* flip(yield* Random.nextIntBetween(0, size - 1))
+          const { problems } = yield* verified(file)
+          assert.isAbove(problems.length, 0, where)
+        }
+      })
+    )
+  )
+
+  for (const ending of [".index", ".actors"]) {
+    it.effect(`in runes.db${ending} is named, or changes nothing; the log goes on as with a good file`, () =>
+      seeded(
+        Effect.gen(function* () {
+          const original = yield* store
+          const { file, flip, size } = yield* copyOf(original, `runes.db${ending}`)
+          const uses = SqlitePages.usesOf(`${original}${ending}`)
+          const stored = Array.from({ length: size }, (_, at) => at).filter((at) => uses(at) === "stored")
+          let named = 0
+          for (let sample = 0; sample < (long ? 400 : 16); sample++) {
+            const where = yield* flip(stored[yield* Random.nextIntBetween(0, stored.length - 1)]!)
+            if ((yield* verified(file)).problems.length > 0) named += 1
+            yield* withInlineLog({ file }, (log) =>
+              Effect.gen(function* () {
+                yield* log.append(STREAMS.map((stream, n) => note(stream, n)))
+                yield* log.verify
+                yield* TestClock.adjust("10 seconds")
+                const mine = yield* Stream.runCollect(log.read({ actor: "inbox/builder" }))
+                assert.strictEqual(mine.filter(({ eventId }) => eventId > 300).length, 603, where)
+              })
+            )
+            const { problems } = yield* verified(file)
+            assert.deepStrictEqual(
+              problems.filter(({ eventId }) => eventId > 0),
+              [],
+              where
+            )
+          }
+          assert.isAbove(named, 0)
+        })
+      )
+    )
+  }
+})
