@@ -20,6 +20,7 @@ import {
   Deferred,
   Duration,
   Effect,
+  Exit,
   Fiber,
   type FileSystem,
   Layer,
@@ -286,6 +287,24 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
   yield* end
 })
 
+/**
+ * A daemon that could not go on leaves its runs to the next, and so does one that systemd ends: it may start it again.
+ * That is told, for nobody asked for the end of the runs.
+ */
+const leaving =
+  (keeper: Keeper, { isUnit }: Platform.Platform, lease: Duration.Duration) =>
+  <E>(exit: Exit.Exit<void, E>) => {
+    if (Exit.isSuccess(exit)) return Effect.void
+    if (!Cause.hasInterruptsOnly(exit.cause)) return keeper.leave
+    if (!isUnit) return Effect.void
+    return Effect.andThen(
+      keeper.leave,
+      Effect.logInfo(
+        `ended by systemd: runs are left to the next daemon for ${Duration.format(lease)}, then ended. To end daemon and runs: agentd stop`
+      )
+    )
+  }
+
 const crashing = ({ child, reason }: { readonly child: string | undefined; readonly reason: string }) =>
   new DaemonError({
     message: `The daemon's own parts crash again and again: ${child ?? "agentd"} (${reason}).`,
@@ -356,11 +375,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     ])
     if (keep) yield* keeper.leave
     yield* Effect.andThen(notify.stopping, note("daemon.stopping", { reason, ...(keep ? { keep } : {}) }))
-  }).pipe(
-    // one that could not go on leaves its runs to the next
-    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : keeper.leave)),
-    Effect.provideContext(context)
-  )
+  }).pipe(Effect.onExit(leaving(keeper, platform, user.orphanGrace)), Effect.provideContext(context))
 })
 
 const exitCodes: { readonly [tag: string]: number } = {

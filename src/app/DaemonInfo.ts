@@ -24,6 +24,7 @@ import { Redact } from "../event-log/Redact.ts"
 import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
+import { unitIn } from "../systemd/OwnUnit.ts"
 import * as LogSize from "./LogSize.ts"
 
 /** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
@@ -68,7 +69,7 @@ const supervision = Effect.gen(function* () {
 const ownUnit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const groups = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/cgroup"), () => "")
-  return /\/([^/\n]+\.service)\s*$/m.exec(groups)?.[1] ?? null
+  return unitIn(groups)
 })
 
 const projectChecks = Effect.map(

@@ -6,6 +6,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { type Config, Duration, Effect, type FileSystem, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { Agents } from "../agents/Agents.ts"
 import type { AlertContext } from "../alerts/AlertContext.ts"
@@ -42,6 +43,7 @@ import * as Endpoint from "../rpc/Endpoint.ts"
 import * as RunServer from "../rpc/RunServer.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import { Notify } from "../systemd/Notify.ts"
+import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 
 export interface Options {
@@ -99,6 +101,8 @@ export interface Platform {
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
   /** Of this process. */
   readonly pid: number
+  /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
+  readonly isUnit: boolean
 }
 
 /** Marks the processes of this store's runs: the same for every daemon on it. */
@@ -122,18 +126,29 @@ const noting =
       )
 
 /** The keeper of the runs, unless they are to end with the daemon. */
-const keeping = ({ environment, state }: Pick<Options, "environment" | "state">, { orphanGrace }: UserConfig) =>
+const keeping = ({ environment, state }: Options, { orphanGrace }: UserConfig, via: Keeper.KeeperOptions["via"]) =>
   Duration.isZero(orphanGrace)
     ? Layer.empty
-    : Keeper.layer({ folder: join(state, "keeper"), lease: orphanGrace, path: environment["PATH"] ?? PATHS })
+    : Keeper.layer({
+        folder: join(state, "keeper"),
+        lease: orphanGrace,
+        path: environment["PATH"] ?? PATHS,
+        via: via === undefined ? undefined : (name) => via(`keeper-${name}`)
+      })
 
 /** Where a shell is, for an environment that does not say. */
 const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
 
+/** Of this process; none where the system has none. */
+const cgroups = (): string => (existsSync("/proc/self/cgroup") ? readFileSync("/proc/self/cgroup", "utf8") : "")
+
 /** The platform of this machine, by Node. */
-export const node = ({ environment, socket, state }: Options): Platform => {
+export const node = (options: Options): Platform => {
+  const { environment, socket, state } = options
   const store = storeId(state)
-  const host = hostOf({ store, environment, state, socket })
+  const unit = ownUnit(environment, cgroups(), process.pid)
+  const via = unit === undefined ? undefined : (name: string) => scopeOf(unit, environment, name)
+  const host = { ...hostOf({ store, environment, state, socket }), via }
   return {
     lock: StoreLock.acquire({ folder: state, socket }),
     machine: Layer.mergeAll(ProcessTree.layer, Notify.layer, EventLoop.layer).pipe(
@@ -145,7 +160,7 @@ export const node = ({ environment, socket, state }: Options): Platform => {
         Layer.provideMerge(
           Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(host.sockets))
         ),
-        Layer.provideMerge(keeping({ environment, state }, user)),
+        Layer.provideMerge(keeping(options, user, via)),
         Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
         Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
       ),
@@ -182,6 +197,7 @@ export const node = ({ environment, socket, state }: Options): Platform => {
         service("spool", Spool.layer({ state }))
       ]
     }),
+    isUnit: unit !== undefined,
     pid: process.pid
   }
 }

@@ -52,6 +52,8 @@ export class Backends extends Context.Service<
           Sandbox.layer(host.environment),
           Gateway.layer({
             folder: host.gateway ?? "",
+            via: host.via,
+            path: host.environment["PATH"],
             certificates: host.environment["NODE_EXTRA_CA_CERTS"]
           })
         )

@@ -3,6 +3,7 @@
  * may see of them.
  */
 import * as path from "node:path"
+import type { Via } from "../gateway/GatewayClient.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 
 export type Argv = readonly [string, ...ReadonlyArray<string>]
@@ -27,6 +28,8 @@ export interface Host {
   readonly sockets?: string | undefined
   /** The folder of the gateway to the models. */
   readonly gateway?: string | undefined
+  /** Puts what must outlive the daemon into a unit of its own, named by this. */
+  readonly via?: ((name: string) => Via) | undefined
 }
 
 /** The host that a daemon with this state folder and this control socket is. */

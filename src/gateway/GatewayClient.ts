@@ -33,6 +33,16 @@ export interface GatewayOptions {
   readonly folder: string
   /** The certificates that the daemon trusts besides the usual ones: NODE_EXTRA_CA_CERTS. */
   readonly certificates?: string | undefined
+  /** Puts it into a unit of its own; the name is never used twice while one lives. */
+  readonly via?: ((name: string) => Via) | undefined
+  /** The PATH by which that is found. */
+  readonly path?: string | undefined
+}
+
+/** What begins a command line, and the variables that it needs. */
+export interface Via {
+  readonly argv: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
 }
 
 export class Gateway extends Context.Service<
@@ -125,12 +135,20 @@ const connect = (socket: string): Effect.Effect<Link | undefined> =>
   })
 
 /** Starts a gateway in a session of its own; returns when it listens. Its environment holds no key. */
-const start = (socket: string, { certificates }: GatewayOptions): Effect.Effect<number, GatewayFailed> =>
+const start = (
+  socket: string,
+  { certificates, path: PATH = "" }: GatewayOptions,
+  around: Via | undefined
+): Effect.Effect<number, GatewayFailed> =>
   Effect.callback<number, GatewayFailed>((resume) => {
     fs.rmSync(socket, { force: true })
-    const child = spawn(process.execPath, ["--input-type=module", "-", socket], {
+    const [first = "", ...rest] = [...(around?.argv ?? []), process.execPath, "--input-type=module", "-", socket]
+    const child = spawn(first, rest, {
       cwd: "/",
-      env: certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates },
+      env: {
+        ...(around === undefined ? {} : { ...around.env, PATH }),
+        ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates })
+      },
       detached: true,
       stdio: ["pipe", "pipe", "pipe"]
     })
@@ -148,6 +166,15 @@ const start = (socket: string, { certificates }: GatewayOptions): Effect.Effect<
     return Effect.sync(() => void child.kill("SIGKILL"))
   }).pipe(Effect.timeoutOrElse({ duration: START_LIMIT, orElse: () => Effect.fail(failed("does not start")) }))
 
+/** In a unit of its own, where that can be had. */
+const begin = (socket: string, options: GatewayOptions, number: number): Effect.Effect<number, GatewayFailed> => {
+  const plainly = start(socket, options, undefined)
+  if (options.via === undefined) return plainly
+  return Effect.catch(start(socket, options, options.via(`gateway-${process.pid}-${number}`)), ({ message }) =>
+    Effect.andThen(Effect.logWarning(`${message}: with no unit of its own it may end with the daemon's`), plainly)
+  )
+}
+
 const make = Effect.fnUntraced(function* (
   options: GatewayOptions
 ): Effect.fn.Return<Gateway["Service"], never, Scope.Scope> {
@@ -158,6 +185,7 @@ const make = Effect.fnUntraced(function* (
   let link: Link | undefined
   let pid: number | undefined
   let ended = false
+  let starts = 0
 
   /** The connection, made where there is none. */
   const reach: Effect.Effect<Link, GatewayFailed> = Effect.gen(function* () {
@@ -168,7 +196,7 @@ const make = Effect.fnUntraced(function* (
     })
     let found = yield* connect(socket)
     if (found === undefined) {
-      pid = yield* start(socket, options)
+      pid = yield* begin(socket, options, ++starts)
       found = yield* connect(socket)
     }
     if (found === undefined) return yield* failed("does not listen")

@@ -33,6 +33,12 @@ export interface Wanted {
   readonly handed: ReadonlyArray<Uint8Array>
 }
 
+/** What begins a command line, and the variables that it needs. */
+export interface Via {
+  readonly argv: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
+}
+
 export interface KeeperOptions {
   /** The folder of all of them, and of nothing else; made with mode 0700. */
   readonly folder: string
@@ -40,8 +46,8 @@ export interface KeeperOptions {
   readonly lease: Duration.Duration
   /** The PATH by which it finds a shell, `mkfifo` and `sleep`. */
   readonly path: string
-  /** Begins the command line: what puts it into a unit of its own. */
-  readonly via?: (name: string) => ReadonlyArray<string>
+  /** Puts it into a unit of its own, which has its cgroup delegated; the name is never used twice while one lives. */
+  readonly via?: ((name: string) => Via) | undefined
   /** Bytes of a stream that wait for the daemon before the program does. */
   readonly bound?: number
   /** Bytes of a file of output. */
@@ -103,7 +109,17 @@ const killed = (folder: string): void => {
   }
 }
 
-const launch = (folder: string, { bound, lease, path: PATH, segment, via }: KeeperOptions): void => {
+interface Launched {
+  /** Why it is not there and does not come; undefined: it may be there. */
+  failed: string | undefined
+}
+
+/** `around`: puts it into a unit of its own. */
+const launch = (
+  folder: string,
+  { bound, lease, path: PATH, segment }: KeeperOptions,
+  around: Via | undefined
+): Launched => {
   const file = path.join(folder, "keeper.mjs")
   const log = fs.openSync(path.join(folder, "log"), "a", 0o600)
   const words = [process.execPath, "--max-semi-space-size=1", file, folder]
@@ -111,12 +127,17 @@ const launch = (folder: string, { bound, lease, path: PATH, segment, via }: Keep
   const options = Object.entries(numbers).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, `${value}`]
   )
-  const around = via?.(path.basename(folder)) ?? []
-  const [first = "", ...rest] = [...around, ...words, ...options, ...(around.length > 0 ? ["--cgroup", "own"] : [])]
-  const child = spawn(first, rest, { cwd: "/", env: { PATH }, detached: true, stdio: ["ignore", log, log] })
-  child.on("error", () => {})
+  const [first = "", ...rest] = [...(around?.argv ?? []), ...words, ...options, ...(around ? ["--cgroup", "own"] : [])]
+  const env = { ...around?.env, PATH }
+  const child = spawn(first, rest, { cwd: "/", env, detached: true, stdio: ["ignore", log, log] })
+  const launched: Launched = { failed: undefined }
+  child.on("error", ({ message }) => void (launched.failed = message))
+  child.on("exit", (code) => {
+    if (code !== 0) launched.failed = `${path.basename(first)} ended with ${code}: see ${path.join(folder, "log")}`
+  })
   child.unref()
   fs.closeSync(log)
+  return launched
 }
 
 /** A folder's keepers, one after the other. */
@@ -136,6 +157,7 @@ class Home {
   private epoch: number | undefined = undefined
   /** No keeper is there any more, and none is wanted: what it wrote is read from its folder. */
   private isPast = false
+  private launches = 0
   /** While no keeper is there. */
   private readonly forgotten = new Set<string>()
 
@@ -179,11 +201,19 @@ class Home {
     if (found !== undefined) return found
     fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
     fs.writeFileSync(path.join(this.folder, "keeper.mjs"), program(), { mode: 0o600 })
-    launch(this.folder, this.options)
+    const around = this.options.via?.(`${path.basename(this.folder)}-${process.pid}-${++this.launches}`)
+    let launched = launch(this.folder, this.options, around)
+    let isAround = around !== undefined
     for (let look = 0; look < START_LIMIT; look++) {
       yield* Effect.sleep(LOOK)
       const link = fs.existsSync(socket) ? yield* connect(socket, heard) : undefined
       if (link !== undefined) return link
+      if (!isAround || launched.failed === undefined) continue
+      yield* Effect.logWarning(
+        `the keeper of runs has no unit of its own: ${launched.failed}. It is in the daemon's: runs may end with that`
+      )
+      isAround = false
+      launched = launch(this.folder, this.options, undefined)
     }
     return yield* Effect.fail("it does not come up")
   })

@@ -9,6 +9,7 @@ import { Effect, Option } from "effect"
 import { describe } from "vitest"
 import { launch } from "../../src/systemd/Launch.ts"
 import * as Unit from "../../src/systemd/Unit.ts"
+import { hasUserManager } from "./Manager.ts"
 
 describe("unitName", () => {
   it("is agentd for the default state folder, and another name for every other", () => {
@@ -88,11 +89,9 @@ describe("parseStatus", () => {
   })
 })
 
-const manager = spawnSync("systemctl", ["--user", "is-system-running"], { encoding: "utf8" }).stdout?.trim() ?? ""
-const isThere = process.env["XDG_RUNTIME_DIR"] !== undefined && ["running", "degraded"].includes(manager)
-if (!isThere) console.warn("SKIPPED: a real service (this machine has no systemd for the user)")
+if (!hasUserManager) console.warn("SKIPPED: a real service (this machine has no systemd for the user)")
 
-describe.skipIf(!isThere)("under the user's systemd", () => {
+describe.skipIf(!hasUserManager)("under the user's systemd", () => {
   const service = (script: string) =>
     Effect.acquireRelease(
       Effect.sync(() => {

@@ -1,0 +1,50 @@
+/** A keeper that is put into a unit of its own by another program, and what happens where that cannot be done. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Stand from "./Stand.ts"
+
+/** Notes its words, and becomes the rest of them; or ends with a code. */
+const runner = (folder: string, then: string) => {
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, "systemd-run")
+  writeFileSync(file, `#!/bin/sh\necho "$UNIT_OF $*" >> '${file}.said'\n${then}\n`, { mode: 0o755 })
+  return file
+}
+
+/** The keeper gets no cgroup: the tests' own is not delegated to it. */
+const WITHOUT_CGROUP = `shift; n=$(($# - 2)); i=0
+for word; do [ $i -gt 0 ] || set --; [ $i -ge $n ] || set -- "$@" "$word"; i=$((i + 1)); done
+exec "$@"`
+
+describe("a keeper in a unit of its own", () => {
+  it.live("is begun by the words and with the variables that put it there, under a new name each time", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const file = runner(folder, WITHOUT_CGROUP)
+      const via = (name: string) => ({ argv: [file, name], env: { UNIT_OF: "a" } })
+      const daemon = yield* Stand.daemon(folder, { via })
+      const held = yield* Stand.script(daemon, "run", 'echo "unit=$UNIT_OF"; exec sleep 300')
+      assert.strictEqual(yield* Stand.readUntil(held, "unit="), "unit=\n")
+      Stand.kill(Stand.pidOf(folder))
+      yield* Stand.until(() => Stand.textOf(`${file}.said`).split("\n").length === 3)
+      const [first = "", second = ""] = Stand.textOf(`${file}.said`).split("\n")
+      assert.match(first, new RegExp(`^a 1-${process.pid}-1 .*keeper.mjs .*--cgroup own$`))
+      assert.match(second, new RegExp(`^a 1-${process.pid}-2 `))
+      assert.isTrue(Stand.lives(held.pid))
+    })
+  )
+
+  it.live("is begun without one where that is refused, and where there is no such program", () =>
+    Effect.gen(function* () {
+      for (const how of ["refused", "absent"]) {
+        const folder = yield* Stand.stand
+        const file = how === "refused" ? runner(folder, "exit 1") : join(folder, "none")
+        const daemon = yield* Stand.daemon(folder, { via: (name) => ({ argv: [file, name], env: {} }) })
+        const held = yield* Stand.script(daemon, "run", "echo up; exec sleep 300")
+        yield* Stand.readUntil(held, "up")
+      }
+    })
+  )
+})

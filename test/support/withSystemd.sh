@@ -1,0 +1,67 @@
+#!/bin/bash
+# withSystemd.sh [--bind PATH]... -- COMMAND [ARG ...]
+#
+# Runs COMMAND as root on a machine with a real systemd as PID 1, journald and
+# logind included: a throwaway container booted over a copy-on-write view of
+# this machine's root, in the same working directory. Every write is discarded
+# at the end, except below a PATH named with --bind. Never bind /tmp: a boot
+# clears it. The network is private:
+# loopback only. The exit status is COMMAND's, or 125 where systemd did not
+# come up.
+#
+# Needs root and Debian's packages systemd-container, dbus, dbus-user-session.
+set -u
+
+# A mount namespace of its own, so that nothing it mounts outlives it.
+[ "${WITH_SYSTEMD_NS:-}" = 1 ] || exec env WITH_SYSTEMD_NS=1 unshare --mount -- "$0" "$@"
+
+binds=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --bind) binds+=("--bind=$(realpath "$2")"); shift 2 ;;
+    --) shift; break ;;
+    *) break ;;
+  esac
+done
+[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+
+set -e
+mount --make-rprivate /
+base=$(mktemp -d /var/tmp/withSystemd.XXXXXX)
+mount -t tmpfs tmpfs "$base"
+mkdir "$base"/{upper,work,root}
+mount -t overlay overlay \
+  -o "lowerdir=/,upperdir=$base/upper,workdir=$base/work" "$base/root"
+for unit in systemd-sysctl systemd-modules-load systemd-udevd systemd-binfmt \
+            systemd-timesyncd apparmor e2scrub_reap; do
+  ln -sf /dev/null "$base/root/etc/systemd/system/$unit.service"
+done
+rm -f "$base/root/etc/machine-id" && : > "$base/root/etc/machine-id"
+
+systemd-nspawn --quiet --register=no --keep-unit --link-journal=no \
+  -D "$base/root" --boot --private-network --console=pipe "${binds[@]}" \
+  </dev/null >"$base/boot.log" 2>&1 &
+nspawn=$!
+set +e
+finish() {
+  [ -n "${leader:-}" ] && kill -9 "$leader" 2>/dev/null
+  kill "$nspawn" 2>/dev/null; wait "$nspawn" 2>/dev/null
+  umount -l "$base/root" "$base" 2>/dev/null; rmdir "$base" 2>/dev/null
+}
+trap finish EXIT
+
+inside() {
+  nsenter -t "$leader" --mount --pid --uts --ipc --net --cgroup --root -- \
+    sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"
+}
+for _ in $(seq 300); do
+  leader=$(pgrep -P "$nspawn" | head -n 1)
+  if [ -n "$leader" ]; then
+    case $(inside systemctl is-system-running 2>/dev/null) in running | degraded) up=1; break ;; esac
+  fi
+  kill -0 "$nspawn" 2>/dev/null || break
+  sleep 0.1
+done
+[ -n "${up:-}" ] || { cat "$base/boot.log" >&2; echo "withSystemd: systemd did not come up" >&2; exit 125; }
+
+inside env -u WITH_SYSTEMD_NS "$@"
