@@ -34,6 +34,7 @@ import * as AgentApi from "./AgentApi.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "./LiveConversations.ts"
 import { type ProjectRecord, recoverEach } from "./Recovery.ts"
+import * as SetApart from "./SetApart.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
@@ -76,7 +77,7 @@ const conversations = (
     resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
     close: (name, options, caller) =>
       on(name, caller, (entry) =>
-        ConversationCommands.close(entry, options, caller, (lost, why) => projects.closeLost(lost, why))
+        ConversationCommands.close(entry, options, caller, { lost: projects.closeLost, damaged: projects.giveUp })
       ),
     archive: (name, caller) => on(name, caller, (entry) => ConversationCommands.archive(entry, caller, log))
   }
@@ -216,7 +217,8 @@ export const make = (projects: Projects, ready: Ready) =>
         ),
       projects: Effect.sync(() => [
         ...[...projects.living.values()].map((project) => project.info),
-        ...[...projects.lost.values()].map((lost) => lost.info)
+        ...[...projects.lost.values()].map((lost) => lost.info),
+        ...[...projects.damaged.values()].map(SetApart.infoOf)
       ]),
       all: Effect.map(Clock.currentTimeMillis, rows),
       agent: (name, caller) =>
@@ -288,11 +290,18 @@ export const layer = (options: Options) =>
         Effect.catchTag(projects.revive(record), "CommandRefused", (error) =>
           Effect.logWarning(`${record.name}: ${error.message}`)
         )
-      yield* Effect.andThen(options.sweep, recoverEach(revive)).pipe(
+      yield* Effect.andThen(options.sweep, recoverEach(revive, projects.setApart)).pipe(
         Effect.andThen(options.project === undefined ? Effect.void : takeUp(projects, options.project)),
         Effect.onExit((exit) => Deferred.done(ready, exit)),
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkScoped
+      )
+      // what is found wrong with older runes while they live
+      yield* Effect.forkScoped(
+        Effect.andThen(
+          Deferred.await(ready),
+          Stream.runForEach(log.damages, ({ message, stream }) => projects.setApart(stream, message))
+        )
       )
       yield* Effect.all([Clock.currentTimeMillis, Clock.monotonicTimeNanos]).pipe(
         Effect.flatMap(([now, nanos]) =>
@@ -310,7 +319,9 @@ export const layer = (options: Options) =>
       })
       const conversations = LiveConversations.make({
         log,
-        known: Effect.map(crew.recovered, () => projects.entries.map(({ record }) => record.conversation)),
+        known: Effect.map(crew.recovered, () =>
+          projects.entries.flatMap((entry) => (entry._tag === "Damaged" ? [] : [entry.record.conversation]))
+        ),
         stateOf: (conversation) => projects.stateOf(conversation)
       })
       return Context.make(Agents, yield* make(projects, ready)).pipe(

@@ -37,6 +37,7 @@ const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): 
 export const row = (entry: Entry): ConversationInfo => {
   if (entry._tag === "Open") return entry.project.row
   const info = recorded(entry.record)
+  if (entry._tag === "Damaged") return { ...info, state: "damaged", detail: entry.message }
   return entry._tag === "Closed"
     ? info
     : { ...info, detail: `${info.detail}; ${entry.lost.problems[0] ?? "its file is gone"}` }
@@ -46,6 +47,7 @@ export const row = (entry: Entry): ConversationInfo => {
 const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
   if (entry._tag === "Open") return Effect.succeed(entry.project)
   if (entry._tag === "Closed") return ConversationRow.over(called(entry.record))
+  if (entry._tag === "Damaged") return ConversationRow.damaged(entry.record.conversation, entry.message)
   return refuse(
     `The conversation ${entry.record.conversation} does not live: ${entry.lost.problems[0] ?? "its file is gone"}`,
     `Mend ${entry.record.config}, or close the conversation: agentd close ${entry.record.conversation}`
@@ -126,23 +128,27 @@ const farewell = ({ conversation, life }: ProjectRecord): Done => {
   }
 }
 
+interface Why {
+  readonly by: string
+  readonly reason: string
+}
+
 export const close = Effect.fnUntraced(function* (
   entry: Entry,
   { force, reason }: { readonly reason: string; readonly force: boolean },
   { by }: Caller,
-  closeLost: (
-    lost: LostProject,
-    why: { readonly by: string; readonly reason: string }
-  ) => Effect.Effect<void, StorageError>
+  closing: {
+    readonly lost: (lost: LostProject, why: Why) => Effect.Effect<void, StorageError>
+    readonly damaged: (record: ProjectRecord, why: Why) => Effect.Effect<number, StorageError>
+  }
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
   const { record } = entry
-  if (record.life.broken !== undefined) {
-    return yield* refuse(
-      `The conversation ${record.conversation} cannot be closed: its log does not fold: ${record.life.broken}`,
-      "agentd verify says what is wrong with it; put back a backup."
-    )
+  if (entry._tag === "Damaged") {
+    const { conversation } = record
+    const eventId = yield* closing.damaged(record, { by, reason })
+    return { eventId, message: `${conversation} is given up. Its log stays as it is: agentd verify` }
   }
-  if (entry._tag === "Lost") yield* closeLost(entry.lost, { by, reason })
+  if (entry._tag === "Lost") yield* closing.lost(entry.lost, { by, reason })
   else {
     const project = yield* opened(entry)
     const { life, retired } = project

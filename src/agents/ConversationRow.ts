@@ -114,6 +114,13 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
     remedy: "Begin a new one in the project's folder: agentd conversation new"
   })
 
+/** Set apart: its log is damaged. */
+export const damaged = (conversation: string, message: string): CommandRefused =>
+  new CommandRefused({
+    message: `The conversation ${conversation} is set apart, since its log is damaged: ${message}`,
+    remedy: `Give it up, and begin anew: agentd close ${conversation}`
+  })
+
 /** Why it takes no input now; undefined when it does. */
 export const closedToInput = (
   { conversation, project }: Called,

@@ -17,6 +17,7 @@ export type Entry =
   | { readonly _tag: "Open"; readonly record: ProjectRecord; readonly project: Project }
   | { readonly _tag: "Lost"; readonly record: ProjectRecord; readonly lost: LostProject }
   | { readonly _tag: "Closed"; readonly record: ProjectRecord }
+  | { readonly _tag: "Damaged"; readonly record: ProjectRecord; readonly message: string }
 
 export interface Found {
   readonly project: Project
@@ -48,6 +49,13 @@ const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
 export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   newest(entries.filter(({ record }) => record.config === config))
 
+/** The same; of one whose damaged stream does not say its file, the id does. */
+const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined => {
+  const id = ProjectName.conversationId(config)
+  const isIts = ({ record }: Entry) => record.config === "" && record.conversation.split(".")[0] === id
+  return ofConfig(entries, config) ?? entries.find(isIts)
+}
+
 const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
 
 /** By its id, a unique beginning of it, or its project's name; empty: the caller's. */
@@ -58,8 +66,7 @@ export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller
     entries.length === 0 ? NONE : ids.length === 0 ? "See which there are: agentd conversation ls" : listed(ids)
   if (name === "") {
     if (caller.config === null) return refused("Which conversation? There is no agentd.jsonc here.", there)
-    const own = ofConfig(entries, caller.config)
-    return own ?? refused(`The project ${caller.config} is not known yet.`, NONE)
+    return ownOf(entries, caller.config) ?? refused(`The project ${caller.config} is not known yet.`, NONE)
   }
   const exact = entries.find(({ record }) => record.conversation === name)
   if (exact !== undefined) return exact
@@ -85,10 +92,12 @@ export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller
 /** From within a project its own agents come first; else `project/agent`, or a name that only one project has. */
 export const agent = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Found | CommandRefused => {
   const projects = entries.flatMap((entry) => (entry._tag === "Open" ? [entry.project] : []))
-  const own = caller.config === null ? undefined : ofConfig(entries, caller.config)
-  const here = own?._tag === "Open" ? own.project : undefined
-  const mine = here?.members.get(name)
-  if (here !== undefined && mine !== undefined) return { project: here, tree: mine.tree }
+  const mine = caller.config === null ? undefined : ownOf(entries, caller.config)
+  const here = mine?._tag === "Open" ? mine.project : undefined
+  const member = here?.members.get(name)
+  if (here !== undefined && member !== undefined) return { project: here, tree: member.tree }
+  const damaged = inDamaged(entries, name, mine)
+  if (damaged !== undefined) return damaged
   const matches = projects.flatMap((project) =>
     [...project.members.values()]
       .filter(({ tree }) =>
@@ -103,13 +112,23 @@ export const agent = (entries: ReadonlyArray<Entry>, name: string, caller: Calle
       remedy: `Say which, as CONVERSATION/${name.split("/").at(-1)}: agentd conversation ls`
     })
   }
-  const closed = inClosed(entries, name, own)
+  const closed = inClosed(entries, name, mine)
   if (closed !== undefined) return closed
   const all = here === undefined ? [] : [...here.members.keys()]
   return new CommandRefused({
     message: `There is no agent "${name}".`,
     remedy: projects.length === 0 ? NONE : all.length === 0 ? ELSEWHERE : listed(all)
   })
+}
+
+/** An agent, perhaps, of a conversation that is set apart: its stream says no more. */
+const inDamaged = (entries: ReadonlyArray<Entry>, name: string, own: Entry | undefined): CommandRefused | undefined => {
+  const [project = "", member] = name.split("/")
+  const said =
+    member === undefined
+      ? own
+      : entries.find((entry) => nameOf(entry) === project || entry.record.conversation === project)
+  return said?._tag === "Damaged" ? ConversationRow.damaged(said.record.conversation, said.message) : undefined
 }
 
 /** An agent of a conversation that is over, and whose project has no other. */

@@ -14,6 +14,7 @@ import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import type { Address } from "../domain/AgentPort.ts"
 import * as ProjectName from "../config/ProjectName.ts"
+import * as ConversationId from "../domain/ConversationId.ts"
 import {
   type AgentInfo,
   type Caller,
@@ -34,6 +35,7 @@ import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
+import * as SetApart from "./SetApart.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 /** How often the file of a project that cannot be read is tried. */
@@ -44,6 +46,8 @@ export class Projects {
   readonly living: Map<string, Project> = new Map()
   /** Projects whose config cannot be read now: known, not running. */
   readonly lost: Map<string, LostProject> = new Map()
+  /** Conversations whose streams are damaged: nothing of them lives. */
+  readonly damaged: Map<string, SetApart.Damaged> = new Map()
   /** Conversations that are over. */
   readonly closed: Map<string, ProjectRecord> = new Map()
   private readonly lock = Semaphore.makeUnsafe(1)
@@ -79,7 +83,8 @@ export class Projects {
     return [
       ...[...this.living.values()].map((project) => ({ _tag: "Open", project, record: project.record }) as const),
       ...[...this.lost.values()].map((lost) => ({ _tag: "Lost", lost, record: lost.record }) as const),
-      ...[...this.closed.values()].map((record) => ({ _tag: "Closed", record }) as const)
+      ...[...this.closed.values()].map((record) => ({ _tag: "Closed", record }) as const),
+      ...[...this.damaged.values()].map((damaged) => ({ _tag: "Damaged", ...damaged }) as const)
     ]
   }
 
@@ -215,7 +220,7 @@ export class Projects {
     this.alone(
       path,
       Effect.gen({ self: this }, function* () {
-        const known = Finder.ofConfig(this.entries, path)
+        const known = this.known(path)
         if (known?._tag === "Open") {
           yield* known.project
             .reload(agreed, caller.by)
@@ -223,6 +228,7 @@ export class Projects {
           return known.project.info
         }
         if (known?._tag === "Closed") return overInfo(known.record)
+        if (known?._tag === "Damaged") return yield* ConversationRow.damaged(known.record.conversation, known.message)
         const conversation = known?.record.conversation ?? ProjectName.conversationId(path)
         return (yield* this.enter(path, conversation, caller, agreed, known?.record.trust.hash ?? null)).info
       })
@@ -235,7 +241,7 @@ export class Projects {
     this.alone(
       path,
       Effect.gen({ self: this }, function* () {
-        const known = Finder.ofConfig(this.entries, path)
+        const known = this.known(path)
         if (known !== undefined && known._tag !== "Closed") {
           const { conversation, name } = known.record
           return yield* new CommandRefused({
@@ -306,6 +312,7 @@ export class Projects {
   readonly configChange = (entry: Finder.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
     if (entry._tag === "Open") return entry.project.change
     const { record } = entry
+    if (entry._tag === "Damaged") return Effect.fail(ConversationRow.damaged(record.conversation, entry.message))
     return entry._tag === "Lost"
       ? Effect.provide(ConfigTrust.changeOf(record, undefined), this.services)
       : ConversationRow.over({ conversation: record.conversation, project: record.name })
@@ -320,6 +327,41 @@ export class Projects {
         this.closed.set(conversation, lost.record)
       })
     )
+
+  /** The newest conversation of a file; what a damaged stream does not say, its id does. */
+  private known(path: string): Finder.Entry | undefined {
+    const id = ProjectName.conversationId(path)
+    for (const { record } of this.entries) if (record.config === "" && record.conversation === id) record.config = path
+    return Finder.ofConfig(this.entries, path)
+  }
+
+  /** Ends what lives of a conversation whose stream is damaged, and writes nothing to the stream. */
+  readonly setApart = (conversation: string, message: string): Effect.Effect<void> =>
+    Effect.gen({ self: this }, function* () {
+      if (!ConversationId.mayBe(conversation) || this.damaged.has(conversation)) return
+      const project = this.living.get(conversation)
+      const over = this.closed.get(conversation)
+      const known = project?.record ?? this.lost.get(conversation)?.record ?? over
+      const record = known ?? (yield* Effect.provide(SetApart.recordOf(conversation), this.services))
+      yield* Effect.logError(`${conversation} is set apart: ${message}`)
+      // one that is over has nothing that lives
+      if (over === undefined) this.damaged.set(conversation, { record, message })
+      this.living.delete(conversation)
+      this.lost.delete(conversation)
+      yield* Effect.provide(SetApart.tell(conversation, message), this.services)
+      if (project === undefined) return
+      yield* this.nest.remove(conversation)
+      yield* Scope.close(project.scope, Exit.void)
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
+  /** A person gives up a conversation that is set apart; the rune that says so is the answer. */
+  readonly giveUp = (record: ProjectRecord, why: { readonly by: string; readonly reason: string }) =>
+    Effect.gen({ self: this }, function* () {
+      const over = yield* Effect.provide(SetApart.giveUp(record, why), this.services)
+      this.damaged.delete(record.conversation)
+      this.closed.set(record.conversation, over)
+      return over.life.snapshot.entered
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
   readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo => {
     const place = tree.worker()?.data.fallback ?? 0

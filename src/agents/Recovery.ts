@@ -9,7 +9,7 @@
 import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
-import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
@@ -44,6 +44,8 @@ export const kinds = [
   ...ConversationRecovery.kinds
 ] as const
 
+const readProject = reader(projectKinds)
+
 const agentOf = (project: ProjectRecord, name: string): AgentRecord => {
   const known = project.agents.get(name)
   if (known !== undefined) return known
@@ -61,8 +63,21 @@ export const freshProject = (conversation: string, config: string, name: string)
   trust: ConfigTrust.fresh()
 })
 
+/** The record of a conversation of which the daemon's stream says that a person has given it up. */
+export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
+  const about = readProject(rune)
+  if (about?.kind !== "conversation.given_up") return undefined
+  const { config, conversation, name } = about.payload
+  const record = freshProject(conversation, config, name)
+  const { at, eventId: entered } = rune
+  record.life.snapshot = { ...record.life.snapshot, state: "closed", entered, at }
+  return record
+}
+
 /** A conversation of which only the archive's rune is left to read. */
 const archive = (records: Records, rune: Rune): void => {
+  const givenUp = givenUpIn(rune)
+  if (givenUp !== undefined) return void records.set(givenUp.conversation, givenUp)
   const found = ConversationRecovery.archived(rune)
   if (found === undefined) return
   const { agents, config, conversation, life, project, trusted = null } = found
@@ -83,7 +98,6 @@ const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boole
   }
 }
 
-const readProject = reader(projectKinds)
 const readConfig = reader(configKinds)
 
 /** Folds a rune in. */
@@ -143,7 +157,7 @@ export const project: StreamFold<ProjectRecord | null> = {
 /** Conversations of which only the archive's rune is left to read. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
-  version: 2,
+  version: 3,
   initial: [],
   of: (stream) => stream === DAEMON_STREAM,
   apply: (all, rune) => {
@@ -154,38 +168,38 @@ export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
 }
 
 /**
- * Each conversation as soon as its stream is read, the open ones first. What cannot be read is said and left out;
- * where nothing at all can be read, that is a failure.
+ * Each conversation as soon as its stream is read, the open ones first. One whose stream cannot be read, does not fold
+ * or is halted is `setApart`, with what is wrong.
  */
-export const recoverEach = Effect.fnUntraced(function* <E, R>(
-  each: (record: ProjectRecord) => Effect.Effect<void, E, R>
+export const recoverEach = Effect.fnUntraced(function* <E, R, E2, R2>(
+  each: (record: ProjectRecord) => Effect.Effect<void, E, R>,
+  setApart: (conversation: string, message: string) => Effect.Effect<void, E2, R2>
 ) {
   const log = yield* EventLog
-  const unread: Array<StorageError> = []
-  const told = <A>(read: Effect.Effect<A, StorageError>) =>
-    Effect.catch(read, (error) => {
-      unread.push(error)
-      return Effect.as(Effect.logError(`a conversation cannot be read: ${error.message} ${error.remedy}`), undefined)
-    })
-  const archived = yield* told(log.recover(DAEMON_STREAM, { archives }))
-  const over = new Map(archived?.archives.state.map((record) => [record.conversation, record] as const))
+  const archived = yield* log.recover(DAEMON_STREAM, { archives })
+  const over = new Map(archived.archives.state.map((record) => [record.conversation, record] as const))
+  const halted = new Map((yield* log.damaged).map(({ message, stream }) => [stream, message]))
   const streams = (yield* log.streams).filter(({ stream }) => ConversationId.mayBe(stream))
-  let count = 0
   for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
-    const record = (yield* told(log.recover(stream, { project })))?.project.state ?? null
-    if (record === null || over.has(stream)) continue
-    count += 1
-    yield* each(record)
+    const read = yield* Effect.result(log.recover(stream, { project }))
+    if (over.has(stream)) continue
+    const record = read._tag === "Success" ? read.success.project.state : null
+    const { state = "" } = record?.life.snapshot ?? {}
+    const isOver = state === "closed" || state === "archived"
+    const wrong = read._tag === "Failure" ? read.failure.message : (halted.get(stream) ?? record?.life.broken)
+    if (wrong !== undefined && !isOver) yield* setApart(stream, wrong)
+    else if (record !== null) yield* each(record)
   }
   for (const record of over.values()) yield* each(record)
-  const [first] = unread
-  if (first !== undefined && count === 0) return yield* first
 })
 
 /** All conversations. */
 export const recover = Effect.gen(function* () {
   const records: Records = new Map()
-  yield* recoverEach((record) => Effect.sync(() => records.set(record.conversation, record)))
+  yield* recoverEach(
+    (record) => Effect.sync(() => records.set(record.conversation, record)),
+    () => Effect.void
+  )
   return records
 })
 

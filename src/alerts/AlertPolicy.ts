@@ -116,6 +116,15 @@ const stopped = ({ actor, from, payload, to }: ToldOf<"worker.moved">): Words | 
 const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Words | undefined => {
   const { message, rule, severity } = payload
   if (severity === "WARN") return undefined
+  if (rule === "INV-HASH-VALID" && payload.stream !== stream) {
+    return {
+      key: `${kind}:${rule}:${payload.stream}`,
+      of: payload.stream,
+      headline: `the log of ${payload.stream} is damaged`,
+      reason: `${message}\nIt is set apart: nothing of it runs, and it takes no commands. All others go on.`,
+      remedy: `See what is wrong: agentd verify\nGive it up, so that a new one can be begun: agentd close ${payload.stream}`
+    }
+  }
   return {
     key: `${kind}:${rule}:${stream}`,
     headline: `${rule} violated`,

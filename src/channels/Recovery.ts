@@ -80,12 +80,13 @@ export const fold: StreamFold<Records> = {
   apply
 }
 
-/** Every conversation, each from its own stream; one that cannot be read stops no other. */
+/** Every conversation, each from its own stream; one that cannot be read, or is halted, stops no other. */
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog
+  const halted = new Set((yield* log.damaged).map(({ stream }) => stream))
   const found: Array<Records> = []
   for (const { stream } of yield* log.streams) {
-    if (!ConversationId.mayBe(stream)) continue
+    if (!ConversationId.mayBe(stream) || halted.has(stream)) continue
     yield* log.recover(stream, { channels: fold }).pipe(
       Effect.map(({ channels: { state } }) => found.push(state)),
       Effect.catch((error) => Effect.logError(`the channels of ${stream} cannot be read: ${error.message}`))

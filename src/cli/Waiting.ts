@@ -36,6 +36,7 @@ export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<strin
   ])
 
 const colours: { readonly [kind in WaitingRow["kind"]]: Colour } = {
+  damage: "red",
   approval: "yellow",
   question: "yellow",
   session: "yellow",

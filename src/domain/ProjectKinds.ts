@@ -10,5 +10,7 @@ const text = Schema.String
 export const projectKinds = {
   "project.registered": kind(Schema.Struct({ config: text, name: text })),
   /** `name`: what the project is called from now on. */
-  "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text) }))
+  "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text) })),
+  /** In the daemon's stream: the conversation's own is damaged, and a person has given the conversation up. */
+  "conversation.given_up": kind(Schema.Struct({ conversation: text, config: text, name: text, by: text, reason: text }))
 }

@@ -71,6 +71,8 @@ export class AdmissionState {
   private readonly kinds: KnownKinds
   private readonly streams: Map<string, StreamState>
   private readonly halted = new Map<string, Stop>()
+  /** Hears of streams that are halted. */
+  readonly onHalt = new Set<(stream: string, stop: Stop) => void>()
   /** Oldest first, as the appends are on their way. */
   private ahead: Array<Replaced | undefined> = []
   private first = 0
@@ -118,9 +120,16 @@ export class AdmissionState {
     if (guard instanceof UnreadGuard) guard.states ??= states
   }
 
+  /** The streams that are halted. */
+  get stops(): ReadonlyArray<readonly [stream: string, stop: Stop]> {
+    return [...this.halted]
+  }
+
   /** Nothing is appended to the stream from here on. */
   halt(stream: string, stop: Stop): void {
-    if (!this.halted.has(stream)) this.halted.set(stream, stop)
+    if (this.halted.has(stream)) return
+    this.halted.set(stream, stop)
+    for (const hear of this.onHalt) hear(stream, stop)
   }
 
   refuses(unit: Unit): RuneRefused | undefined {

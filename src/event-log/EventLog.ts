@@ -102,6 +102,12 @@ export interface Reading {
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
 }
 
+/** A stream whose chain does not hold: it takes nothing more. */
+export interface Damage {
+  readonly stream: string
+  readonly message: string
+}
+
 export interface Verdict {
   readonly runes: number
   readonly streams: number
@@ -172,6 +178,10 @@ export class EventLog extends Context.Service<
      * stream that cannot be read fails alone.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
+    /** The streams whose chains do not hold. */
+    readonly damaged: Effect.Effect<ReadonlyArray<Damage>>
+    /** Those, and each that is found later. */
+    readonly damages: Stream.Stream<Damage>
     /** How far the streams that were there at the start have been read. */
     readonly reading: Effect.Effect<Reading>
     /** All streams, with their newest runes. */

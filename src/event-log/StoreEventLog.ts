@@ -2,14 +2,22 @@
  * StoreEventLog: the service over any log and store: what is written goes through the
  * log, what is read comes in pages, a subscription is both.
  */
-import { Effect, Fiber, Semaphore, Stream } from "effect"
-import type { AdmissionState } from "./AdmissionState.ts"
+import { Effect, Fiber, Queue, Semaphore, Stream } from "effect"
+import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import type { ActorLookup } from "./ActorLookup.ts"
 import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
 import { type Erasing, MAX_FIELDS, sizeOf, textsIn, without } from "./Erasure.ts"
-import { type Erasable, EventLog, RuneRefused, type Selection, StorageError, type StreamHead } from "./EventLog.ts"
+import {
+  type Damage,
+  type Erasable,
+  EventLog,
+  RuneRefused,
+  type Selection,
+  StorageError,
+  type StreamHead
+} from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import { type Archives, LogQueries } from "./LogQueries.ts"
@@ -226,6 +234,25 @@ const follow = (
   })
 }
 
+/** The streams that are halted, now and from now on. */
+const damagesOf = ({ log: { admission } }: Writable) => {
+  const damaged = Effect.sync(() => admission.stops.map(([stream, { message }]): Damage => ({ stream, message })))
+  return {
+    damaged,
+    damages: Stream.callback<Damage>((queue) =>
+      Effect.acquireRelease(
+        Effect.sync(() => {
+          const hear = (stream: string, { message }: Stop) => void Queue.offerUnsafe(queue, { stream, message })
+          for (const [stream, stop] of admission.stops) hear(stream, stop)
+          admission.onHalt.add(hear)
+          return hear
+        }),
+        (hear) => Effect.sync(() => admission.onHalt.delete(hear))
+      )
+    )
+  }
+}
+
 /** No name of a fold: features' are words. */
 const ITS_GUARD = "<guard>"
 
@@ -302,6 +329,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   )
   return EventLog.of({
     ...queries.reads,
+    ...damagesOf(of),
     recover,
     append: appender.append,
     appendLazy: appender.appendLazy,
@@ -356,6 +384,8 @@ export const makeReadOnly = (
     erase: () => Effect.fail(refused),
     seal: () => Effect.fail(refused),
     sealed: Effect.succeed({ last: 0, bytes: 0 }),
+    damaged: Effect.succeed([]),
+    damages: Stream.empty,
     subscribe: queries.reads.read,
     follow: () => Effect.fail(refused),
     head: Effect.orDie(reader.lastCommitted),

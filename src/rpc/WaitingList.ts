@@ -4,7 +4,7 @@
  * providers in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
  *
  * Guarantees: each matter is one row with what to do and a command that works as it stands, from
- * any folder; what asks comes first, then what waits longest; the list and each row are bounded and say what they
+ * any folder; what is damaged comes first, then what asks, then what waits longest; the list and each row are bounded and say what they
  * leave out. Texts of others are as they came: whoever shows them makes them harmless.
  */
 import { putRight } from "../domain/ErrorLimit.ts"
@@ -261,6 +261,26 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
+/** Names are the damaged log's own: its commands take the id. */
+const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Row> =>
+  damage === undefined
+    ? []
+    : [
+        {
+          id: `damage/${conversation}`,
+          kind: "damage",
+          who: name,
+          text: `is set apart, and nothing of it runs: its log is damaged: ${cut(damage)}`,
+          details: [],
+          since: 0,
+          until: null,
+          commands: [
+            run("see what is wrong with the log", "verify"),
+            run("give it up; a new one can be begun then", "close", conversation)
+          ]
+        }
+      ]
+
 const ofConversation = ({ conversation, detail, restsOn, since, state }: ConversationInfo): ReadonlyArray<Row> =>
   HELD.has(state)
     ? [
@@ -430,6 +450,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...ofMail(given.outbox),
     ...given.outages.map(ofOutage)
   ]
-  const rows = [...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
+  const damage = given.projects.flatMap(ofDamage)
+  const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
 }

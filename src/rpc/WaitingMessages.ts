@@ -5,6 +5,8 @@
 import { Schema } from "effect"
 
 export const WAITING_KINDS = [
+  /** A conversation whose log is damaged. */
+  "damage",
   /** A call of an agent, or a session, that asks for leave. */
   "approval",
   /** A call or a session that asks to choose, and an agent that asks a person. */

@@ -1,4 +1,4 @@
-/** A log that opens but does not fold to the end: the daemon must not stay up without agents. */
+/** A log that opens, and whose own stream of the daemon does not fold: the daemon must not stay up without agents. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
 import { join } from "node:path"
@@ -18,7 +18,7 @@ describe("a daemon that cannot recover its log", () => {
       yield* box.untilAgent("a", "waits", ({ state }) => state === "BuildingPrompt")
       yield* box.terminate
       const store = new DatabaseSync(join(box.state, "runes.db"))
-      store.exec("DROP TRIGGER runes_are_immutable; UPDATE runes SET payload = '{' WHERE kind = 'worker.started'")
+      store.exec("DROP TRIGGER runes_are_immutable; UPDATE runes SET payload = '{' WHERE kind = 'daemon.started'")
       store.close()
       const ended = yield* Effect.callback<{ readonly code: number | null; readonly said: string }>((resume) => {
         const daemon = spawn(process.execPath, [MAIN, "--state", box.state, "up"], {

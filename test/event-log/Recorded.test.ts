@@ -18,6 +18,7 @@ const LATER: ReadonlyArray<string> = [
   "config.changed",
   "config.trusted",
   "config.waits",
+  "conversation.given_up",
   "http.port_taken",
   "inbox.asked_again",
   "inbox.dismissed",

@@ -1,0 +1,104 @@
+/** A conversation whose stream is damaged: set apart by itself, named first, closed at once; every other goes on. */
+import { assert, describe, it } from "@effect/vitest"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { force } from "../event-log/Disk.ts"
+import { long } from "../event-log/Seed.ts"
+import * as Sandbox from "../support/Sandbox.ts"
+
+/** A run that lasts; a second agent and a channel, which write to the stream too. */
+const config = {
+  agents: {
+    a: { backend: { type: "command", shell: "echo here; sleep 1000" } },
+    b: { backend: { type: "command", shell: "cat" } }
+  },
+  channels: { talk: { agents: ["a", "b"] } }
+}
+
+/** Two projects with a run each. */
+const world = Effect.gen(function* () {
+  const box = yield* Sandbox.make()
+  box.configure(config)
+  yield* box.up()
+  const other = join(box.folder, "other")
+  mkdirSync(other)
+  writeFileSync(join(other, "agentd.jsonc"), JSON.stringify(config))
+  assert.strictEqual((yield* box.cliIn(other, "start")).code, 0)
+  for (const cwd of [box.project, other]) assert.strictEqual((yield* box.cliIn(cwd, "send", "a", "work")).code, 0)
+  yield* box.until(
+    "both run",
+    box.rows,
+    (rows) => rows.filter(({ agent, state }) => agent === "a" && state === "Running").length === 2
+  )
+  return { box, other }
+})
+
+/** What a person sees of it and can do, however the stream is damaged. */
+const apart = Effect.fnUntraced(function* ({ box, other }: Effect.Success<typeof world>) {
+  const rows = yield* box.until(
+    "the other lives, and nothing of the damaged one",
+    box.rows,
+    (rows) => rows.some(({ agent, state }) => agent === "a" && state === "Running") && rows.length === 2
+  )
+  assert.deepStrictEqual([...new Set(rows.map(({ project }) => project))], ["other"])
+  yield* box.until("one run is left", box.processes, (pids) => pids.length > 0 && pids.length < 4)
+  const waiting = JSON.parse((yield* box.cli("--json", "waiting")).stdout)
+  assert.strictEqual(waiting.rows[0].kind, "damage")
+  assert.match((yield* box.cli("ps")).stdout.split("\n")[0]!, /set apart.*its log is damaged/)
+  const alerts = yield* box.until("a person is alerted", box.runes("alert.queued"), (all) => all.length > 0)
+  assert.match(JSON.stringify(alerts), /shop-[^"]* is damaged/)
+  for (const args of [["send", "a", "more"], ["start"], ["pause"]]) {
+    const refused = yield* box.cli(...args)
+    assert.notStrictEqual(refused.code, 0, args.join(" "))
+    assert.match(refused.stderr, /damaged[^]*agentd .*close/, args.join(" "))
+  }
+  assert.strictEqual((yield* box.cliIn(other, "send", "b", "still here")).code, 0)
+  const closed = yield* box.cli("close", "--yes")
+  assert.strictEqual(closed.code, 0, closed.stderr)
+  const begun = yield* box.cli("conversation", "new")
+  assert.strictEqual(begun.code, 0, begun.stderr)
+  assert.strictEqual((yield* box.cli("send", "a", "anew")).code, 0)
+  yield* box.untilAgent("a", "works anew", ({ project, state }) => project === "shop" && state === "Running")
+  yield* box.terminate
+  yield* box.up()
+  yield* box.untilAgent("a", "works after a start", ({ project, state }) => project === "shop" && state === "Running")
+  const now = JSON.parse((yield* box.cli("--json", "waiting")).stdout)
+  assert.deepStrictEqual(
+    now.rows.filter(({ kind }: { readonly kind: string }) => kind === "damage"),
+    []
+  )
+})
+
+const damaged: ReadonlyArray<readonly [what: string, sql: string]> = [
+  ["a header that folds all the same", "UPDATE runes SET at = at + 1 WHERE"],
+  ["a payload that cannot be read", "UPDATE runes SET payload = '{' WHERE"]
+]
+
+describe("a conversation whose stream is damaged", () => {
+  for (const [what, sql] of long ? damaged : damaged.slice(0, 1)) {
+    it.live(`${what}: is set apart at a start`, () =>
+      Effect.gen(function* () {
+        const { box, other } = yield* world
+        yield* box.kill9
+        force(join(box.state, "runes.db"), `${sql} kind = 'worker.started' AND stream LIKE 'shop-%'`)
+        yield* box.up()
+        yield* apart({ box, other })
+      })
+    )
+  }
+
+  it.live.skipIf(!long)("is set apart when the check behind the start comes upon it, with its runs", () =>
+    Effect.gen(function* () {
+      const { box, other } = yield* world
+      yield* box.terminate
+      // beyond the runes that a start looks at
+      force(
+        join(box.state, "runes.db"),
+        `UPDATE runes SET payload = replace(payload, '"work"', '"worm"') WHERE kind = 'inbox.received' AND stream LIKE 'shop-%'`
+      )
+      yield* box.up()
+      yield* apart({ box, other })
+    })
+  )
+})
