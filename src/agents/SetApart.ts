@@ -16,7 +16,7 @@ import { freshProject, givenUpIn, type ProjectRecord } from "./Recovery.ts"
 
 export interface Damaged {
   readonly record: ProjectRecord
-  /** What is wrong with its stream. */
+  /** The damage of its stream, in words. */
   readonly message: string
 }
 

@@ -17,7 +17,7 @@ export const ProjectInfo = Schema.Struct({
   agents: Schema.Array(Schema.String),
   /** Problems of the file as it is now; the last good one is in force. */
   problems: Schema.Array(Schema.String),
-  /** What is wrong with its log: it is set apart, and nothing of it runs. */
+  /** Set where its log is damaged, in words: it is set apart, and nothing of it runs. */
   damage: Schema.optionalKey(Schema.String),
   /** Agents whose limits hold later than with the request that spends them, or not at all, and why. */
   unmetered: Schema.optionalKey(Schema.Array(Schema.String)),

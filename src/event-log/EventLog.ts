@@ -180,7 +180,7 @@ export class EventLog extends Context.Service<
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
     /** The streams whose chains do not hold. */
     readonly damaged: Effect.Effect<ReadonlyArray<Damage>>
-    /** Those, and each that is found later. */
+    /** The same streams, then each that is found later. */
     readonly damages: Stream.Stream<Damage>
     /** How far the streams that were there at the start have been read. */
     readonly reading: Effect.Effect<Reading>

@@ -10,7 +10,7 @@ import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Left, Tables } from "./TableCheck.ts"
 
-/** What decides how a stream's newest rune is listed where its older ones leave the store. */
+/** Kinds that decide how a stream's newest rune is listed where its older ones leave the store. */
 export interface Marks {
   /** Kinds after which a stream takes nothing more. */
   readonly seals: ReadonlyArray<string>

@@ -76,7 +76,7 @@ const headsIn = (database: Database): ReadonlyArray<readonly [stream: string, he
   })
 }
 
-/** What is wrong with the file; one of another version is discarded by the next start. */
+/** Problems of the file; one of another version is discarded by the next start. */
 export const problemsOf = (database: Database): ReadonlyArray<string> => {
   const place = database.prepare("SELECT version, event_id, hash, streams FROM place").get() as unknown as
     | Place

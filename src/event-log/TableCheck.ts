@@ -10,7 +10,7 @@ import { SideFiles } from "./SideFiles.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** What the walk's thread finds of the tables; what they should be is known to the one that asked. */
+/** Tables as the walk's thread finds them; what they should be is known to the one that asked. */
 export interface Tables {
   readonly problems: ReadonlyArray<string>
   /** The definitions of tables and triggers, as JSON. */

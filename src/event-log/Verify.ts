@@ -131,7 +131,7 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
 
-/** What is wrong with a store beside its runes. */
+/** Problems of a store beside its runes. */
 const tableProblems = Effect.fnUntraced(function* (
   tables: Walked["tables"],
   schema: Effect.Effect<string, StorageError> | undefined

@@ -34,7 +34,7 @@ const world = Effect.gen(function* () {
   return { box, other }
 })
 
-/** What a person sees of it and can do, however the stream is damaged. */
+/** A person sees and can do the same with it, however the stream is damaged. */
 const apart = Effect.fnUntraced(function* ({ box, other }: Effect.Success<typeof world>) {
   const rows = yield* box.until(
     "the other lives, and nothing of the damaged one",

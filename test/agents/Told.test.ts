@@ -1,4 +1,4 @@
-/** What the log has of a run that is taken up, and the order in which it comes there. */
+/** The order in which what a run that is taken up says comes to the log, and what the log has of it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Latch, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"

@@ -88,12 +88,13 @@ const each: Given = {
   plates: [plateInfo({ plateId: "02terminal", status: "AwaitingInput" })],
   projects: [
     { ...project, waits: { hash: "abc", since: T0, changes: 3 } },
-    { ...project, conversation: "shop-1", name: "shop", problems: ["agents: is missing"] }
+    { ...project, conversation: "shop-1", name: "shop", problems: ["agents: is missing"] },
+    { ...project, conversation: "yard-1a2b3c4d", name: "yard", damage: "its chain is broken at rune 7" }
   ]
 }
 
 /** Verbs that only the whole program has. */
-const WHOLE = new Set(["trust", "attach", "focus", "log"])
+const WHOLE = new Set(["trust", "attach", "focus", "log", "verify", "repair"])
 
 describe("the list of what needs a person", () => {
   it("has a row for each kind, and each command is one that the program takes", () => {
@@ -117,11 +118,11 @@ describe("the list of what needs a person", () => {
     }
   })
 
-  it("what asks comes first, then what waits longest", () => {
+  it("what is damaged comes first, then what asks, then what waits longest", () => {
     const { rows } = listOf(each)
     assert.deepStrictEqual(
-      rows.slice(0, 3).map(({ kind }) => kind),
-      ["approval", "session", "question"]
+      rows.slice(0, 4).map(({ kind }) => kind),
+      ["damage", "approval", "session", "question"]
     )
   })
 
