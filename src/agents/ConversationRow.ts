@@ -118,7 +118,7 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     message: `The conversation ${conversation} is set apart, since its log is damaged: ${message}`,
-    remedy: `Give it up, and begin anew: agentd close ${conversation}`
+    remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd close ${conversation}`
   })
 
 /** Why it takes no input now; undefined when it does. */

@@ -122,7 +122,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Word
       of: payload.stream,
       headline: `the log of ${payload.stream} is damaged`,
       reason: `${message}\nIt is set apart: nothing of it runs, and it takes no commands. All others go on.`,
-      remedy: `See what is wrong: agentd verify\nGive it up, so that a new one can be begun: agentd close ${payload.stream}`
+      remedy: `See what is wrong: agentd verify\nMend it, once the daemon is stopped: agentd repair ${payload.stream}\nOr give it up, so that a new one can be begun: agentd close ${payload.stream}`
     }
   }
   return {

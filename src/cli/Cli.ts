@@ -83,6 +83,26 @@ const verify = Command.make(
   Command.withExamples([{ command: "agentd verify", description: "Exit code 4: there are problems" }])
 )
 
+const repair = Command.make(
+  "repair",
+  {
+    conversation: Argument.String("conversation").pipe(
+      Argument.withDescription("The whole id of the one conversation to mend; none: all that is damaged"),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
+    ),
+    dryRun: off("dry-run", "Say what would be lost, and change nothing"),
+    yes
+  },
+  verb(() => import("./Repair.ts"))
+).pipe(
+  Command.withDescription("Mend a damaged log while no daemon runs: what is damaged goes on from its last good rune"),
+  Command.withExamples([
+    { command: "agentd repair --dry-run", description: "What would be lost: runes, messages and turns" },
+    { command: "agentd repair", description: "Asks; the store as it was is kept beside, in damaged/" }
+  ])
+)
+
 const erase = Command.make(
   "erase",
   {
@@ -168,7 +188,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, ...lives, trust, doctor, verify, erase]
+      commands: [up, ...lives, trust, doctor, verify, repair, erase]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },

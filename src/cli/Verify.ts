@@ -63,7 +63,7 @@ export const run = Effect.fnUntraced(function* () {
   return yield* new VerbFailed({
     message: `${count(problems.length, "problem")} in ${count(runes, "rune")}.`,
     remedy:
-      "Keep a copy of the state folder before anything else; then restore the store from a backup, or go on and know that these runes are not to be trusted.",
+      "See what can be kept: agentd repair --dry-run. It keeps the store as it is beside; a backup may have more.",
     exitCode: ExitCode.problems
   })
 })

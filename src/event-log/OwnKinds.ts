@@ -53,6 +53,36 @@ export const ownKinds = {
   ),
   /** A segment's file was written anew without a text that was erased. */
   "segment.rewritten": kind(Schema.Struct(segment), { visibility: "internal" }),
+  /** In the place of a rune that a repair could not keep; `again`: the rune stands once more further on. */
+  "rune.lost": kind(
+    Schema.Struct({
+      stream: Schema.NullOr(Schema.String),
+      seq: Schema.NullOr(Schema.Int),
+      kind: Schema.NullOr(Schema.String),
+      again: Schema.Boolean
+    }),
+    { visibility: "internal" }
+  ),
+  /** A damaged store was written anew; the store as it was is in the folder. Streams that were cut, with their last good runes. */
+  "log.repaired": kind(
+    Schema.Struct({
+      folder: Schema.String,
+      lost: Schema.Int,
+      /** Of those, runes of which nothing could be read. */
+      unknown: Schema.Int,
+      /** Runes of output that lost their texts. */
+      blanked: Schema.Int,
+      streams: Schema.Array(
+        Schema.Struct({
+          stream: Schema.String,
+          eventId: Schema.Int,
+          seq: Schema.Int,
+          reason: Schema.String,
+          lost: Schema.Int
+        })
+      )
+    })
+  ),
   /** The stream's whole state, in its chain: from here on it is the truth. */
   "stream.checkpoint": kind(
     Schema.Struct({

@@ -20,7 +20,7 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   11: [
     "corrupt",
     "the file is damaged",
-    "Put back a backup, or move the file away to begin with an empty store. `agentd verify` says what is wrong."
+    "See what can be kept: agentd repair --dry-run; or put back a backup. `agentd verify` says what is wrong."
   ],
   13: [
     "full",

@@ -34,7 +34,7 @@ const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
       new StorageError({
         reason: "corrupt",
         message: `The payload of rune ${stored.eventId} (${stored.stream}) is damaged.`,
-        remedy: "`agentd verify` says what else is; put back a backup."
+        remedy: "`agentd verify` says what else is; once the daemon is stopped, mend it: agentd repair"
       })
     )
   }

@@ -275,7 +275,7 @@ const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Ro
           since: 0,
           until: null,
           commands: [
-            run("see what is wrong with the log", "verify"),
+            run("mend it, once the daemon is stopped; says first what is lost", "repair", conversation),
             run("give it up; a new one can be begun then", "close", conversation)
           ]
         }

@@ -88,6 +88,39 @@ describe("a conversation whose stream is damaged", () => {
     )
   }
 
+  it.live("is mended by a repair, and goes on from its last good rune", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure(config)
+      yield* box.up()
+      assert.strictEqual((yield* box.cli("send", "b", "kept")).code, 0)
+      yield* box.untilAgent("b", "has answered", ({ turns }) => turns > 0)
+      assert.strictEqual((yield* box.cli("send", "b", "a message to lose")).code, 0)
+      yield* box.untilAgent("b", "has answered again", ({ turns }) => turns > 1)
+      const refused = yield* box.cli("repair", "--yes")
+      assert.strictEqual(refused.code, 75, refused.stderr)
+      assert.match(refused.stderr, /agentd .*stop/)
+      yield* box.terminate
+      const store = join(box.state, "runes.db")
+      force(store, `UPDATE runes SET at = at + 1 WHERE kind = 'inbox.received' AND payload LIKE '%a message to lose%'`)
+      assert.strictEqual((yield* box.cli("verify")).code, 4)
+      const dry = yield* box.cli("repair", "--dry-run")
+      assert.match(dry.stdout, /goes on from its rune \d+.*1 message \(“a message to lose”\), 1 turn/)
+      assert.strictEqual((yield* box.cli("verify")).code, 4)
+      assert.strictEqual((yield* box.cli("repair")).code, 2)
+      const done = yield* box.cli("repair", "--yes")
+      assert.strictEqual(done.code, 0, done.stderr)
+      assert.match(done.stdout, /The store is repaired\. As it was, it is in .*damaged/)
+      const verified = yield* box.cli("verify")
+      assert.strictEqual(verified.code, 0, verified.stdout)
+      yield* box.up()
+      yield* box.untilAgent("b", "is there", ({ state }) => state === "BuildingPrompt")
+      assert.strictEqual((yield* box.cli("send", "b", "goes on")).code, 0)
+      yield* box.until("it answers", box.runes("turn.completed"), (turns) => turns.length > 1)
+      assert.strictEqual((yield* box.cli("verify")).code, 0)
+    })
+  )
+
   it.live.skipIf(!long)("is set apart when the check behind the start comes upon it, with its runs", () =>
     Effect.gen(function* () {
       const { box, other } = yield* world

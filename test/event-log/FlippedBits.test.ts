@@ -1,43 +1,14 @@
 /** Single flipped bits in a store: each is named by `verify`, or lies where nothing is stored. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Random, Stream } from "effect"
+import { Effect, Exit, Random, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as SqlitePages from "../support/SqlitePages.ts"
-import { folder, note, storeFile, withInlineLog } from "./Disk.ts"
+import { note, withInlineLog } from "./Disk.ts"
+import { copyOf, store, STREAMS, verified } from "./Flips.ts"
 import { long, seeded } from "./Seed.ts"
-
-const STREAMS = ["shop", "yard", "quiet"]
-const EVER = Number.MAX_SAFE_INTEGER
-
-/** Small and large payloads, erased texts, a segment, free pages. */
-const store = Effect.gen(function* () {
-  const file = yield* storeFile
-  yield* withInlineLog({ file }, (log) =>
-    Effect.gen(function* () {
-      for (let n = 1; n <= 900; n += 30) {
-        yield* log.append(
-          Array.from({ length: 30 }, (_, index) =>
-            note(STREAMS[(n + index) % 3]!, n + index, "text ".repeat((n + index) % 40 === 0 ? 3_000 : 9))
-          )
-        )
-      }
-      const sealing = yield* Effect.forkChild(log.seal({ upTo: 300, before: EVER, least: 1 }))
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.join(sealing)
-      yield* log.erase(400, "ada")
-      yield* TestClock.adjust("5 seconds")
-    })
-  )
-  return file
-})
-
-const verified = (file: string) =>
-  Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(DaemonLog.layerReadOnly({ file }), { local: true }))
 
 /** All that the file says, to SQLite. */
 const saidBy = (file: string): string => {
@@ -50,25 +21,6 @@ const saidBy = (file: string): string => {
     database.close()
   }
 }
-
-/** The store once more, with one file of which bits are flipped, a single one at a time. */
-const copyOf = Effect.fnUntraced(function* (original: string, name: string) {
-  const copies = yield* folder
-  const bytes = readFileSync(join(dirname(original), name))
-  return {
-    file: join(copies, "runes.db"),
-    size: bytes.length,
-    flip: (at: number) =>
-      Effect.map(Random.nextIntBetween(0, 7), (bit) => {
-        rmSync(copies, { recursive: true })
-        cpSync(dirname(original), copies, { recursive: true })
-        const flipped = Buffer.from(bytes)
-        flipped[at] = flipped[at]! ^ (1 << bit)
-        writeFileSync(join(copies, name), flipped)
-        return `bit ${bit} of byte ${at} of ${name} (page ${Math.floor(at / 4096) + 1}, byte ${at % 4096})`
-      })
-  }
-})
 
 describe("a flipped bit", () => {
   it.effect("in the store's file is named, or changes nothing that is stored", () =>

@@ -24,6 +24,7 @@ const LATER: ReadonlyArray<string> = [
   "inbox.dismissed",
   "inbox.dropped",
   "inbox.rested",
+  "log.repaired",
   "provider.lasting",
   "provider.moved",
   "provider.recovered",
@@ -32,6 +33,7 @@ const LATER: ReadonlyArray<string> = [
   "run.memory_lost",
   "rune.erased",
   "rune.erasing",
+  "rune.lost",
   "segment.rewritten",
   "segment.sealed",
   "stream.checkpoint"
