@@ -18,6 +18,7 @@ export interface Explanation {
 const exitCodes: { readonly [tag: string]: number } = {
   DaemonUnreachable: ExitCode.notRunning,
   StorageError: ExitCode.store,
+  StoreInUse: ExitCode.taken,
   EndpointRefused: ExitCode.config,
   StateFolderRefused: ExitCode.config,
   ConfigError: ExitCode.config
