@@ -8,6 +8,7 @@ import { Chores } from "./Chore.ts"
 import type { Erasing } from "./Erasure.ts"
 import type { Problem, Sealing } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
+import { anchorIn, behind, HeadAnchor } from "./HeadAnchor.ts"
 import type { Row } from "./Ring.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { nodeSqlite } from "./Sqlite.ts"
@@ -24,6 +25,8 @@ export interface Opened {
   readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
   /** Problems of the newest runes. */
   readonly problems: ReadonlyArray<Problem>
+  /** Runes that were acknowledged are missing, in words. */
+  readonly behind?: string | undefined
 }
 
 /** Work of the store between appends. */
@@ -56,6 +59,7 @@ export class LogStore {
   private readonly actors: ActorIndex
   private readonly sealer: Sealer
   private readonly chores: Chores
+  private readonly anchor: HeadAnchor | undefined
   private commits = 0
   readonly opened: Opened
   /** Hears what is found wrong with older runes. */
@@ -70,7 +74,10 @@ export class LogStore {
       let newest = this.store.lastCommitted
       for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
       this.index = index
-      this.opened = { head: newest, heads: [...this.store.heads], problems }
+      // a disk that is played has no other files
+      const anchor = sqlite === nodeSqlite ? anchorIn(options.file) : undefined
+      const gap = anchor === undefined ? undefined : behind(this.store.database, anchor)
+      this.opened = { head: newest, heads: [...this.store.heads], problems, behind: gap }
       const folder = join(dirname(options.file), SEGMENTS)
       this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
       this.sealer = new Sealer(this.store, folder)
@@ -79,6 +86,7 @@ export class LogStore {
         this.actors,
         new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
       ])
+      this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
     } catch (error) {
       // it is opened once more when the disk is well
       index?.close()
@@ -97,6 +105,10 @@ export class LogStore {
       this.actors.newest = appends[index]!.at(-1)!.eventId
     }
     this.index.committed(streams, rows)
+    const last = outcome.done === 0 ? undefined : appends[outcome.done - 1]!.at(-1)!
+    if (last !== undefined) {
+      this.anchor?.write({ eventId: last.eventId, hash: this.store.heads.get(last.stream)!.hash })
+    }
     return outcome
   }
 
@@ -156,6 +168,7 @@ export class LogStore {
     this.index.close()
     this.actors.close()
     this.sealer.close()
+    this.anchor?.close()
     this.store.checkpoint()
     this.store.close()
   }

@@ -14,6 +14,7 @@ import { actorFileOf } from "./ActorIndex.ts"
 import type { Link } from "./ChainWalk.ts"
 import type { StorageError } from "./EventLog.ts"
 import { chain, GENESIS, hashPayload, joinHeader, quote } from "./HashChain.ts"
+import { anchorFileOf } from "./HeadAnchor.ts"
 import type { Rules } from "./LogRules.ts"
 import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
@@ -340,7 +341,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
       for (const ending of endings) fs.rmSync(`${file}${ending}`, { force: true })
       for (const ending of endings) fs.rmSync(`${fresh}${ending}`, { force: true })
       fs.renameSync(fresh, file)
-      for (const side of [indexFileOf(file), actorFileOf(file)]) emptied(side)
+      for (const side of [indexFileOf(file), actorFileOf(file), anchorFileOf(file)]) emptied(side)
       syncFolder(dirname(file))
       return { plan, beside }
     } finally {

@@ -193,6 +193,16 @@ const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog[
     )
   })
 
+/** Says in the home stream that runes are missing which were acknowledged: people are mailed. */
+const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog["Service"], message: string) {
+  yield* Effect.logError(`runes: ${message}`)
+  const payload = { rule: "INV-EVENTID-MONOTONIC", severity: "FATAL", kind: "", actor: "", stream: home, message }
+  const told = service.append([
+    { stream: home, kind: "invariant.violated", actor: "log/check", trigger: "open", payload }
+  ])
+  yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
+})
+
 /** Restores the states against which appends are checked. */
 const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
   const { guard, home, kinds } = rules
@@ -369,6 +379,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
       rules
     )
     yield* Effect.forkScoped(minding(log, rules, service), { startImmediately: true })
+    if (opened.behind !== undefined) yield* tellGap(rules, service, opened.behind)
     return Context.make(EventLog, service).pipe(Context.add(Log, log))
   })
 

@@ -6,6 +6,7 @@
  */
 import { closeSync, openSync, readSync } from "node:fs"
 import type { Link } from "./ChainWalk.ts"
+import { anchorIn, behind } from "./HeadAnchor.ts"
 import { SideFiles } from "./SideFiles.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
@@ -119,7 +120,10 @@ export class TableCheck {
 
   constructor(database: Database, file: string) {
     this.database = database
-    this.problems = problemsIn(database, file)
+    // before the store is read: what comes meanwhile is behind it
+    const anchor = anchorIn(file)
+    const gap = anchor === undefined ? undefined : behind(database, anchor)
+    this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]
     this.schema = schemaIn(database)
     this.beside = new SideFiles(file)
   }

@@ -36,7 +36,9 @@ describe("a repair", () => {
             const before = yield* said(original)
             const { file, flip, size } = yield* copyOf(original, where)
             const uses = where === "runes.db" ? SqlitePages.usesOf(original) : () => "stored"
-            const places = Array.from({ length: size }, (_, at) => at).filter((at) => at >= (where === "runes.db" ? 4096 : 0) && uses(at) === "stored")
+            const places = Array.from({ length: size }, (_, at) => at).filter(
+              (at) => at >= (where === "runes.db" ? 4096 : 0) && uses(at) === "stored"
+            )
             for (let sample = 0; sample < (long ? samples * 25 : samples); sample++) {
               const what = yield* flip(places[yield* Random.nextIntBetween(0, places.length - 1)]!)
               const { beside } = yield* repair(file).pipe(Effect.tapError(() => Effect.logError(what)))
