@@ -32,7 +32,7 @@ interface Lost {
   turns: number
 }
 
-/** What the lost runes were about, by stream. */
+/** Messages and turns of the lost runes, by stream. */
 class Losses {
   readonly of = new Map<string, Lost>()
 

@@ -127,7 +127,7 @@ const isChained = (row: RuneRow, before: Link): boolean => {
   )
 }
 
-/** What the home stream's whole runes say of erasures. */
+/** Erasures, as the home stream's whole runes tell of them. */
 export const erasuresIn = (places: Iterable<Place>, home: string): ReadonlyMap<number, string> => {
   const found = new Map<number, string>()
   for (const { row } of places) {
