@@ -34,7 +34,7 @@ import { Soon } from "./Soon.ts"
 import { SnapshotKeeper } from "./SnapshotKeeper.ts"
 import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./StreamFold.ts"
 import type { Snapshots } from "./StreamReader.ts"
-import { type Positions, Subscribers } from "./Subscribers.ts"
+import { type Positions, type Skipped, Subscribers } from "./Subscribers.ts"
 import type { Walk } from "./Verify.ts"
 
 /** A store that is open for writing. */
@@ -253,6 +253,23 @@ const damagesOf = ({ log: { admission } }: Writable) => {
   }
 }
 
+/** Says which rune a part of the program did without; people are mailed. */
+const skipping =
+  ({ home }: Rules, append: Appender["append"], admission: AdmissionState) =>
+  ({ eventId, message, rune, subscriber }: Skipped): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      const text = `${subscriber} goes on without rune ${eventId}: ${message}`
+      yield* Effect.logError(`runes: ${text}`)
+      // what is said of one that says this would be said for ever
+      if (rune?.kind === "invariant.violated" || !admission.isOpen(home)) return
+      const { actor = "", kind = "", stream = home } = rune ?? {}
+      const payload = { rule: "INV-RUNE-READ", severity: "ERROR", kind, actor, stream, message: text }
+      const told = append([
+        { stream: home, kind: "invariant.violated", actor: `log/${subscriber}`, trigger: "follow", payload }
+      ])
+      yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
+    })
+
 /** No name of a fold: features' are words. */
 const ITS_GUARD = "<guard>"
 
@@ -311,6 +328,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const { follow: subscribed } = new Subscribers({
     ...of,
     recent,
+    skipped: skipping(rules, appender.append, log.admission),
     page: (selection, after, upTo) => queries.page(selection, after, upTo)
   })
   const lock = Semaphore.makeUnsafe(1)

@@ -39,7 +39,7 @@ export interface GatewayOptions {
   readonly path?: string | undefined
 }
 
-/** What begins a command line, and the variables that it needs. */
+/** Beginnings of a command line, with the variables that they need. */
 export interface Via {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }

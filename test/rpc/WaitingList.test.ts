@@ -94,7 +94,7 @@ const each: Given = {
 }
 
 /** Verbs that only the whole program has. */
-const WHOLE = new Set(["trust", "attach", "focus", "log", "verify", "repair"])
+const WHOLE = new Set(["trust", "attach", "focus", "log", "verify", "repair", "close"])
 
 describe("the list of what needs a person", () => {
   it("has a row for each kind, and each command is one that the program takes", () => {
