@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Sandbox from "../support/Sandbox.ts"
 import { meddle, note, storeFile, withInlineLog } from "./Disk.ts"
 import { verified } from "./Flips.ts"
 import { anchorFileOf, anchorIn } from "../../src/event-log/HeadAnchor.ts"
@@ -81,6 +83,20 @@ describe("the newest rune, noted beside the store", () => {
       const file = yield* world
       meddle(file, "UPDATE head SET event_id = 11")
       assert.match(yield* messages(file), /rune 12 was acknowledged/)
+    })
+  )
+
+  it.live("a daemon that was killed, and whose write-ahead log was removed: verify names what is missing", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({ agents: { a: { backend: { type: "command", shell: "cat" } } } })
+      yield* box.up()
+      assert.strictEqual((yield* box.cli("send", "a", "acknowledged")).code, 0)
+      yield* box.kill9
+      rmSync(join(box.state, "runes.db-wal"), { force: true })
+      const verified = yield* box.cli("verify")
+      assert.notStrictEqual(verified.code, 0, verified.stdout)
+      assert.match(verified.stdout + verified.stderr, /write-ahead log/)
     })
   )
 })
