@@ -57,8 +57,10 @@ export const tell = (conversation: string, message: string) =>
 
 const told = Effect.fnUntraced(function* (conversation: string, message: string) {
   const log = yield* EventLog
-  const before = yield* log.tail({ stream: DAEMON_STREAM, kinds: ["invariant.violated"] }, LOOK_BACK)
-  const isTold = before.some((rune) => {
+  const before = yield* log.tail({ stream: DAEMON_STREAM, kinds: ["invariant.violated", "log.repaired"] }, LOOK_BACK)
+  // what was told before a repair was mended by it
+  const since = before.slice(before.findLastIndex(({ kind }) => kind === "log.repaired") + 1)
+  const isTold = since.some((rune) => {
     const own = readOwn(rune)
     return own?.kind === "invariant.violated" && own.payload.stream === conversation && own.payload.severity === "FATAL"
   })
