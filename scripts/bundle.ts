@@ -39,7 +39,8 @@ const threadOf = async (input: string): Promise<string> =>
 const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/event-log/ThreadFile.ts": async () =>
     `export const logThread = ${await threadOf("src/event-log/LogThread.ts")}\n` +
-    `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n`,
+    `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n` +
+    `export const copyThread = ${await threadOf("src/event-log/CopyThread.ts")}\n`,
   "src/gateway/GatewayFile.ts": async () =>
     `export const program = ${JSON.stringify(await textOf("src/gateway/main.ts"))}\n`,
   "src/keeper/KeeperFile.ts": async () =>

@@ -25,6 +25,7 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
     folders: ["rpc", "http", "alerts", "systemd"],
     because: "an edge sends messages in and reads the log out; whoever imported one could be called back by it"
   },
+  { folders: ["backup"], because: "a backup is of the store and its files, and knows nobody who uses them" },
   { folders: ["telemetry"], because: "figures are read off the log and the tree, and call nobody back" },
   { folders: ["cluster"], because: "where a conversation lives is chosen above what it consists of" },
   {
@@ -139,7 +140,10 @@ const edges: { readonly [path: string]: string } = {
   "src/config/OwnFile.ts": "the default of the reference",
   "src/event-actor/EventLoop.ts": "the live form of the service",
   "src/event-log/ArchiveFile.ts": "the default of the reference",
+  "src/event-log/CopyThread.ts": "the thread that copies a store: files of the store's owner",
+  "src/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
+  "src/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
   "src/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
   "src/event-log/Soon.ts": "the default of the reference",
@@ -147,6 +151,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",
   "src/event-log/SqliteLog.ts": "the threaded form; a simulation has the inline one",
   "src/event-log/StateFolder.ts": "behind Platform.lock",
+  "src/event-log/StoreHolder.ts": "behind Platform.lock",
   "src/event-log/StoreLock.ts": "behind Platform.lock",
   "src/event-log/HeadAnchor.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/event-log/Repair.ts": "files of the store's owner, while no daemon runs",

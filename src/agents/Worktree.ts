@@ -314,10 +314,18 @@ const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: str
   yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
 })
 
-/** Takes the worktree and its branch away, if no work can be lost by it. */
-export const remove = Effect.fn("Worktree.remove")(function* (
+/** The facts that a removal needs. */
+interface Removable {
+  readonly _tag: "Removable"
+  readonly store: Store.Store
+  readonly folder: string
+  /** The commit of its branch, before the look at what is merged: what comes after it is not deleted. */
+  readonly tip: string | undefined
+}
+
+const judged = Effect.fnUntraced(function* (
   spec: WorktreeSpec
-): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
+): Effect.fn.Return<Removal | Removable, WorktreeError, FileSystem.FileSystem> {
   const store = yield* storeOf(spec)
   const folder = yield* realFolder(spec.folder)
   yield* remake(store, spec, folder)
@@ -331,7 +339,6 @@ export const remove = Effect.fn("Worktree.remove")(function* (
   const users = yield* (yield* ProcessTable.WorkingIn)(folder)
   if (users === undefined) return kept("InUse", "this system does not tell whether a process works in it")
   if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} works in it`)
-  // read before the look at what is merged: what comes after it is not deleted
   const branch = branchOf(spec.agent)
   const tip = yield* commitOf(store, `refs/heads/${branch}`)
   const head = half ? undefined : yield* explained(OwnRepository.take(store, folder, true))
@@ -339,8 +346,23 @@ export const remove = Effect.fn("Worktree.remove")(function* (
   const work = half ? undefined : yield* workIn(store, folder, head)
   const lost = work ?? (yield* unmerged(store, { ...spec, folder }, [head, mine, tip]))
   if (lost !== undefined) return lost
+  return { _tag: "Removable", store, folder, tip }
+})
 
-  yield* explained(OwnRepository.clear(store, spec.stores, folder, branch))
+/** Why the worktree has to stay; undefined where no work would go with it. */
+export const keptFor = Effect.fn("Worktree.keptFor")(function* (spec: WorktreeSpec) {
+  const found = yield* judged(spec)
+  return found._tag === "Kept" ? found : undefined
+})
+
+/** Takes the worktree and its branch away, if no work can be lost by it. */
+export const remove = Effect.fn("Worktree.remove")(function* (
+  spec: WorktreeSpec
+): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
+  const found = yield* judged(spec)
+  if (found._tag !== "Removable") return found
+  const { folder, store, tip } = found
+  yield* explained(OwnRepository.clear(store, spec.stores, folder, branchOf(spec.agent)))
   yield* deleteBranch(store, spec.agent, tip)
   return { _tag: "Removed" }
 })

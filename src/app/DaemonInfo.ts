@@ -25,6 +25,7 @@ import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { unitIn } from "../systemd/OwnUnit.ts"
+import * as InstalledProgram from "./InstalledProgram.ts"
 import * as LogSize from "./LogSize.ts"
 
 /** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
@@ -142,6 +143,19 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
     }
   })
 
+/** Whether the daemon runs what is installed. */
+const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
+  isReplaced
+    ? [
+        {
+          name: "program",
+          level: "warn",
+          detail: "the daemon runs an older agentd than the one that is installed",
+          remedy: "Take it up; turns of Claude Code and of commands go on meanwhile: agentd restart"
+        }
+      ]
+    : []
+
 /** How the limits of runs are held on this machine. */
 const limitsCheck = Effect.map(RunLimits, ({ held, how }): ReadonlyArray<Check> => [
   held
@@ -194,6 +208,7 @@ const nobodyIsMailed = ({ userConfig }: Facts) =>
   })
 
 export const make = Effect.fnUntraced(function* (facts: Facts) {
+  const isReplaced = InstalledProgram.noted(facts.command[1] ?? "")
   const log = yield* EventLog
   const logSize = yield* LogSize.make(facts.state)
   const agents = yield* Agents
@@ -231,6 +246,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     return {
       pid: facts.pid,
       version: facts.version,
+      ...(isReplaced() ? { replaced: true } : {}),
       startedAt: facts.startedAt,
       state: facts.state,
       socket: facts.socket,
@@ -249,7 +265,8 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     alertTest,
     checks: Effect.all([
       fleetChecks(facts.environment),
-      Effect.map(listening.report, (report) => [Listening.check(report)])
+      Effect.map(listening.report, (report) => [Listening.check(report)]),
+      Effect.sync(() => programCheck(isReplaced()))
     ]).pipe(
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)

@@ -11,6 +11,7 @@ import { dirname, join } from "node:path"
 import type { Agents } from "../agents/Agents.ts"
 import type { AlertContext } from "../alerts/AlertContext.ts"
 import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import * as Restoring from "../backup/Restoring.ts"
 import { Backends } from "../backends/Backends.ts"
 import { hostOf } from "../backends/Host.ts"
 import * as Holding from "../backends/Holding.ts"
@@ -29,6 +30,7 @@ import type { Redact } from "../event-log/Redact.ts"
 import type { StateFolderRefused } from "../event-log/StateFolder.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
+import { storageError } from "../event-log/StorageFailure.ts"
 import * as Keeper from "../keeper/Keeper.ts"
 import type * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
@@ -125,6 +127,20 @@ const noting =
         Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
       )
 
+/** Fails where a daemon answers at the socket already. */
+const alone = (state: string, socket: string): Effect.Effect<void, StoreLock.StoreInUse> =>
+  Effect.flatMap(Endpoint.probe(socket), (found) =>
+    found === "live" ? Effect.fail(StoreLock.inUse(state, StoreLock.seen(state))) : Effect.void
+  )
+
+/** Undoes a restore of the store that was cut off. */
+const mended = (state: string): Effect.Effect<void, StorageError> =>
+  Effect.flatMap(
+    Effect.try({ try: () => Restoring.undo(state), catch: (cause) => storageError(state, cause) }),
+    (wasTorn) =>
+      wasTorn ? Effect.logWarning("a restore of the store was cut off, and is undone: all is as it was") : Effect.void
+  )
+
 /** The keeper of the runs, unless they are to end with the daemon. */
 const keeping = ({ environment, state }: Options, { orphanGrace }: UserConfig, via: Keeper.KeeperOptions["via"]) =>
   Duration.isZero(orphanGrace)
@@ -150,7 +166,10 @@ export const node = (options: Options): Platform => {
   const via = unit === undefined ? undefined : (name: string) => scopeOf(unit, environment, name)
   const host = { ...hostOf({ store, environment, state, socket }), via }
   return {
-    lock: StoreLock.acquire({ folder: state, socket }),
+    lock: Effect.andThen(
+      Effect.andThen(alone(state, socket), StoreLock.acquire({ folder: state, socket })),
+      mended(state)
+    ),
     machine: Layer.mergeAll(ProcessTree.layer, Notify.layer, EventLoop.layer).pipe(
       Layer.provideMerge(NodeServices.layer)
     ),

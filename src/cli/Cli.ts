@@ -103,6 +103,66 @@ const repair = Command.make(
   ])
 )
 
+const backup = Command.make(
+  "backup",
+  {
+    file: Argument.String("file").pipe(Argument.withDescription("The file that is made, such as agentd.tar.zst")),
+    force: off("force", "Replace a file that is there")
+  },
+  verb(() => import("./Backup.ts"))
+).pipe(
+  Command.withDescription(
+    "Copy the store, and what it needs beside its log, into one file; while the daemon works, too"
+  ),
+  Command.withExamples([
+    { command: "agentd backup ~/agentd.tar.zst", description: "One moment of the store; nobody waits for it" }
+  ])
+)
+
+const restore = Command.make(
+  "restore",
+  { file: Argument.String("file").pipe(Argument.withDescription("A file that agentd backup has made")), yes },
+  verb(() => import("./Restore.ts"))
+).pipe(
+  Command.withDescription("Put a backup in the place of the store, which is moved aside; the daemon has to be stopped"),
+  Command.withExamples([
+    { command: "agentd restore ~/agentd.tar.zst", description: "Reads and verifies all of it first, and asks" },
+    { command: "agentd --state /tmp/try restore ~/agentd.tar.zst", description: "Into a world of its own" }
+  ])
+)
+
+const gc = Command.make(
+  "gc",
+  {
+    dryRun: off("dry-run", "Say what would go, and remove nothing"),
+    days: Flag.Int("days").pipe(
+      Flag.withMetavar("DAYS"),
+      Flag.withDescription("Only what has not changed for so long (14)"),
+      Flag.withDefault(14)
+    ),
+    yes
+  },
+  verb(() => import("./Gc.ts"))
+).pipe(
+  Command.withDescription("Remove what nothing needs any more: work trees whose work is merged, old logs, leftovers"),
+  Command.withExamples([
+    { command: "agentd gc --dry-run", description: "With sizes; and what stays, and why" },
+    { command: "agentd gc --days 90", description: "Lists it, and asks" }
+  ])
+)
+
+const uninstall = Command.make(
+  "uninstall",
+  { dryRun: off("dry-run", "Say what would go, and remove nothing"), yes },
+  verb(() => import("./Uninstall.ts"))
+).pipe(
+  Command.withDescription("End the daemon and remove what it has made; work trees that hold work stay"),
+  Command.withExamples([
+    { command: "agentd uninstall --dry-run", description: "What would go, and what stays" },
+    { command: "agentd uninstall", description: "Shows it, and asks" }
+  ])
+)
+
 const erase = Command.make(
   "erase",
   {
@@ -188,7 +248,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, ...lives, trust, doctor, verify, repair, erase]
+      commands: [up, ...lives, trust, doctor, verify, repair, backup, restore, gc, erase, uninstall]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },

@@ -46,6 +46,17 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
   )
 )
 
+/** The user's settings, where hooks in them are of this state folder. */
+export const installedFor = Effect.fnUntraced(function* (state: string) {
+  const file = yield* userFile
+  const found = yield* Effect.orElseSucceed(SettingsFile.read(file), () => undefined)
+  if (found?.text === undefined || HookSettings.find(found.document.settings).events.length === 0) return undefined
+  return found.text.includes(JSON.stringify(state).slice(1, -1)) ? file : undefined
+})
+
+/** Takes agentd's hooks out of a file. */
+export const takeOut = SettingsFile.uninstall
+
 const projectFile = NodePath.resolve(".claude", "settings.local.json")
 
 const git = (...args: ReadonlyArray<string>) =>

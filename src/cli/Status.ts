@@ -82,6 +82,9 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
   )
   return [
     line("daemon", `${paint(colour, phaseColour, phase)}, pid ${daemon.pid}, version ${plain(daemon.version)}${skew}`),
+    ...(daemon.replaced === true
+      ? [line("", paint(colour, "yellow", "it runs an older agentd than the one that is installed: agentd restart"))]
+      : []),
     line("up", `${age(uptime)}, since ${clock(daemon.startedAt, now)}`),
     line("kept by", supervision(daemon.supervision)),
     line("state", plain(daemon.state)),

@@ -3,6 +3,8 @@
  * without one the store is read here, and no rune is touched.
  */
 import { Console, Effect, FileSystem, Stream } from "effect"
+import { dirname } from "node:path"
+import { isTorn } from "../backup/Contents.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
 import type { VerifyEvent } from "../rpc/DaemonMessages.ts"
@@ -30,8 +32,16 @@ const byDaemon = (socket: string, talks: boolean) =>
     )
   )
 
-const byHand = Effect.fnUntraced(function* (file: string) {
+/** Reads a store that no daemon has open. */
+export const byHand = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
+  if (isTorn(dirname(file))) {
+    return yield* new StorageError({
+      reason: "torn",
+      message: `A restore of ${file} was cut off: files of two stores lie there.`,
+      remedy: "A start undoes it, and all is as it was before: agentd start"
+    })
+  }
   if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
     return yield* new StorageError({
       reason: "cannot-open",

@@ -169,7 +169,6 @@ export class LogStore {
     this.actors.close()
     this.sealer.close()
     this.anchor?.close()
-    this.store.checkpoint()
     this.store.close()
   }
 }

@@ -133,7 +133,8 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
 /** The newest version that this agentd knows. */
 export const SCHEMA_VERSION = migrations.length
 
-const TABLE = "schema_versions"
+/** Has a row for each version. */
+export const TABLE = "schema_versions"
 
 /** The version of the store as it is; 0 for an empty file. */
 const currentVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
@@ -157,6 +158,12 @@ const check = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: strin
     )
   }
   return version
+})
+
+/** The store's version, where it is older than this agentd's and not empty: what is changed has to be kept before. */
+export const olderVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: string) {
+  const version = yield* check(sql, file)
+  return version > 0 && version < SCHEMA_VERSION ? version : undefined
 })
 
 /** For a reader, which changes nothing. */

@@ -9,7 +9,7 @@
 import { Context, Duration, Effect, Layer, Queue, type Scope } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { Reactivity } from "effect/reactivity"
-import { closeSync, mkdirSync, openSync } from "node:fs"
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
 import { actorFileOf } from "./ActorIndex.ts"
@@ -25,6 +25,7 @@ import { LogRules, type Rules } from "./LogRules.ts"
 import type { Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
 import { readOwn } from "./OwnKinds.ts"
+import * as OpenMark from "./OpenMark.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
 import { Soon } from "./Soon.ts"
@@ -45,6 +46,7 @@ import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, storageError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
+import { syncFolder } from "./SyncFolder.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
 import { indexFileOf } from "./StreamIndex.ts"
 import { noSnapshots, nothingRecent, recover, type Snapshots, WORTH_KEEPING } from "./StreamReader.ts"
@@ -91,6 +93,13 @@ const makeFile = (file: string) =>
         remedy: "Make the file and its folder writable for this user, or name another state folder with --state."
       })
   })
+
+/** Fails for a copy of the file alone, which lacks what was written last. */
+const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
+  Effect.flatMap(
+    Effect.try({ try: () => OpenMark.isBare(file), catch: (cause) => storageError(file, cause) }),
+    (isBare) => (isBare ? Effect.fail(new StorageError(OpenMark.refusal(file))) : Effect.void)
+  )
 
 const inOurWords = (file: string) =>
   Effect.mapError((error: SqlError.SqlError | StorageError) =>
@@ -287,12 +296,42 @@ const keepStates = (
   })
 }
 
+/** Keeps a store that is about to be brought to a newer schema as it is, beside it; without room for that it stays as it is. */
+const keptBefore = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: string) {
+  const version = yield* Migrations.olderVersion(sql, file)
+  if (version === undefined) return
+  const copy = `${file}.schema-${version}`
+  const attempt = (work: () => void) => Effect.try({ try: work, catch: (cause) => storageError(copy, cause) })
+  // SQLite takes an empty file that is there, with its mode
+  yield* attempt(() => {
+    rmSync(`${copy}.part`, { force: true })
+    closeSync(openSync(`${copy}.part`, "wx", 0o600))
+  })
+  yield* sql`VACUUM INTO ${`${copy}.part`}`
+  yield* attempt(() => {
+    const handle = openSync(`${copy}.part`, "r")
+    try {
+      fsyncSync(handle)
+    } finally {
+      closeSync(handle)
+    }
+    renameSync(`${copy}.part`, copy)
+    syncFolder(dirname(file))
+  })
+  yield* Effect.logInfo(
+    `the store is brought from schema ${version} to ${Migrations.SCHEMA_VERSION}; as it was: ${copy}`
+  )
+})
+
 const migrate = (options: Options, giveUpAfter: Duration.Duration) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { file } = options
       const sql = yield* untilItPasses(giveUpAfter)(inOurWords(file)(NodeSqlite.make(options)))
+      yield* untilItPasses(giveUpAfter)(inOurWords(file)(keptBefore(sql, file)))
       yield* untilItPasses(giveUpAfter)(inOurWords(file)(Migrations.migrate(sql, file)))
+      // closing this connection may fold the write-ahead log into the file, and remove it
+      yield* untilItPasses(giveUpAfter)(inOurWords(file)(sql`PRAGMA user_version = 0`))
     })
   )
 
@@ -306,6 +345,10 @@ const schema: Effect.Effect<string, StorageError> = Effect.scoped(
   })
 ).pipe(Effect.provide(Reactivity.layer))
 
+/** A store that is whole, there, and of this schema. */
+const prepare = (options: Options, giveUpAfter: Duration.Duration) =>
+  Effect.andThen(checkWhole(options.file), Effect.andThen(makeFile(options.file), migrate(options, giveUpAfter)))
+
 /** A connection for reading; small pieces, on this thread. */
 const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
   Effect.map(inOurWords(file)(NodeSqlite.make({ file, readOnly: true })), (sql) =>
@@ -318,13 +361,13 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
     const rules = yield* LogRules
     const redact = yield* Redact
     const giveUpAfter = Duration.fromInputUnsafe(options.giveUpAfter ?? "10 seconds")
-    yield* makeFile(file)
-    yield* migrate(options, giveUpAfter)
+    yield* prepare(options, giveUpAfter)
     const seals = rules.kinds.sealing
     const store = { file, seals, guarded: rules.guard.kinds, ...(maxBytes === undefined ? {} : { maxBytes }) }
     const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
       open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
     )
+    yield* Effect.sync(() => OpenMark.accepted(file))
     const folder = segmentsOf(file)
     const segments = yield* Effect.try({
       try: () => new Segments(folder, listed(file)),
@@ -401,6 +444,7 @@ export const layerInline = (
 
 const readable = Effect.fnUntraced(function* (file: string) {
   const rules = yield* LogRules
+  yield* checkWhole(file)
   const sql = yield* inOurWords(file)(NodeSqlite.make({ file, readOnly: true }))
   yield* inOurWords(file)(Migrations.requireCurrent(sql, file))
   const folder = segmentsOf(file)

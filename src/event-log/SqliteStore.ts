@@ -11,6 +11,7 @@ import type { Link } from "./ChainWalk.ts"
 import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Ring.ts"
+import * as OpenMark from "./OpenMark.ts"
 import { COLUMNS as ALL_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import type { Made, SegmentHead } from "./SegmentFile.ts"
 import { type Database, nodeSqlite, type Output, type Statement, type Value } from "./Sqlite.ts"
@@ -72,6 +73,7 @@ const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarde
 
 export class SqliteStore {
   readonly database: Database
+  private readonly file: string
   private readonly one: Statement
   private readonly many: Statement
   private readonly head: Statement
@@ -94,12 +96,14 @@ export class SqliteStore {
   constructor({ file, guarded, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
     this.seals = new Set(seals)
     this.guarded = new Set(guarded)
+    this.file = file
     this.database = sqlite.open(file)
     try {
       this.database.exec(
         `PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=ON;` +
           (maxBytes === undefined ? "" : `PRAGMA max_page_count=${Math.ceil(maxBytes / PAGE_BYTES)}`)
       )
+      OpenMark.set(this.database, this.file)
       const insert = (rows: number) =>
         this.database.prepare(
           `INSERT INTO runes (${COLUMNS.join(",")}) VALUES ${Array.from({ length: rows }, () => HOLES).join(",")}`
@@ -260,7 +264,12 @@ export class SqliteStore {
         throw error
       }
     }
-    emptyWal(this.database)
+    OpenMark.clear(this.database)
+    try {
+      emptyWal(this.database)
+    } finally {
+      OpenMark.set(this.database, this.file)
+    }
     this.bytes = 0
   }
 
@@ -275,6 +284,12 @@ export class SqliteStore {
   }
 
   close(): void {
+    try {
+      OpenMark.clear(this.database)
+    } catch {
+      // a disk that takes nothing: the file beside it stays, too
+    }
+    this.checkpoint()
     this.database.close()
   }
 

@@ -1,24 +1,17 @@
 /**
- * StoreLock: one daemon per store. It holds an exclusive lock on `lock.db` in the
- * state folder for its life; the kernel frees it when the process ends, however
- * it ends, so there is no stale lock. On a file system without locks (some
- * network mounts) it protects nothing. The folder is looked at before it is touched.
+ * StoreLock: one daemon per store. It holds an exclusive lock on `lock.db` in the state folder for its life; the kernel
+ * frees it when the process ends, however it ends, so there is no stale lock. The lock is not believed alone, for its
+ * file may be removed, and some file systems (network mounts) have no locks: `StoreHolder` has what else is looked at.
+ *
+ * Guarantees: who finds another holder has touched nothing, and says who it is and what to do. The folder is looked at
+ * before it is touched.
  */
-import { Effect, Option, Schema, type Scope } from "effect"
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync
-} from "node:fs"
+import { Duration, Effect, Schedule, Schema, type Scope } from "effect"
+import { closeSync, constants, fchmodSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { StorageError } from "./EventLog.ts"
+import * as StoreHolder from "./StoreHolder.ts"
 import * as StateFolder from "./StateFolder.ts"
 import { storageError } from "./StorageFailure.ts"
 
@@ -28,13 +21,10 @@ export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
   remedy: Schema.String,
   folder: Schema.String,
   pid: Schema.NullOr(Schema.Int),
-  socket: Schema.NullOr(Schema.String)
+  socket: Schema.NullOr(Schema.String),
+  /** Another machine. */
+  host: Schema.NullOr(Schema.String)
 }) {}
-
-const Holder = Schema.Struct({ pid: Schema.Int, socket: Schema.NullOr(Schema.String) })
-type Holder = typeof Holder.Type
-
-const decodeHolder = Schema.decodeUnknownOption(Schema.fromJsonString(Holder))
 
 export interface Options {
   /** The state folder; made where it is not there. */
@@ -46,32 +36,41 @@ export interface Options {
 /** Two that start in the same instant can refuse each other: ms that each tries again. */
 const SETTLE = 250
 
-/** Beside the lock, for nobody can read the locked file itself. */
-const holderFile = (folder: string): string => join(folder, "lock.json")
+/** The store's database. */
+const STORE = "runes.db"
 
 /** The holder of the store, as far as that is written down. */
-export const holderOf = (folder: string): Holder | undefined => {
-  try {
-    return Option.getOrUndefined(decodeHolder(readFileSync(holderFile(folder), "utf8")))
-  } catch {
-    return undefined
-  }
-}
+export const holderOf = StoreHolder.noted
+
+/** The holder of the store, as far as it can be seen. */
+export const seen = (folder: string): StoreHolder.Holder | undefined => StoreHolder.found(folder, STORE)
 
 const writeHolder = ({ folder, socket }: Options): void => {
-  const fresh = `${holderFile(folder)}.new`
-  writeFileSync(fresh, JSON.stringify({ pid: process.pid, socket } satisfies Holder), { mode: 0o600 })
-  renameSync(fresh, holderFile(folder))
+  const file = StoreHolder.noteFile(folder)
+  const fresh = `${file}.new`
+  writeFileSync(fresh, JSON.stringify(StoreHolder.self(socket)), { mode: 0o600 })
+  renameSync(fresh, file)
 }
 
-const inUse = (folder: string): StoreInUse => {
-  const holder = holderOf(folder)
+/** The refusal, in words. */
+export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): StoreInUse => {
+  const elsewhere = holder !== undefined && StoreHolder.isElsewhere(holder) ? holder.host! : null
+  const by =
+    elsewhere !== null
+      ? ` on the host ${elsewhere} (pid ${holder!.pid})`
+      : holder === undefined
+        ? ""
+        : ` (pid ${holder.pid})`
   return new StoreInUse({
     folder,
     pid: holder?.pid ?? null,
     socket: holder?.socket ?? null,
-    message: `The store in ${folder} is in use by another agentd${holder === undefined ? "" : ` (pid ${holder.pid})`}.`,
-    remedy: "Talk to that one, stop it with `agentd stop`, or name another state folder with --state."
+    host: elsewhere,
+    message: `The store in ${folder} is in use by another agentd${by}.`,
+    remedy:
+      elsewhere === null
+        ? "Talk to that one, stop it with `agentd stop`, or name another state folder with --state."
+        : `Stop it on ${elsewhere}: agentd stop. Or keep a folder of this host's own with --state. Only if that process is gone for good, and could not say so: rm '${StoreHolder.noteFile(folder)}'`
   })
 }
 
@@ -86,6 +85,12 @@ const makeFile = (path: string): void => {
   }
 }
 
+/** Throws where somebody else has the store. */
+const look = ({ folder }: Options): void => {
+  const holder = seen(folder)
+  if (holder !== undefined) throw inUse(folder, holder)
+}
+
 const lock = (options: Options): DatabaseSync => {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
   const path = join(options.folder, "lock.db")
@@ -93,6 +98,8 @@ const lock = (options: Options): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
     database.exec("BEGIN EXCLUSIVE")
+    // one that began in the same moment, with another file of that name
+    look(options)
     writeHolder(options)
     return database
   } catch (error) {
@@ -102,24 +109,35 @@ const lock = (options: Options): DatabaseSync => {
 }
 
 const unlock = (folder: string, database: DatabaseSync): void => {
-  rmSync(holderFile(folder), { force: true })
+  if (holderOf(folder)?.pid === process.pid) rmSync(StoreHolder.noteFile(folder), { force: true })
   database.close()
 }
+
+/** Fails where somebody else has the store; a holder that was killed a moment ago is still being cleared away. */
+const alone = (options: Options): Effect.Effect<void, StoreInUse> =>
+  Effect.try({ try: () => look(options), catch: (cause) => cause as StoreInUse }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(Duration.millis(SETTLE / 5)),
+      times: 5,
+      while: ({ host }) => host === null
+    })
+  )
+
+const locked = (options: Options) =>
+  Effect.try({
+    try: () => lock(options),
+    catch: (cause) => {
+      if (cause instanceof StoreInUse) return cause
+      const error = storageError(join(options.folder, "lock.db"), cause)
+      return error.reason === "locked" ? inUse(options.folder, holderOf(options.folder)) : error
+    }
+  })
 
 /** Holds the store until the scope closes. */
 export const acquire = (
   options: Options
 ): Effect.Effect<void, StoreInUse | StorageError | StateFolder.StateFolderRefused, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.andThen(
-      StateFolder.check(options.folder),
-      Effect.try({
-        try: () => lock(options),
-        catch: (cause) => {
-          const error = storageError(join(options.folder, "lock.db"), cause)
-          return error.reason === "locked" ? inUse(options.folder) : error
-        }
-      })
-    ),
+    Effect.andThen(StateFolder.check(options.folder), Effect.andThen(alone(options), locked(options))),
     (database) => Effect.sync(() => unlock(options.folder, database))
   ).pipe(Effect.asVoid)

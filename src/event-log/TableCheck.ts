@@ -37,7 +37,6 @@ const FIXED: ReadonlyArray<readonly [offset: number, bytes: number, value: numbe
   [44, 4, 4],
   [48, 4, 0],
   [56, 4, 1],
-  [60, 4, 0],
   [68, 4, 0],
   [72, 6, 0],
   [78, 6, 0],

@@ -22,3 +22,4 @@ await import(${JSON.stringify(new URL(file, import.meta.url).href)})`
 
 export const logThread = threadOf("./LogThread.ts")
 export const verifyThread = threadOf("./VerifyThread.ts")
+export const copyThread = threadOf("./CopyThread.ts")

@@ -34,6 +34,8 @@ export type Check = typeof Check.Type
 export const DaemonStatus = Schema.Struct({
   pid: Schema.Int,
   version: Schema.String,
+  /** Another program than the daemon's is installed in its place. Not there: no, or an older daemon. */
+  replaced: Schema.optionalKey(Schema.Boolean),
   /** ms since the epoch */
   startedAt: Schema.Finite,
   /** The state folder. */

@@ -17,13 +17,18 @@ export interface Options {
   readonly input?: string | null
   readonly cwd?: string
   readonly env?: { readonly [name: string]: string }
+  /** Another copy of the program. */
+  readonly program?: string
 }
 
 /** A process that runs; `ended` says how it ended. It is killed with the scope if it has not. */
-export const launch = (args: ReadonlyArray<string>, { cwd = "/", env = {}, input = "" }: Options = {}) =>
+export const launch = (
+  args: ReadonlyArray<string>,
+  { cwd = "/", env = {}, input = "", program = PROGRAM }: Options = {}
+) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, [PROGRAM, ...args], {
+      const child = spawn(process.execPath, [program, ...args], {
         cwd,
         env: { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...env },
         stdio: ["pipe", "pipe", "pipe"]

@@ -1,9 +1,11 @@
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, utimesSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { folder } from "../rpc/World.ts"
+import { PROGRAM } from "../support/Program.ts"
 import { agentd } from "./Child.ts"
 
 /** A world of its own; a daemon that a failing test leaves in it is killed. */
@@ -102,5 +104,26 @@ it.live("verify reads the store of a daemon that is down, and finds what was cha
     const { code, out } = yield* run("verify")
     expect(code).toBe(4)
     expect(out).toMatch(/INV-HASH-VALID rune \d+ of /)
+  })
+)
+
+it.live("a daemon whose program was replaced says so, until it is restarted", () =>
+  Effect.gen(function* () {
+    const base = yield* folder
+    cpSync(dirname(PROGRAM), `${base}/program`, { recursive: true })
+    const program = `${base}/program/agentd.mjs`
+    const ask = (...verb: ReadonlyArray<string>) => agentd(["--state", `${base}/s`, ...verb], { cwd: base, program })
+    yield* ask("start")
+    yield* Effect.addFinalizer(() => ask("stop", "--yes"))
+    const told = "it runs an older agentd than the one that is installed"
+    utimesSync(program, 1, 1)
+    expect((yield* ask("status")).out).not.toContain(told)
+    appendFileSync(program, "// another one")
+    expect((yield* ask("status")).out).toContain(`${told}: agentd --state ${base}/s restart`)
+    expect((yield* ask("doctor")).out).toMatch(/program .*older agentd/)
+    expect((yield* ask("restart", "--yes")).code).toBe(0)
+    const status = yield* ask("status")
+    expect(status).toMatchObject({ code: 0 })
+    expect(status.out).not.toContain(told)
   })
 )

@@ -1,0 +1,168 @@
+/**
+ * `agentd uninstall`: ends the daemon and removes what it has made on this machine.
+ *
+ * Guarantees: all of it is shown before anybody is asked; only names that agentd gives are removed, and only of a folder
+ * that holds a store of its own; a work tree that holds work stays, with what it needs, and is said to stay.
+ */
+import { Effect, Option } from "effect"
+import * as fs from "node:fs"
+import { dirname, join } from "node:path"
+import * as Holding from "../backends/Holding.ts"
+import { storageError } from "../event-log/StorageFailure.ts"
+import * as StoreLock from "../event-log/StoreLock.ts"
+import { probe } from "../rpc/Endpoint.ts"
+import * as Unit from "../systemd/Unit.ts"
+import { sizeOf } from "./Backup.ts"
+import { confirm } from "./Confirm.ts"
+import * as DaemonLife from "./DaemonLife.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { folderBytes } from "./FolderBytes.ts"
+import * as Hooks from "./Hooks.ts"
+import { Entry, Invocation, print, printLines } from "./Invocation.ts"
+import * as Leftovers from "./Leftovers.ts"
+import { count, plain } from "./Output.ts"
+
+interface Input {
+  readonly dryRun: boolean
+  readonly yes: boolean
+}
+
+/** Names that agentd gives in a state folder. */
+const OURS =
+  /^(runes\.db.*|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|configs|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|sockets|store|waiting|worktrees)$/
+
+const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
+
+/** The folder of the sockets, where it is not the state folder. */
+const socketsOf = (state: string, socket: string): ReadonlyArray<string> =>
+  dirname(socket) === state
+    ? []
+    : namesIn(dirname(socket))
+        .filter((name) => name.endsWith(".sock"))
+        .map((name) => join(dirname(socket), name))
+
+/** All that there is to remove, and all that stays. */
+const looked = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const { state } = paths
+  const names = namesIn(state)
+  if (!names.includes("runes.db")) {
+    return yield* new VerbFailed({
+      message: `There is no agentd in ${state}.`,
+      remedy: "Name the state folder with --state DIR. The program itself goes by: npm rm -g agentd",
+      exitCode: ExitCode.failed
+    })
+  }
+  const { kept } = yield* Leftovers.find({ state, before: Number.MAX_SAFE_INTEGER, agents: [] })
+  const ours = names.filter((name) => OURS.test(name)).map((name) => join(state, name))
+  const hooks = yield* Hooks.installedFor(state)
+  return {
+    items: [...ours, ...socketsOf(state, paths.socket)].map((path) => ({ path, bytes: folderBytes(path) })),
+    hooks,
+    kept,
+    strange: names.filter((name) => !OURS.test(name)).map((name) => join(state, name))
+  }
+})
+type Looked = Effect.Success<typeof looked>
+
+const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undefined): ReadonlyArray<string> => [
+  ...(daemon === undefined ? [] : [daemon]),
+  ...items.map(({ bytes, path }) => `removed: ${plain(path)} (${sizeOf(bytes)})`),
+  ...(hooks === undefined ? [] : [`taken out: agentd's hooks in ${plain(hooks)}`]),
+  ...kept.map(({ path, why }) => `stays: ${plain(path)}: ${plain(why)}`),
+  ...strange.map((path) => `stays: ${plain(path)}: it is not agentd's`)
+]
+
+/** In words: all that this command does not touch, and how it goes. */
+const rest = (userConfig: string): ReadonlyArray<string> => [
+  `Not touched: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
+  "The program: npm rm -g agentd. A line for completions in your shell's own file is yours to take out."
+]
+
+/** A unit file of a person's own stays, and would start it again. */
+const unitLeft = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const unit = Unit.unitName(paths.state, paths.defaultState)
+  const status = yield* Unit.status(unit)
+  if (Option.isNone(status)) return undefined
+  if (status.value.state === "activating") yield* Unit.stop(unit)
+  return status.value.installed ? unit : undefined
+})
+
+/** Removes a path, but the work trees that are kept. */
+const removed = (path: string, kept: ReadonlyArray<string>): void => {
+  if (kept.includes(path)) return
+  if (kept.some((one) => one.startsWith(`${path}/`))) {
+    for (const name of fs.readdirSync(path)) removed(join(path, name), kept)
+    return
+  }
+  fs.rmSync(path, { recursive: true, force: true })
+}
+
+const emptied = (folder: string): void => {
+  if (fs.existsSync(folder) && fs.readdirSync(folder).length === 0) fs.rmdirSync(folder)
+}
+
+const removing = Effect.fnUntraced(function* ({ items, kept }: Looked) {
+  const { paths } = yield* Invocation
+  const { state } = paths
+  const stay = kept.map(({ path }) => path)
+  yield* Effect.scoped(
+    Effect.andThen(
+      StoreLock.acquire({ folder: state, socket: null }),
+      Effect.try({
+        try: () => {
+          for (const { path } of items) {
+            // a work tree that stays needs what is known of it
+            if (stay.length === 0 || path !== join(state, "store")) removed(path, stay)
+          }
+        },
+        catch: (cause) => storageError(state, cause)
+      })
+    )
+  )
+  yield* Effect.sync(() => {
+    for (const name of ["lock.db", "lock.db-journal", "lock.json"]) fs.rmSync(join(state, name), { force: true })
+    if (dirname(paths.socket) !== state) emptied(dirname(paths.socket))
+    emptied(state)
+  })
+})
+
+const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
+  const { json, paths } = yield* Invocation
+  const running = (yield* probe(paths.socket)) === "live"
+  const found = yield* looked
+  const daemon = running ? "stopped: the daemon, and all runs with it" : undefined
+  const more = rest(paths.userConfig)
+  if (dryRun) {
+    return yield* print({ dryRun, running, ...found, removed: false }, () => [...linesOf(found, daemon), ...more])
+  }
+  if (!json) yield* printLines(linesOf(found, daemon))
+  const bytes = found.items.reduce((sum, one) => sum + one.bytes, 0)
+  yield* confirm(
+    yes,
+    `Ends agentd in ${paths.state} and removes ${sizeOf(bytes)} for good, the log with it. A copy before: agentd backup FILE.`,
+    "Uninstall it?"
+  )
+  if (running) yield* DaemonLife.stop("agentd uninstall")
+  const unit = yield* unitLeft
+  // agents may have worked on until now
+  const now = yield* looked
+  yield* removing(now)
+  if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)
+  yield* print({ dryRun, running, ...now, removed: true, unit: unit ?? null }, () => [
+    `Removed: ${count(now.items.length, "thing")}.`,
+    ...now.kept.map(({ path, why }) => `Stays: ${plain(path)}: ${plain(why)}`),
+    ...(unit === undefined
+      ? []
+      : [`The unit ${unit} is installed, and is not agentd's: systemctl --user disable --now ${unit}`]),
+    ...more
+  ])
+})
+
+export const run = Effect.fnUntraced(function* (input: Input) {
+  const { paths } = yield* Invocation
+  const { env } = yield* Entry
+  yield* Effect.provide(uninstalling(input), Holding.layer({ environment: env, hidden: [paths.state] }))
+})

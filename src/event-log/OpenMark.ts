@@ -1,0 +1,58 @@
+/**
+ * OpenMark: a mark in a store's database file that says that runes may lie in its write-ahead log, and in which file. A
+ * copy of the file alone, made while a daemon has the store open or after it was killed, lacks them: it is recognised,
+ * and not taken for an older store.
+ *
+ * Guarantees: the file bears the mark whenever its write-ahead log holds what the file does not; a file that bears
+ * another file's mark and has no such log beside it is a bare copy. The file itself is none, however its daemon ended:
+ * SQLite may have folded the log into it. Free of imports at run time but Node's: the log's threads load this file.
+ */
+import * as fs from "node:fs"
+import type { Database } from "./Sqlite.ts"
+
+/** Where SQLite has the user's version in a database file. */
+const PLACE = 60
+/** Bytes of a write-ahead log in which nothing is. */
+const EMPTY_WAL = 32
+
+/** A file's own mark: a copy is another file. Never 0. */
+const markOf = (file: string): number => 1 + ((fs.statSync(file, { throwIfNoEntry: false })?.ino ?? 0) % 0x7ffffffe)
+
+/** Puts the mark into the file before anything else is written. */
+export const set = (database: Database, file: string): void => {
+  database.exec(`PRAGMA user_version = ${markOf(file)}`)
+  database.exec("PRAGMA wal_checkpoint(PASSIVE)")
+}
+
+/** The next checkpoint that is whole takes the mark out of the file, with all that the log holds. */
+export const clear = (database: Database): void => database.exec("PRAGMA user_version = 0")
+
+const markIn = (file: string): number => {
+  const bytes = Buffer.alloc(4)
+  const handle = fs.openSync(file, "r")
+  try {
+    return fs.readSync(handle, bytes, 0, 4, PLACE) === 4 ? bytes.readUInt32BE(0) : 0
+  } finally {
+    fs.closeSync(handle)
+  }
+}
+
+/** A file that is there says that the person takes the store as it is. */
+const acceptedBy = (file: string): string => `${file}.as-it-is`
+
+/** Whether the file is a copy without its write-ahead log. */
+export const isBare = (file: string): boolean =>
+  fs.existsSync(file) &&
+  ![0, markOf(file)].includes(markIn(file)) &&
+  (fs.statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= EMPTY_WAL &&
+  !fs.existsSync(acceptedBy(file))
+
+/** The person's word holds for one start. */
+export const accepted = (file: string): void => fs.rmSync(acceptedBy(file), { force: true })
+
+/** The words for a person. */
+export const refusal = (file: string) => ({
+  reason: "bare-copy",
+  message: `${file} is a copy without its write-ahead log (${file}-wal): its newest runes are missing.`,
+  remedy: `Put that file beside it, or a backup in its place: agentd restore FILE. To go on without what is missing: touch '${acceptedBy(file)}' && agentd start`
+})

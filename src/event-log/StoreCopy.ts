@@ -1,0 +1,76 @@
+/**
+ * StoreCopy: the database of a store, copied whole while a daemon writes to it, and what a copy tells of itself.
+ *
+ * Guarantees: the copy is one moment of the store, and has all that was durable before the copy began; the store is
+ * only read; an interrupted copy ends with its thread.
+ */
+import { Effect } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { Worker } from "node:worker_threads"
+import type { CopyData, FromCopy } from "./CopyThread.ts"
+import type { StorageError } from "./EventLog.ts"
+import { errorOf } from "./GroupCommit.ts"
+import * as Migrations from "./Migrations.ts"
+import * as NodeSqlite from "./NodeSqlite.ts"
+import { type Listed, listedIn } from "./Segments.ts"
+import { nodeSqlite } from "./Sqlite.ts"
+import { fromSqlError, storageError } from "./StorageFailure.ts"
+import { copyThread } from "./ThreadFile.ts"
+
+/** Copies the database into a file that is not there yet. */
+export const copy = (file: string, into: string): Effect.Effect<void, StorageError> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => {
+      const workerData: CopyData = { file, into }
+      return new Worker(copyThread, { workerData, name: "copy" })
+    }),
+    (worker) =>
+      Effect.callback<void, StorageError>((resume) => {
+        worker.on("error", (cause) => resume(Effect.fail(storageError(file, cause))))
+        worker.on("message", (message: FromCopy) =>
+          resume(message._tag === "Copied" ? Effect.void : Effect.fail(storageError(file, errorOf(message.failure))))
+        )
+      }),
+    (worker) => Effect.promise(() => worker.terminate())
+  )
+
+/** A store's facts, as its database has them. */
+export interface Facts {
+  /** 0 for a file in which nothing is. */
+  readonly schema: number
+  /** The newest rune; 0 for none. */
+  readonly head: number
+  /** When the newest rune was appended, ms since the epoch; 0 where that is not known. */
+  readonly at: number
+  readonly segments: ReadonlyArray<Listed>
+}
+
+const factsIn = (file: string): Facts => {
+  const database = nodeSqlite.open(file, { readOnly: true })
+  try {
+    const one = (sql: string): number => Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
+    const has = (table: string) =>
+      one(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${table}'`) > 0
+    const schema = has(Migrations.TABLE) ? one(`SELECT max(migration_id) FROM ${Migrations.TABLE}`) : 0
+    return {
+      schema,
+      head: has("head") ? one("SELECT event_id FROM head") : 0,
+      at: has("runes") ? one("SELECT at FROM runes ORDER BY event_id DESC LIMIT 1") : 0,
+      segments: has("segments") ? listedIn(database) : []
+    }
+  } finally {
+    database.close()
+  }
+}
+
+export const facts = (file: string): Effect.Effect<Facts, StorageError> =>
+  Effect.try({ try: () => factsIn(file), catch: (cause) => storageError(file, cause) })
+
+/** Brings a copy that an older agentd has made to this one's schema; refuses a newer one's. */
+export const bringUpToDate = (file: string): Effect.Effect<void, StorageError> =>
+  Effect.scoped(
+    Effect.flatMap(NodeSqlite.make({ file }), (sql) => Migrations.migrate(sql, file)).pipe(
+      Effect.provide(Reactivity.layer),
+      Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(file, error)))
+    )
+  )
