@@ -26,6 +26,7 @@ import { type Listed, listedIn, Segments } from "./Segments.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
 import { fromSqlError, storageError } from "./StorageFailure.ts"
 import { parsePayload } from "./StoredRune.ts"
+import { asMigrated, type Definition, isDefined, mended } from "./Definitions.ts"
 import { indexFileOf } from "./StreamIndex.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
@@ -47,8 +48,34 @@ interface Opened extends Input {
   readonly segments: Segments
 }
 
-const opened = (input: Input): Opened => {
-  const database = nodeSqlite.open(input.file)
+const endings = ["-wal", "-shm"]
+
+/** Copies what stands beside a file name, for its owner alone. */
+const kept = (from: string, to: string): void => {
+  if (!fs.existsSync(from)) return
+  fs.copyFileSync(from, to)
+  fs.chmodSync(to, 0o600)
+}
+
+const emptied = (file: string): void => {
+  for (const ending of ["", ...endings]) fs.rmSync(`${file}${ending}`, { force: true })
+}
+
+/** Beside the store, while a repair reads one whose definitions are damaged. */
+const mendingOf = (file: string): string => `${file}.mending`
+
+/** The store with the definitions of its tables as they should be: where they are damaged, in a copy. */
+const readable = (file: string, definitions: ReadonlyArray<Definition>): Database => {
+  if (isDefined(file, definitions)) return nodeSqlite.open(file)
+  const copy = mendingOf(file)
+  emptied(copy)
+  for (const ending of ["", ...endings]) kept(`${file}${ending}`, `${copy}${ending}`)
+  mended(copy, definitions)
+  return nodeSqlite.open(copy)
+}
+
+const opened = (input: Input, definitions: ReadonlyArray<Definition>): Opened => {
+  const database = readable(input.file, definitions)
   let listed: ReadonlyArray<Listed> = []
   try {
     listed = listedIn(database)
@@ -94,19 +121,22 @@ export const runeOf = (row: RuneRow): Rune | undefined => {
 
 /** The losses of a repair, without the repair. */
 export const look = (input: Input): Effect.Effect<RepairPlan, StorageError> =>
-  Effect.try({
-    try: () => {
-      const of = opened(input)
-      try {
-        const plan = planOf(of)
-        walk(of, plan)
-        return plan
-      } finally {
-        of.database.close()
-      }
-    },
-    catch: failed(input.file)
-  })
+  Effect.flatMap(asMigrated, (definitions) =>
+    Effect.try({
+      try: () => {
+        const of = opened(input, definitions)
+        try {
+          const plan = planOf(of)
+          walk(of, plan)
+          return plan
+        } finally {
+          of.database.close()
+          emptied(mendingOf(input.file))
+        }
+      },
+      catch: failed(input.file)
+    })
+  )
 
 const textOf = (value: unknown): string => JSON.stringify(value)
 
@@ -300,19 +330,6 @@ const MAX_TOLD = 500
 
 const existing = (path: string): SegmentFile | undefined => (fs.existsSync(path) ? new SegmentFile(path) : undefined)
 
-const endings = ["-wal", "-shm"]
-
-/** Copies what stands beside a file name, for its owner alone. */
-const kept = (from: string, to: string): void => {
-  if (!fs.existsSync(from)) return
-  fs.copyFileSync(from, to)
-  fs.chmodSync(to, 0o600)
-}
-
-const emptied = (file: string): void => {
-  for (const ending of ["", ...endings]) fs.rmSync(`${file}${ending}`, { force: true })
-}
-
 /** Carries it out; the answer is what was done, and the folder that holds the store as it was. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
@@ -330,8 +347,9 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
     Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(fresh, error))),
     Effect.provide(Reactivity.layer)
   )
+  const definitions = yield* asMigrated
   return yield* attempt(() => {
-    const of = opened(input)
+    const of = opened(input, definitions)
     const into = nodeSqlite.open(fresh)
     try {
       const plan = planOf(of)
@@ -347,6 +365,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
     } finally {
       if (into.isOpen) into.close()
       if (of.database.isOpen) of.database.close()
+      emptied(mendingOf(file))
     }
   })
 })
