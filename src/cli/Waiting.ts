@@ -51,7 +51,8 @@ const colours: { readonly [kind in WaitingRow["kind"]]: Colour } = {
   channel: "yellow",
   mail: "red",
   provider: "red",
-  disk: "red"
+  disk: "red",
+  program: "cyan"
 }
 
 const time = ({ since, until }: WaitingRow, now: number): string => {

@@ -116,6 +116,7 @@ const listing = Effect.fnUntraced(function* (
     log: status.log,
     outages: yield* daemon.outages,
     plates: yield* plates.list({ closed: false }),
+    replaced: status.replaced === true,
     projects: yield* agents.projects
   })
 })

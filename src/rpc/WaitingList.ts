@@ -30,6 +30,8 @@ export interface Given {
   /** Outages of which a person was told. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
+  /** Another program than the daemon's is installed in its place. */
+  readonly replaced?: boolean
   readonly projects: ReadonlyArray<ProjectInfo>
 }
 
@@ -419,6 +421,22 @@ const ofDisk = (log: Given["log"]): ReadonlyArray<Row> => {
   ]
 }
 
+const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
+  replaced === true
+    ? [
+        {
+          id: "program",
+          kind: "program",
+          who: "agentd",
+          text: "the daemon runs an older agentd than the one that is installed",
+          details: [],
+          since: 0,
+          until: null,
+          commands: [run("take it up; what can goes on meanwhile", "restart")]
+        }
+      ]
+    : []
+
 const ofOutage = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",
@@ -448,7 +466,8 @@ export const listOf = (given: Given): WaitingReply => {
     ...given.channels.flatMap((one) => ofChannel(one, named)),
     ...ofDisk(given.log),
     ...ofMail(given.outbox),
-    ...given.outages.map(ofOutage)
+    ...given.outages.map(ofOutage),
+    ...ofProgram(given)
   ]
   const damage = given.projects.flatMap(ofDamage)
   const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]

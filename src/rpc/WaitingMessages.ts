@@ -29,7 +29,9 @@ export const WAITING_KINDS = [
   "mail",
   "provider",
   /** The log's disk is about to be full. */
-  "disk"
+  "disk",
+  /** A newer agentd is installed than the daemon runs. */
+  "program"
 ] as const
 
 export const WaitingRow = Schema.Struct({

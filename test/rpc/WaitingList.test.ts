@@ -83,6 +83,7 @@ const each: Given = {
   conversations: [conversationInfo({ state: "suspended", detail: "its budget is spent" })],
   goals: [goal],
   outages: [outage],
+  replaced: true,
   log: { head: 9, bytes: 4_000, free: 900_000_000 },
   outbox: { failed: 2, waiting: 0, lastError: "no route to host", lastSentAt: null },
   plates: [plateInfo({ plateId: "02terminal", status: "AwaitingInput" })],
@@ -94,7 +95,7 @@ const each: Given = {
 }
 
 /** Verbs that only the whole program has. */
-const WHOLE = new Set(["trust", "attach", "focus", "log", "verify", "repair", "close"])
+const WHOLE = new Set(["trust", "attach", "focus", "log", "verify", "repair", "close", "restart"])
 
 describe("the list of what needs a person", () => {
   it("has a row for each kind, and each command is one that the program takes", () => {
