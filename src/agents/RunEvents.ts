@@ -60,6 +60,8 @@ const AT_ONCE = 100
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
 /** Events whose spending is told with them, lest a budget cuts off what is done. */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Usage"])
+/** What stands nowhere in the log is heard again of a run that is taken up. */
+const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed"])
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000
 
@@ -172,7 +174,7 @@ export class RunEvents implements RunSink {
           if (event._tag !== "ToolProgress") yield* this.words.rest
         }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
-        const isKnown = event._tag !== "Started" && this.told?.has(event) === true
+        const isKnown = !ALWAYS.has(event._tag) && this.told?.has(event) === true
         // what was spent up to here is told before what follows moves on; a turn's end tells it itself
         if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
         this.place = join(this.place, event.place)

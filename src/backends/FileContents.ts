@@ -93,21 +93,21 @@ const unwritable = (error: { readonly message: string }) =>
 /** A name that is one, and leads nowhere. */
 const safe = (filename: string): string => filename.replaceAll(/[^\w.-]+/g, "_").slice(-100)
 
-/** A folder of the run's own: one that is taken up has in it what it was started with. */
+/** A folder of the run's own, with names that hold for what is in the files. */
 export const folderOf = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const disk = yield* FileSystem.FileSystem
   const made = yield* RunFolder.within(host, spec, "files")
-  const isThere = spec.adopt !== undefined
   let count = 0
+  const put = Effect.fnUntraced(function* ({ bytes, filename, sha256 }: Content) {
+    const name = path.join(made, `${++count}-${sha256.slice(0, 12)}-${safe(filename)}`)
+    const isThere = Effect.map(disk.stat(name), ({ size }) => Number(size) === bytes.length)
+    // a run that was taken up has those of before
+    if (!(yield* Effect.orElseSucceed(isThere, () => false))) yield* disk.writeFile(name, bytes, { mode: 0o600 })
+    return name
+  })
   const result: Folder = {
     path: made,
-    put: (contents) =>
-      Effect.forEach(contents, ({ bytes, filename }) => {
-        const name = path.join(made, `${++count}-${safe(filename)}`)
-        return isThere
-          ? Effect.succeed(name)
-          : Effect.as(disk.writeFile(name, bytes, { mode: 0o600, flag: "wx" }), name)
-      }).pipe(Effect.mapError(unwritable))
+    put: (contents) => Effect.mapError(Effect.forEach(contents, put), unwritable)
   }
   return result
 })

@@ -11,7 +11,7 @@ import { Invocation } from "./Invocation.ts"
 import { startDaemon } from "./Start.ts"
 
 /** Backends whose runs end with their daemon. */
-const ENDING = new Set(["acp", "model"])
+const ENDING = new Set(["model"])
 const LOOK = "1 second"
 
 const busy = Effect.gen(function* () {

@@ -16,6 +16,7 @@ const decided = Effect.fnUntraced(function* (behavior: "allow" | "deny", kinds: 
   const permissions = new AcpPermissions({
     updates,
     tell: (make) => Effect.sync(() => void told.push(...make())),
+    hear: (make) => Effect.sync(() => void told.push(...make())),
     notice: (text) => Effect.sync(() => void notices.push(text))
   })
   updates.begin("turn-1")

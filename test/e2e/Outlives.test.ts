@@ -82,57 +82,59 @@ describe("a run outlives its daemon", () => {
     })
   )
 
-  it.live("an agent: asked before, answered after; the daemon killed, the keeper with it, and a restart", () =>
-    Effect.gen(function* () {
-      const stage = yield* Stage.keeping
-      const shop = stage.home({ agents: { ada: stage.agent("claude") } })
-      yield* stage.up
-      yield* shop.register
-      const ends = [
-        stage.box.kill9,
-        Effect.andThen(stage.box.kill9, killKeepers(stage)),
-        Effect.asVoid(stage.rpc((client) => client.Shutdown({ reason: "agentd restart", by: "ada", keep: true })))
-      ]
-      for (const [at, end] of ends.entries()) {
-        yield* shop.tell("ada", { ask: `echo ${at} >> made` }, { say: `made ${at}` })
-        yield* shop.asked("ada")
-        yield* end
-        yield* stage.box.gone
+  for (const on of ["claude", "acp"] as const) {
+    it.live(`${on}: asked before, answered after; the daemon killed, the keeper with it, and a restart`, () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.keeping
+        const shop = stage.home({ agents: { ada: stage.agent(on) } })
         yield* stage.up
-        yield* shop.asked("ada")
-        yield* shop.answer("ada", "allow")
-        const answers = yield* shop.answers("ada", at + 1)
-        assert.strictEqual(answers[at], `made ${at}`)
-      }
-      assert.deepStrictEqual(shop.noted("ada", "made"), ["0", "1", "2"])
-      assert.strictEqual(yield* shop.runs("ada"), 1)
-      assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
-    })
-  )
+        yield* shop.register
+        const ends = [
+          stage.box.kill9,
+          Effect.andThen(stage.box.kill9, killKeepers(stage)),
+          Effect.asVoid(stage.rpc((client) => client.Shutdown({ reason: "agentd restart", by: "ada", keep: true })))
+        ]
+        for (const [at, end] of ends.entries()) {
+          yield* shop.tell("ada", { ask: `echo ${at} >> made` }, { say: `made ${at}` })
+          yield* shop.asked("ada")
+          yield* end
+          yield* stage.box.gone
+          yield* stage.up
+          yield* shop.asked("ada")
+          yield* shop.answer("ada", "allow")
+          const answers = yield* shop.answers("ada", at + 1)
+          assert.strictEqual(answers[at], `made ${at}`)
+        }
+        assert.deepStrictEqual(shop.noted("ada", "made"), ["0", "1", "2"])
+        assert.strictEqual(yield* shop.runs("ada"), 1)
+        assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+      })
+    )
 
-  it.live("an answer that was decided, and died with the daemon on its way, is given by the next one", () =>
-    Effect.gen(function* () {
-      const stage = yield* Stage.keeping
-      const shop = stage.home({ agents: { ada: stage.agent("claude") } })
-      yield* stage.up
-      yield* shop.register
-      for (let at = 0; at < (LONG ? 20 : 4); at++) {
-        yield* shop.tell("ada", { ask: `echo ${at} >> made` }, { say: `made ${at}` })
-        yield* shop.asked("ada")
-        yield* shop.answer("ada", "allow")
-        yield* stage.box.kill9
+    it.live(`${on}: an answer that was decided, and died with the daemon on its way, is given by the next one`, () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.keeping
+        const shop = stage.home({ agents: { ada: stage.agent(on) } })
         yield* stage.up
-        yield* shop.answers("ada", at + 1)
-      }
-      const made = shop.noted("ada", "made")
-      assert.deepStrictEqual(
-        made,
-        Array.from({ length: LONG ? 20 : 4 }, (_, at) => `${at}`)
-      )
-      assert.strictEqual(yield* shop.runs("ada"), 1)
-      assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
-    })
-  )
+        yield* shop.register
+        for (let at = 0; at < (LONG ? 20 : 4); at++) {
+          yield* shop.tell("ada", { ask: `echo ${at} >> made` }, { say: `made ${at}` })
+          yield* shop.asked("ada")
+          yield* shop.answer("ada", "allow")
+          yield* stage.box.kill9
+          yield* stage.up
+          yield* shop.answers("ada", at + 1)
+        }
+        const made = shop.noted("ada", "made")
+        assert.deepStrictEqual(
+          made,
+          Array.from({ length: LONG ? 20 : 4 }, (_, at) => `${at}`)
+        )
+        assert.strictEqual(yield* shop.runs("ada"), 1)
+        assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+      })
+    )
+  }
 
   it.live("one that ends while no daemon is there: its outcome is the one that it had", () =>
     Effect.gen(function* () {

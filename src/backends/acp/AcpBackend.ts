@@ -3,13 +3,14 @@
  * and output. One process is one session, which takes one turn after the other.
  *
  * Guarantees: those of AcpRun; the agent is a process of RunProcess, so that all it
- * starts ends with the run, also where what was started is only a launcher of the agent; the
- * commands that agentd runs for it are held by the sandbox, where the machine has one.
+ * starts ends with the run, also where what was started is only a launcher of the agent; a run for
+ * which agentd has run no command outlives the daemon; the commands that agentd runs for it are held by the sandbox, where the machine has one.
  */
 import { Clock, Effect, FileSystem, Scope } from "effect"
 import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
 import * as FileContents from "../FileContents.ts"
+import * as AcpHistory from "./AcpHistory.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpRun from "./AcpRun.ts"
 import * as GeminiSessions from "./GeminiSessions.ts"
@@ -17,6 +18,7 @@ import * as AcpTerminals from "./AcpTerminals.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import { objection } from "../sandbox/Confinement.ts"
@@ -63,6 +65,7 @@ export const outlined = (config: Config.AcpBackend, host: Host, spec: RunSpec) =
     spec,
     inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
     passEnv: config.passEnv,
+    keeps: true,
     own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
   }
   return { argv: [binary, ...args], options } as const
@@ -86,12 +89,26 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
       }
   const home = env["GEMINI_CLI_HOME"] ?? env["HOME"]
   const { resume } = spec
-  if (resume !== undefined && home !== undefined && config.resume && GeminiSessions.isGemini(config.argv))
+  if (
+    spec.adopt === undefined &&
+    resume !== undefined &&
+    home !== undefined &&
+    config.resume &&
+    GeminiSessions.isGemini(config.argv)
+  )
     yield* GeminiSessions.keep(home, resume.sessionId, yield* Clock.currentTimeMillis)
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const started = yield* enclosure.start([binary, ...args], cwd)
-  const program = yield* RunProcess.make({ ...mark, ...started, env, keepInput: true, grace })
+  const program = yield* RunProcess.make({
+    ...mark,
+    ...started,
+    env,
+    keepInput: true,
+    keeps: true,
+    takesUp: spec.adopt !== undefined,
+    grace
+  })
   // where no path can be checked, the agent reads and writes its files by itself
   const open = yield* Workspace.Opener
   const hidden = HiddenPaths.of(host)
@@ -129,7 +146,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         confine
       }).pipe(Effect.provideContext(context))
   })
-  return GatewayMeter.metered(run, enclosure.passed)
+  return GatewayMeter.metered(run, enclosure.passed, spec.adopt !== undefined)
 })
 
 /** The backend of one agent. */
@@ -138,6 +155,8 @@ export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host
   const backend: Backend = {
     name: "acp",
     turns: true,
+    holds: (runId) => Effect.provideContext(AcpHistory.isHeld(runId), context),
+    forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(config, host, spec).pipe(Effect.provideContext(context))
   }
   return backend

@@ -20,6 +20,8 @@ export interface Options {
   readonly updates: AcpUpdates
   /** In the order of all events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  /** The same, of what the line says that is taken now. */
+  readonly hear: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
@@ -80,7 +82,7 @@ export class AcpPermissions {
   readonly leave = Effect.fnUntraced({ self: this }, function* (this: AcpPermissions, ask: () => Asked | undefined) {
     const reply = Deferred.makeUnsafe<Reply>()
     let asked: Asked | undefined
-    yield* this.options.tell(() => {
+    yield* this.options.hear(() => {
       asked = ask()
       if (asked === undefined) return []
       this.open.set(asked.callId, reply)

@@ -15,10 +15,12 @@ import * as AcpChoices from "./AcpChoices.ts"
 import * as AcpDeeds from "./AcpDeeds.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
+import * as AcpHistory from "./AcpHistory.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpPermissions } from "./AcpPermissions.ts"
 import type * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpSession from "./AcpSession.ts"
+import { AcpRecall } from "./AcpRecall.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpUpdates, type End } from "./AcpUpdates.ts"
 import * as AcpWire from "./AcpWire.ts"
@@ -26,11 +28,13 @@ import {
   BackendError,
   type Choosing,
   type Decision,
+  type Place,
   type Run,
   type RunEvent,
   type RunSpec,
   type TurnInput
 } from "../Backend.ts"
+import type { Line } from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
@@ -101,6 +105,12 @@ class AcpRun {
   private readonly words: Array<string> = []
   private settling = false
   private said = ""
+  /** Knowledge of an earlier daemon about it, until all of that is told again. */
+  private recall: AcpRecall | undefined
+  /** A further prompt of the same turn is under way, as an earlier daemon has sent it. */
+  private goesOn = false
+  /** The place of the event that was told last. */
+  private place = { end: 0, index: 0 }
 
   constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
     this.options = options
@@ -111,17 +121,21 @@ class AcpRun {
     this.wire = wire
     const { notice } = this
     const tell = (make: () => ReadonlyArray<RunEvent>) => this.tell(make)
+    const hear = (make: () => ReadonlyArray<RunEvent>) => this.hear(make)
     const updates = new AcpUpdates(options.config.trustKinds)
     this.updates = updates
-    this.permissions = new AcpPermissions({ updates, tell, notice })
+    const history = AcpHistory.of(options.program.before)
+    this.recall = history === undefined ? undefined : new AcpRecall(history, updates)
+    this.permissions = new AcpPermissions({ updates, tell, hear, notice })
     this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, notice })
     this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.deeds, notice)
   }
 
   readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
     const { program } = this.options
+    const isNew = this.recall === undefined
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
-    yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
+    if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
     // whatever goes wrong in it: who reads sees an end, and not a run that hangs
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
@@ -151,8 +165,33 @@ class AcpRun {
     return this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
   }
 
-  private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
+  /** In the order of all events. */
+  private offer(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
     return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
+  }
+
+  private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const end = this.wire.taken()
+      return this.offer(() => this.placed(end, make()))
+    })
+  }
+
+  /** Tells what the line says that is taken now. */
+  private hear(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const end = this.wire.seen()
+      return this.offer(() => this.placed(end, make()))
+    })
+  }
+
+  private placed(end: number, events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> {
+    if (!this.options.program.isKept) return events
+    return events.map((event) => {
+      this.place = end === this.place.end ? { end, index: this.place.index + 1 } : { end, index: 1 }
+      const place: Place = { out: [1, end, this.place.index] }
+      return { ...event, place }
+    })
   }
 
   readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
@@ -160,17 +199,22 @@ class AcpRun {
   private readonly forgot = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "MemoryLost", text }])
 
   private get errors(): Effect.Effect<void> {
-    const emit = (lines: ReadonlyArray<string>) => {
-      this.said = lines.findLast((line) => line.trim() !== "") ?? this.said
-      return this.tell(() => lines.map((text) => ({ _tag: "Delta", stream: "stderr", text })))
-    }
     const { program } = this.options
-    return RunProcess.drainLines(program.stderr, program.ended, MAX_LINE, emit)
+    const emit = (lines: ReadonlyArray<Line>) => {
+      this.said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? this.said
+      return this.offer(() =>
+        lines.map(({ end, text }) => {
+          const place: Place = { err: [1, end] }
+          return { _tag: "Delta", stream: "stderr", text, ...(program.isKept ? { place } : {}) }
+        })
+      )
+    }
+    return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
 
   /** Until the first prompt is on its way. */
   private readonly life: Effect.Effect<void> = Effect.suspend(() => {
-    const { config, cwd, program, spec } = this.options
+    const { config, cwd, spec } = this.options
     const files = this.files !== undefined
     return AcpSession.open(this.wire, { config, spec, cwd, files, forgot: this.forgot }).pipe(
       Effect.timeoutOrElse({
@@ -182,21 +226,26 @@ class AcpRun {
       }),
       Effect.matchEffect({
         onFailure: (fault) => this.fail(fault),
-        onSuccess: (session) => {
-          this.session = session
-          this.updates.uses(session.model)
-          const { sessionId } = session
-          return Effect.andThen(
-            this.tell(() => [
-              { _tag: "Started", pid: program.pid, sessionId },
-              { _tag: "Offers", ...AcpChoices.offersOf(session.choices) }
-            ]),
+        onSuccess: (session) =>
+          Effect.andThen(
+            Effect.andThen(
+              this.wire.note({ say: "session", session }),
+              this.tell(() => this.opens(session))
+            ),
             this.ending ? Effect.void : this.first(session)
           )
-        }
       })
     )
   })
+
+  private opens(session: AcpSession.AcpSession): ReadonlyArray<RunEvent> {
+    const isFirst = this.session === undefined
+    const { choices, model, sessionId } = session
+    this.session = session
+    this.updates.uses(model)
+    const offers: RunEvent = { _tag: "Offers", ...AcpChoices.offersOf(choices) }
+    return isFirst ? [{ _tag: "Started", pid: this.options.program.pid, sessionId }, offers] : [offers]
+  }
 
   private first({ takes }: AcpSession.AcpSession): Effect.Effect<void> {
     const { files, prompt: text, turnId } = this.options.spec
@@ -216,7 +265,7 @@ class AcpRun {
       this.quiet = 0
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
       const request: PromptRequest = { sessionId, prompt }
-      return this.wire.call("session/prompt", request, this.answered)
+      return this.wire.call("session/prompt", request, this.answered, (id) => ({ say: "prompt", id, turnId }))
     })
   }
 
@@ -232,6 +281,10 @@ class AcpRun {
     const reason = Messages.read(Messages.PromptAnswer, answer.result)?.stopReason ?? "end_turn"
     const fault = AcpFault.ofStopReason(reason, agent)
     if (fault !== undefined) return this.fail(fault, usage)
+    if (this.goesOn) {
+      this.goesOn = false
+      return this.further(usage)
+    }
     const words = this.words.splice(0)
     if (words.length > 0 && !this.cancelled && !this.ending) return this.explain(words, usage)
     return this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }, usage)
@@ -250,14 +303,18 @@ class AcpRun {
     const request: PromptRequest = { sessionId, prompt: [{ type: "text", text }] }
     this.quiet = 0
     return Effect.andThen(
-      this.tell(() => [...this.updates.usage(usage), ...this.updates.again()]),
-      this.wire.call("session/prompt", request, this.answered)
+      this.further(usage),
+      this.wire.call("session/prompt", request, this.answered, (id) => ({ say: "again", id }))
     )
+  }
+
+  private further(usage: Messages.Spent): Effect.Effect<void> {
+    return this.hear(() => [...this.updates.usage(usage), ...this.updates.again()])
   }
 
   /** Told with what it cost, lest a budget cuts off what is done. */
   private turnEnded(end: End, usage?: Messages.Spent): Effect.Effect<void> {
-    return this.tell(() => {
+    return this.hear(() => {
       const cost = usage === undefined ? [] : this.updates.usage(usage)
       const events = [...cost, ...this.updates.finish(end)]
       this.cancelled = false
@@ -284,7 +341,7 @@ class AcpRun {
     if (ours && message.update.sessionUpdate === "config_option_update") this.changed(message.update)
     return ours
       ? Effect.andThen(
-          this.tell(() => this.updates.update(message.update)),
+          this.hear(() => this.updates.update(message.update)),
           this.settle
         )
       : Effect.void
@@ -327,24 +384,100 @@ class AcpRun {
       )
       this.session = { ...session, choices }
       if (kind === "model") this.updates.uses(id)
+      yield* this.wire.note({
+        say: "session",
+        session: { ...this.session, ...(kind === "model" ? { model: id } : {}) }
+      })
     }
   )
 
   /** Tells calls of which nothing more is heard. One at a time looks after them. */
   private readonly settle: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.settling || !this.updates.holding) return Effect.void
+    if (this.settling || this.recall !== undefined || !this.updates.holding) return Effect.void
     this.settling = true
     const wait = Effect.gen({ self: this }, function* () {
       while (this.updates.holding) {
         const seen = this.updates.version
         yield* Effect.sleep(SETTLE)
-        yield* this.tell(() => this.updates.settle(seen))
+        yield* this.settleAt(seen)
       }
     })
     return wait.pipe(
       Effect.ensuring(Effect.sync(() => void (this.settling = false))),
       Effect.forkIn(this.scope),
       Effect.asVoid
+    )
+  })
+
+  /** The stream says nothing of it: it is noted before it is told, and nothing is told between. */
+  private settleAt(version: number): Effect.Effect<void> {
+    return this.order.withPermit(
+      Effect.suspend(() => {
+        const end = this.wire.taken()
+        const events = this.updates.settle(version)
+        if (events.length === 0) return Effect.void
+        return Effect.andThen(
+          this.wire.note({ say: "settle", version }, true),
+          Queue.offerAll(this.queue, this.placed(end, events))
+        )
+      })
+    )
+  }
+
+  /** Takes a request that an earlier daemon has answered; undefined: it has not. */
+  recalled(id: unknown, method: string, params: unknown): Effect.Effect<void> | undefined {
+    const recall = this.recall?.asked(id, method, params)
+    return recall === undefined ? undefined : this.hear(recall)
+  }
+
+  /** Tells what an earlier daemon did when the output up to there had been heard. */
+  past(end: number, size: number | undefined): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { recall } = this
+      if (recall === undefined) return Effect.void
+      const isAll = size !== undefined && size >= recall.size
+      const notes = recall.upTo(isAll ? Number.POSITIVE_INFINITY : end)
+      const events = this.tell(() => notes.flatMap((note) => this.did(note, recall)))
+      return isAll ? Effect.andThen(events, this.caughtUp) : notes.length === 0 ? Effect.void : events
+    })
+  }
+
+  private did(note: AcpHistory.Note, recall: AcpRecall): ReadonlyArray<RunEvent> {
+    switch (note.say) {
+      case "session":
+        return this.opens(note.session)
+      case "call":
+        this.wire.expect(note.id, () => Effect.void)
+        return []
+      case "again":
+        this.goesOn = true
+        this.wire.expect(note.id, this.answered)
+        return []
+      case "prompt":
+        this.wire.expect(note.id, this.answered)
+        this.updates.begin(note.turnId)
+        this.over = Deferred.makeUnsafe<void>()
+        return [{ _tag: "Given", input: note.turnId }]
+      case "reply":
+        return recall.replied(note)
+      case "cancel":
+        this.cancelled = true
+        this.updates.cancel()
+        this.permissions.dismiss()
+        return []
+      case "settle":
+        return this.updates.settle(note.version)
+      case "terminal":
+        return []
+    }
+  }
+
+  /** All is told again: it is heard as any other. */
+  private readonly caughtUp: Effect.Effect<void> = Effect.suspend(() => {
+    this.recall = undefined
+    return Effect.andThen(
+      this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]),
+      this.settle
     )
   })
 
@@ -356,7 +489,7 @@ class AcpRun {
     return does === undefined
       ? unknown
       : Effect.andThen(
-          this.tell(() => this.updates.sign()),
+          this.hear(() => this.updates.sign()),
           does
         )
   }
@@ -368,7 +501,8 @@ class AcpRun {
       case "fs/write_text_file":
         return this.files?.write(params)
       case "terminal/create":
-        return this.terminals.create(params)
+        // it is known before it runs that the command ends with this daemon
+        return Effect.andThen(this.wire.note({ say: "terminal" }, true), this.terminals.create(params))
       case "terminal/output":
         return this.terminals.output(params)
       case "terminal/wait_for_exit":
@@ -389,7 +523,7 @@ class AcpRun {
     const { session } = this
     if (session === undefined) return Effect.void
     return Effect.andThen(
-      this.wire.notify("session/cancel", { sessionId: session.sessionId }),
+      this.wire.notify("session/cancel", { sessionId: session.sessionId }, { say: "cancel" }),
       Effect.sync(() => this.permissions.dismiss())
     )
   })
@@ -442,7 +576,7 @@ class AcpRun {
   private readonly watchSilence: Effect.Effect<void> = Effect.suspend(() => {
     const { silence } = this.options.config
     const look = Effect.suspend(() => {
-      const waits = this.updates.active !== undefined && this.permissions.size === 0
+      const waits = this.recall === undefined && this.updates.active !== undefined && this.permissions.size === 0
       this.quiet = waits ? this.quiet + 1 : 0
       if (this.quiet <= LOOKS) return Effect.void
       const time = Duration.format(silence)
@@ -520,6 +654,8 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     heard: () => run.heard(),
     notified: (method, params) => run.notified(method, params),
     asked: (method, params) => run.serve(method, params),
+    recalled: (id, method, params) => run.recalled(id, method, params),
+    past: (end, size) => run.past(end, size),
     noise: (text) => run.notice(text),
     stuck: Effect.suspend(() => run.stuck)
   })

@@ -11,7 +11,8 @@
  * the listener is, and print what they cannot read to standard error.
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
-import { CONTINUED } from "../process/LineSplitter.ts"
+import { CONTINUED, type Line } from "../process/LineSplitter.ts"
+import * as AcpHistory from "./AcpHistory.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 /** A request that was refused, by whichever side. */
@@ -33,8 +34,12 @@ export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
   /** Answers a request by the result. Runs beside what comes next, and is begun before it. */
   readonly asked: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
+  /** Takes a request that an earlier daemon has answered; undefined: it has not. */
+  readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
   /** A line came, whatever it says. */
   readonly heard: () => void
+  /** The line that ends there is taken; `size`: the bytes that have come so far, where all of them are. */
+  readonly past: (end: number, size?: number) => Effect.Effect<void>
   /** Takes a line that is no message, in words. */
   readonly noise: (text: string) => Effect.Effect<void>
   /** The agent has not read for so long that no more can be kept for it. */
@@ -42,15 +47,24 @@ export interface Listener {
 }
 
 export interface Wire {
-  /** `answered` is called in the order of all that comes. */
+  /** `answered` is called in the order of all that comes. `note`: told of beside it. */
   readonly call: (
     method: string,
     params: unknown,
-    answered: (answer: Answer) => Effect.Effect<void>
+    answered: (answer: Answer) => Effect.Effect<void>,
+    note?: (id: number) => AcpHistory.Note
   ) => Effect.Effect<void>
+  /** An earlier daemon has made the request. */
+  readonly expect: (id: number, answered: (answer: Answer) => Effect.Effect<void>) => void
   /** Waits for the answer; without end, if none comes. */
   readonly request: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
-  readonly notify: (method: string, params: unknown) => Effect.Effect<void>
+  readonly notify: (method: string, params: unknown, note?: AcpHistory.Note) => Effect.Effect<void>
+  /** Notes what the agent is not told: behind all that it was told, where it does not wait for that to be durable. */
+  readonly note: (note: AcpHistory.Note, wait?: boolean) => Effect.Effect<void>
+  /** Bytes of output up to the end of the line that is taken now, or was last. */
+  readonly seen: () => number
+  /** The same, but for a line that is taken now. */
+  readonly taken: () => number
   /** Reads to the end of what the agent says. */
   readonly listen: Effect.Effect<void>
 }
@@ -88,17 +102,27 @@ type Message = { readonly [key: string]: unknown }
 
 /** The way out: messages wait in order for an agent that is slow to read. */
 const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, stuck: Effect.Effect<void>) {
-  const queue = yield* Queue.dropping<string>(OUTGOING)
-  yield* Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(queue), program.write)))
+  const queue = yield* Queue.dropping<readonly [text: string, note: string]>(OUTGOING)
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.flatMap(Queue.take(queue), ([text, note]) => program.write(text, note)))
+  )
   let full = false
-  return (message: Message): Effect.Effect<void> =>
+  return (text: string, note: string): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const taken = Queue.offerUnsafe(queue, `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
-      if (taken || full) return Effect.void
+      if (Queue.offerUnsafe(queue, [text, note]) || full) return Effect.void
       full = true
       return stuck
     })
 })
+
+const lineOf = (message: Message): string => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`
+
+/** The option that an answer names, where it names one. */
+const optionIn = (result: unknown): { readonly option?: string } => {
+  const outcome = isObject(result) ? result["outcome"] : undefined
+  const option = isObject(outcome) ? outcome["optionId"] : undefined
+  return typeof option === "string" ? { option } : {}
+}
 
 /** Tells of the first few lines that are no messages. A long line comes in pieces: its first one stands for it. */
 const noises = (tell: Listener["noise"]) => {
@@ -119,26 +143,35 @@ export const make = Effect.fnUntraced(function* (
   listener: Listener
 ): Effect.fn.Return<Wire, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const send = yield* outgoing(program, listener.stuck)
+  const out = yield* outgoing(program, listener.stuck)
   const waiting = new Map<number, (answer: Answer) => Effect.Effect<void>>()
   const noise = noises(listener.noise)
-  let [last, open] = [0, 0]
+  let [last, open, seen, taken] = [0, 0, 0, 0]
+
+  const noted = (note: AcpHistory.Note | undefined): string =>
+    note === undefined ? "" : AcpHistory.noteOf(note, taken)
+  const send = (message: Message, note?: AcpHistory.Note): Effect.Effect<void> =>
+    Effect.suspend(() => out(lineOf(message), noted(note)))
 
   const serve = Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
+    const reply = (message: Message, done: boolean, result?: unknown) =>
+      send({ id, ...message }, { say: "reply", id, done, ...optionIn(result) })
+    const recalled = listener.recalled(id, method, params)
+    if (recalled !== undefined) return yield* recalled
     if (open >= OPEN_REQUESTS)
-      return yield* send({ id, error: { code: INTERNAL_ERROR, message: "too many requests are open already" } })
+      return yield* reply({ error: { code: INTERNAL_ERROR, message: "too many requests are open already" } }, false)
     open++
     const answer = listener.asked(method, params).pipe(
       Effect.matchEffect({
-        onSuccess: (result) => send({ id, result: result ?? null }),
-        onFailure: (error) => send({ id, error })
+        onSuccess: (result) => reply({ result: result ?? null }, true, result),
+        onFailure: (error) => reply({ error }, false)
       }),
       Effect.ensuring(Effect.sync(() => open--))
     )
     yield* Effect.forkIn(answer, scope, { startImmediately: true })
   })
 
-  const take = (line: string): Effect.Effect<void> => {
+  const read = (line: string): Effect.Effect<void> => {
     listener.heard()
     const message = parse(line)
     const id = message?.["id"]
@@ -157,11 +190,23 @@ export const make = Effect.fnUntraced(function* (
     )
   }
 
-  const call: Wire["call"] = (method, params, answered) =>
+  const take = ({ end, text }: Line): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      seen = end
+      return Effect.andThen(
+        read(text),
+        Effect.suspend(() => {
+          taken = end
+          return listener.past(end)
+        })
+      )
+    })
+
+  const call: Wire["call"] = (method, params, answered, note = (id) => ({ say: "call", id })) =>
     Effect.suspend(() => {
       const id = ++last
       waiting.set(id, answered)
-      return send({ id, method, params })
+      return send({ id, method, params }, note(id))
     })
 
   return {
@@ -173,10 +218,25 @@ export const make = Effect.fnUntraced(function* (
       )
       return yield* Deferred.await(answer)
     }),
-    notify: (method, params) => send({ method, params }),
+    expect: (id, answered) => {
+      last = Math.max(last, id)
+      waiting.set(id, answered)
+    },
+    notify: (method, params, note) => send({ method, params }, note),
+    note: (note, wait = false) =>
+      Effect.suspend(() => {
+        if (!program.isKept) return Effect.void
+        return wait ? program.write("", noted(note)) : out("", noted(note))
+      }),
+    seen: () => seen,
+    taken: () => taken,
     listen: Effect.suspend(() => {
-      const each = (lines: ReadonlyArray<string>) => Effect.forEach(lines, take, { discard: true })
-      return RunProcess.drainLines(program.stdout, program.ended, MAX_MESSAGE, each)
+      const each = (lines: ReadonlyArray<Line>, size: number) =>
+        Effect.andThen(Effect.forEach(lines, take, { discard: true }), listener.past(seen, size))
+      return Effect.andThen(
+        listener.past(0, 0),
+        RunProcess.drainPlaced(program.stdout, program.ended, MAX_MESSAGE, each)
+      )
     })
   }
 })

@@ -67,13 +67,20 @@ export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return
   return held === undefined ? undefined : kept(held, { inputs: held.inputs, ...held.before })
 })
 
-/** Whether an earlier daemon has left the run, with its first input or without one. */
-export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
+/** Whether an earlier daemon has left the run, with inputs that will do. */
+export const isHeldWith = (
+  runId: string,
+  will: (inputs: ReadonlyArray<Input>) => boolean
+): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const name = nameOf(runId, 1)
     const held = (yield* (yield* Keeper).left).find((one) => one.name === name)
-    return held !== undefined && (!given || held.inputs.length > 0)
+    return held !== undefined && will(held.inputs)
   })
+
+/** The same, with its first input or without one. */
+export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
+  isHeldWith(runId, (inputs) => !given || inputs.length > 0)
 
 /** Nothing of the run is asked for again. */
 export const forget = (runId: string): Effect.Effect<void> =>

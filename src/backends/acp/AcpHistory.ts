@@ -1,0 +1,83 @@
+/**
+ * AcpHistory: what an earlier daemon told an agent's process, and decided beside it, set into what that has said.
+ *
+ * Each line that the process is given, and each decision of which the stream says nothing, is noted beside it, with how
+ * much of the process's output had been heard by then. By that a daemon that takes the process up tells all that it
+ * knew, in the order in which it came about.
+ *
+ * Guarantees: a note holds no words of a person; of a run in which agentd ran a command for the agent nothing is taken up,
+ * since that ends with its daemon.
+ */
+import type { Input } from "../../keeper/HeldProgram.ts"
+import type { Before } from "../process/KeptProcess.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
+import type { AcpSession } from "./AcpSession.ts"
+
+/** `id`: of a request, ours or the agent's. */
+export type Note =
+  /** There is a session, or it offers others now. */
+  | { readonly say: "session"; readonly session: AcpSession }
+  | { readonly say: "call"; readonly id: number }
+  | { readonly say: "prompt"; readonly id: number; readonly turnId: string }
+  /** A further prompt of the same turn. */
+  | { readonly say: "again"; readonly id: number }
+  /** A request of the agent has its answer; `option`: the chosen one of those that it offered. */
+  | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
+  | { readonly say: "cancel" }
+  /** Calls that had not changed since that version are told as far as they are known. */
+  | { readonly say: "settle"; readonly version: number }
+  /** A command is run for the agent. */
+  | { readonly say: "terminal" }
+
+type Noted = Note & { readonly at: number }
+type Reply = Extract<Noted, { readonly say: "reply" }>
+
+/** Undefined for the end of the input, and for what no daemon of ours has written. */
+const parse = ({ note }: Input): Noted | undefined => {
+  try {
+    const noted: Noted = JSON.parse(note)
+    return typeof noted.at === "number" ? noted : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The line beside an input: `at` bytes of the output had been heard. */
+export const noteOf = (note: Note, at: number): string => JSON.stringify({ at, ...note })
+
+/** Whether a run that an earlier daemon has left can be taken up. */
+export const isHeld = (runId: string) =>
+  KeptProcess.isHeldWith(runId, (inputs) => {
+    const says = new Set(inputs.map((input) => parse(input)?.say))
+    return says.has("session") && says.has("prompt") && !says.has("terminal")
+  })
+
+export class AcpHistory {
+  /** Bytes of output that were there when the process was taken up. */
+  readonly size: number
+  private readonly notes: Array<Noted>
+  private readonly replies: ReadonlyMap<string, Reply>
+
+  constructor({ inputs, out }: Before) {
+    this.size = out
+    this.notes = inputs.flatMap((input) => parse(input) ?? []).toSorted((one, other) => one.at - other.at)
+    this.replies = new Map(
+      this.notes.flatMap((note) => (note.say === "reply" ? [[JSON.stringify(note.id), note] as const] : []))
+    )
+  }
+
+  /** The answer that the agent's request has had. */
+  replyTo(id: unknown): Reply | undefined {
+    return this.replies.get(JSON.stringify(id))
+  }
+
+  /** Notes of what had been done when the output up to there had been heard, and not more. */
+  upTo(end: number): ReadonlyArray<Note> {
+    const next = this.notes.findIndex(({ at }) => at > end)
+    return this.notes.splice(0, next < 0 ? this.notes.length : next)
+  }
+}
+
+/** Undefined: this daemon has started the process. */
+export const of = (before: Before | undefined): AcpHistory | undefined =>
+  before === undefined ? undefined : new AcpHistory(before)

@@ -1,0 +1,94 @@
+/**
+ * AcpRecall: the requests of an agent that an earlier daemon has answered, as its process is heard again.
+ *
+ * Guarantees: each is told as it was, and nothing is asked, done or answered for it.
+ */
+import type { RunEvent } from "../Backend.ts"
+import type { AcpHistory, Note } from "./AcpHistory.ts"
+import * as Messages from "./AcpMessages.ts"
+import type { AcpUpdates, Asked } from "./AcpUpdates.ts"
+
+type Reply = Extract<Note, { readonly say: "reply" }>
+
+const DONE = "an earlier agentd did it"
+const NOT_DONE = "an earlier agentd did not do it"
+
+/** A call that was asked for. */
+interface Call {
+  readonly callId: string
+  /** A person's leave; undefined for a deed of agentd's own. */
+  readonly options: Messages.PermissionOptions | undefined
+}
+
+export class AcpRecall {
+  private readonly history: AcpHistory
+  private readonly updates: AcpUpdates
+  private readonly calls = new Map<string, Call>()
+  /** Replies that were noted before their request had been taken whole. */
+  private readonly early = new Set<string>()
+
+  constructor(history: AcpHistory, updates: AcpUpdates) {
+    this.history = history
+    this.updates = updates
+  }
+
+  /** Bytes of output that were there when the process was taken up. */
+  get size(): number {
+    return this.history.size
+  }
+
+  upTo(end: number): ReadonlyArray<Note> {
+    return this.history.upTo(end)
+  }
+
+  /** Takes a request: what is told of it; undefined where it has no answer yet. */
+  asked(id: unknown, method: string, params: unknown): (() => ReadonlyArray<RunEvent>) | undefined {
+    const reply = this.history.replyTo(id)
+    if (reply === undefined) return undefined
+    return () => {
+      const { asked, options } = this.taken(method, params)
+      if (asked === undefined) return this.updates.sign()
+      this.calls.set(JSON.stringify(id), { callId: asked.callId, options })
+      return this.early.has(JSON.stringify(id)) ? [...asked.events, ...this.replied(reply)] : asked.events
+    }
+  }
+
+  private taken(method: string, params: unknown): { readonly asked: Asked | undefined } & Pick<Call, "options"> {
+    switch (method) {
+      case "session/request_permission": {
+        const request = Messages.read(Messages.PermissionRequest, params)
+        return request === undefined
+          ? { asked: undefined, options: undefined }
+          : { asked: this.updates.ask(request.toolCall), options: request.options }
+      }
+      case "fs/read_text_file":
+        return this.deed(method, Messages.read(Messages.ReadFile, params), true)
+      case "fs/write_text_file":
+        return this.deed(method, Messages.read(Messages.WriteFile, params), false)
+      default:
+        return { asked: undefined, options: undefined }
+    }
+  }
+
+  private deed(tool: string, request: unknown, readOnly: boolean) {
+    const asked = request === undefined ? undefined : this.updates.deed({ tool, arguments: request, readOnly })
+    return { asked, options: undefined }
+  }
+
+  /** Takes the answer that the request had. */
+  replied({ done, id, option }: Reply): ReadonlyArray<RunEvent> {
+    const call = this.calls.get(JSON.stringify(id))
+    if (call === undefined) {
+      this.early.add(JSON.stringify(id))
+      return []
+    }
+    const { callId, options } = call
+    if (options === undefined) {
+      const begun = this.updates.begun(callId)
+      return [...begun, ...this.updates.settled(callId, done ? "success" : "error", done ? DONE : NOT_DONE)]
+    }
+    const chosen = options.find(({ optionId }) => optionId === option)
+    if (chosen === undefined) return []
+    return this.updates.answered(callId, chosen.kind?.startsWith("allow") === true)
+  }
+}
