@@ -46,6 +46,8 @@ export class LiveRun {
   worked = false
   /** The turn that a run was at when this daemon took it up. */
   resumed: string | undefined = undefined
+  /** What an earlier daemon heard of it is told again, and not all of that is yet. */
+  recalling = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
   /** Names of what the run is without as long as a trouble goes on. */
@@ -68,6 +70,7 @@ export class LiveRun {
   private readonly origins = new Map<string, Origin>()
   /** By the run's own id; the first where it uses one twice. */
   private readonly named = new Map<string, string>()
+  /** Calls that the run has made: its names for them are the same for every daemon that hears it. */
   private count = 0
 
   up(run: Run, turns: boolean, turnId: string, introduced = true): void {
@@ -116,7 +119,8 @@ export class LiveRun {
 
   /** True where the run takes a further turn now. */
   isFree(runId: string | null): boolean {
-    return this.run?.runId === runId && this.turns && this.turnId === undefined && !this.isEnding(runId)
+    const isIdle = this.turnId === undefined && !this.recalling
+    return this.run?.runId === runId && this.turns && isIdle && !this.isEnding(runId)
   }
 
   /** Notes a trouble that goes on, or that it is over. */
@@ -156,6 +160,7 @@ export class LiveRun {
     this.turns = false
     this.worked = false
     this.resumed = undefined
+    this.recalling = false
     this.heard = undefined
     this.lacks.clear()
     this.works([])
@@ -163,6 +168,7 @@ export class LiveRun {
     this.said = ""
     this.origins.clear()
     this.named.clear()
+    this.count = 0
   }
 
   /** A name of ours for a call of the run. */

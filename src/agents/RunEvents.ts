@@ -282,6 +282,7 @@ export class RunEvents implements RunSink {
     const { runId } = run
     this.runId = runId
     this.place = undefined
+    this.live.recalling = of.spec.adopt !== undefined
     this.told =
       of.spec.adopt === undefined
         ? undefined
@@ -299,6 +300,7 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => {
       const { live } = this
       const { tools, turn } = this.hearers()
+      live.recalling = false
       if (live.turns) live.turnId = given === undefined ? undefined : live.turnOf(given)
       live.resumed = live.turnId
       const isLeft =

@@ -32,12 +32,15 @@ export interface Puppet extends Backend {
   refuses: boolean
 }
 
-/** Runs that end and die as asked, where `deaf` does not say otherwise; `up`: they say so at once. */
-export const make = (options: { readonly up?: boolean; readonly deaf?: boolean } = {}): Puppet => {
+/** Runs that end and die as asked, where `deaf` does not say otherwise; `up`: they say so at once; `holds`: they outlive daemons. */
+export const make = (
+  options: { readonly up?: boolean; readonly deaf?: boolean; readonly holds?: boolean } = {}
+): Puppet => {
   const runs: Array<Pulled> = []
   const puppet: Puppet = {
     name: "puppet",
     turns: true,
+    ...(options.holds === true ? { holds: () => Effect.succeed(true) } : {}),
     runsTools: true,
     refuses: false,
     runs,

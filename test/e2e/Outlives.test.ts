@@ -2,12 +2,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
+import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
+import { keptAll, person, workedOff } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
 
 const LONG = process.env["LONG"] === "1"
 const KILLS = LONG ? 50 : 5
+/** A failing one is printed; `SEED=n` plays it again. */
+const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 
 /** Says 500 lines a second or so, each with its number. */
 const COUNTING = (lines: number) =>
@@ -195,5 +199,31 @@ describe("a run outlives its daemon", () => {
       })
       assert.isTrue(existsSync(stage.box.state))
     })
+  )
+
+  it.live(
+    `all kinds of agents at random work, ${KILLS} kills: nothing asked is lost, all is done once [SEED=${seed}]`,
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.keeping
+        const shop = stage.home({
+          conversation: { maxTurnErrors: 1000 },
+          agents: stage.trio("a", { idleTimeout: "300ms", interruptGrace: "500ms" })
+        })
+        const die = dice(seed)
+        const acknowledged: Array<string> = []
+        for (let kills = 0; kills < KILLS; kills++) {
+          yield* stage.up
+          yield* shop.register
+          const speaking = yield* Effect.forkChild(Effect.exit(person(shop, die, acknowledged)))
+          yield* Effect.sleep(200 + die(LONG ? 1500 : 600))
+          yield* stage.box.kill9
+          yield* Fiber.await(speaking)
+          if (die(4) === 0) yield* killKeepers(stage)
+        }
+        yield* stage.up
+        yield* workedOff(shop)
+        yield* keptAll(shop, acknowledged)
+      })
   )
 })

@@ -1,0 +1,87 @@
+/** Runs that a daemon takes up as an earlier one left them. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Place, RunEvent } from "../../src/backends/Backend.ts"
+import { caller, make } from "./AgentWorld.ts"
+import * as Puppet from "./Puppet.ts"
+
+const out = (end: number, index = 1): { readonly place: Place } => ({ place: { out: [1, end, index] } })
+
+describe("a run that is taken up", () => {
+  it.live("is given nothing new before all is told again that it had heard", () =>
+    Effect.gen(function* () {
+      const first = Puppet.make({ holds: true })
+      const world = yield* make([], {}, { puppet: first })
+      yield* world.tree.send("one", "queue", caller)
+      const run = yield* first.run()
+      const one = run.spec.turnId
+      yield* run.say({ _tag: "TurnCompleted", turnId: one, output: "1", ...out(10) })
+      yield* world.over(1)
+      yield* world.tree.send("two", "queue", caller)
+      yield* world.kind("turn.started", 2)
+      const two = run.sent[0]!.turnId
+      yield* run.say({ _tag: "TurnCompleted", turnId: two, output: "2", ...out(20) })
+      yield* world.over(2)
+      yield* world.lose
+
+      const second = Puppet.make({ holds: true, up: false })
+      world.puppet = second
+      yield* world.open
+      const left = yield* second.run()
+      const told: ReadonlyArray<RunEvent> = [
+        { _tag: "Given", input: one },
+        { _tag: "Started", ...out(5) },
+        { _tag: "TurnCompleted", turnId: one, output: "1", ...out(10) }
+      ]
+      yield* left.say(...told)
+      yield* Effect.sleep("50 millis")
+      // between two turns of before it only looks free
+      yield* world.tree.send("three", "queue", caller)
+      yield* Effect.sleep("50 millis")
+      assert.deepStrictEqual(left.sent, [])
+      yield* left.say(
+        { _tag: "Given", input: two },
+        { _tag: "TurnCompleted", turnId: two, output: "2", ...out(20) },
+        { _tag: "Resumed", given: undefined }
+      )
+      yield* world.kind("turn.started", 3)
+      assert.lengthOf(left.sent, 1)
+      assert.match(left.sent[0]!.text, /three/)
+      assert.lengthOf(yield* world.kind("turn.completed", 2), 2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("has the names for its calls that it had, whatever runs its agent had before", () =>
+    Effect.gen(function* () {
+      const first = Puppet.make({ holds: true })
+      const world = yield* make([], {}, { puppet: first })
+      yield* world.tree.send("one", "queue", caller)
+      const before = yield* first.run()
+      const call = { _tag: "ToolCall", tool: "look", arguments: {}, readOnly: true } as const
+      yield* before.say({ ...call, callId: "x" }, { _tag: "ToolResult", callId: "x", status: "success", output: 1 })
+      yield* before.say({ _tag: "TurnCompleted", turnId: before.spec.turnId, output: "1" })
+      yield* world.over(1)
+      yield* before.say({ _tag: "Exited", outcome: { _tag: "Success" } })
+      yield* world.tree.send("two", "queue", caller)
+      const run = yield* first.run(1)
+      yield* run.say({ ...call, callId: "y", ...out(10) }, { _tag: "ToolStarted", callId: "y", ...out(10, 2) })
+      yield* world.kind("tool.started", 2)
+      yield* world.lose
+
+      const second = Puppet.make({ holds: true, up: false })
+      world.puppet = second
+      yield* world.open
+      const left = yield* second.run()
+      const { turnId } = run.spec
+      yield* left.say({ _tag: "Given", input: turnId }, { _tag: "Started", ...out(5) })
+      yield* left.say({ ...call, callId: "y", ...out(10) }, { _tag: "ToolStarted", callId: "y", ...out(10, 2) })
+      yield* left.say({ _tag: "Resumed", given: turnId })
+      yield* left.say({ _tag: "ToolResult", callId: "y", status: "success", output: 2, ...out(20) })
+      const results = yield* world.kind("tool.result", 2)
+      assert.deepStrictEqual(
+        results.map(({ payload }) => payload["status"]),
+        ["success", "success"]
+      )
+    }).pipe(Effect.scoped)
+  )
+})
