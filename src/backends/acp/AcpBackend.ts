@@ -19,7 +19,7 @@ import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
-import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Mark, ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import { objection } from "../sandbox/Confinement.ts"
 import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
@@ -71,9 +71,34 @@ export const outlined = (config: Config.AcpBackend, host: Host, spec: RunSpec) =
   return { argv: [binary, ...args], options } as const
 }
 
+/** The agent's process, begun or taken up. */
+const programOf = Effect.fnUntraced(function* (
+  config: Config.AcpBackend,
+  spec: RunSpec,
+  { env, start }: Pick<Enclosure.Enclosure, "env" | "start">,
+  { cwd, ...mark }: Mark & { readonly cwd: string }
+) {
+  const home = env["GEMINI_CLI_HOME"] ?? env["HOME"]
+  const { adopt, resume } = spec
+  const isResumed = adopt === undefined && resume !== undefined && config.resume
+  if (isResumed && home !== undefined && GeminiSessions.isGemini(config.argv))
+    yield* GeminiSessions.keep(home, resume.sessionId, yield* Clock.currentTimeMillis)
+  const [binary = "", ...args] = config.argv
+  const started = yield* start([binary, ...args], cwd)
+  const takesUp = adopt !== undefined
+  return yield* RunProcess.make({
+    ...mark,
+    ...started,
+    env,
+    keepInput: true,
+    keeps: true,
+    takesUp,
+    grace: config.killGrace
+  })
+})
+
 const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
-  const [binary, ...args] = config.argv
-  if (binary === undefined)
+  if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
   // one that is confined sees what is there when it begins
@@ -87,28 +112,9 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, []),
         ...ChildEnvironment.named(host.environment, config.passEnv)
       }
-  const home = env["GEMINI_CLI_HOME"] ?? env["HOME"]
-  const { resume } = spec
-  if (
-    spec.adopt === undefined &&
-    resume !== undefined &&
-    home !== undefined &&
-    config.resume &&
-    GeminiSessions.isGemini(config.argv)
-  )
-    yield* GeminiSessions.keep(home, resume.sessionId, yield* Clock.currentTimeMillis)
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
-  const started = yield* enclosure.start([binary, ...args], cwd)
-  const program = yield* RunProcess.make({
-    ...mark,
-    ...started,
-    env,
-    keepInput: true,
-    keeps: true,
-    takesUp: spec.adopt !== undefined,
-    grace
-  })
+  const program = yield* programOf(config, spec, enclosure, { ...mark, cwd })
   // where no path can be checked, the agent reads and writes its files by itself
   const open = yield* Workspace.Opener
   const hidden = HiddenPaths.of(host)

@@ -98,6 +98,11 @@ const refusalOf = (error: unknown): Refusal => {
   }
 }
 
+const answerIn = (message: Message): Answer =>
+  "error" in message
+    ? { _tag: "Refused", refusal: refusalOf(message["error"]) }
+    : { _tag: "Result", result: message["result"] }
+
 type Message = { readonly [key: string]: unknown }
 
 /** The way out: messages wait in order for an agent that is slow to read. */
@@ -113,6 +118,32 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
       full = true
       return stuck
     })
+})
+
+/** Bytes of output up to the end of a line: `seen`, that is taken now or was last; `taken`, that was last. */
+interface Position {
+  seen: number
+  taken: number
+}
+
+type Send = (message: Message, note?: AcpHistory.Note) => Effect.Effect<void>
+
+/** Writes messages and notes, each with how much had been heard by then. */
+const writer = Effect.fnUntraced(function* (
+  program: RunProcess.RunProcess,
+  at: Readonly<Position>,
+  stuck: Effect.Effect<void>
+) {
+  const out = yield* outgoing(program, stuck)
+  const noted = (note: AcpHistory.Note | undefined): string =>
+    note === undefined ? "" : AcpHistory.noteOf(note, at.taken)
+  const note: Wire["note"] = (note, wait = false) =>
+    Effect.suspend(() => {
+      if (!program.isKept) return Effect.void
+      return wait ? program.write("", noted(note)) : out("", noted(note))
+    })
+  const send: Send = (message, note) => Effect.suspend(() => out(lineOf(message), noted(note)))
+  return { note, send }
 })
 
 const lineOf = (message: Message): string => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`
@@ -138,22 +169,10 @@ const noises = (tell: Listener["noise"]) => {
   }
 }
 
-export const make = Effect.fnUntraced(function* (
-  program: RunProcess.RunProcess,
-  listener: Listener
-): Effect.fn.Return<Wire, never, Scope.Scope> {
-  const scope = yield* Effect.scope
-  const out = yield* outgoing(program, listener.stuck)
-  const waiting = new Map<number, (answer: Answer) => Effect.Effect<void>>()
-  const noise = noises(listener.noise)
-  let [last, open, seen, taken] = [0, 0, 0, 0]
-
-  const noted = (note: AcpHistory.Note | undefined): string =>
-    note === undefined ? "" : AcpHistory.noteOf(note, taken)
-  const send = (message: Message, note?: AcpHistory.Note): Effect.Effect<void> =>
-    Effect.suspend(() => out(lineOf(message), noted(note)))
-
-  const serve = Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
+/** Answers the agent's requests, each once. */
+const server = (listener: Listener, send: Send, scope: Scope.Scope) => {
+  let open = 0
+  return Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
     const reply = (message: Message, done: boolean, result?: unknown) =>
       send({ id, ...message }, { say: "reply", id, done, ...optionIn(result) })
     const recalled = listener.recalled(id, method, params)
@@ -170,6 +189,20 @@ export const make = Effect.fnUntraced(function* (
     )
     yield* Effect.forkIn(answer, scope, { startImmediately: true })
   })
+}
+
+export const make = Effect.fnUntraced(function* (
+  program: RunProcess.RunProcess,
+  listener: Listener
+): Effect.fn.Return<Wire, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const at: Position = { seen: 0, taken: 0 }
+  const { note, send } = yield* writer(program, at, listener.stuck)
+  const waiting = new Map<number, (answer: Answer) => Effect.Effect<void>>()
+  const noise = noises(listener.noise)
+  let last = 0
+
+  const serve = server(listener, send, scope)
 
   const read = (line: string): Effect.Effect<void> => {
     listener.heard()
@@ -183,30 +216,26 @@ export const make = Effect.fnUntraced(function* (
     const answered = typeof id === "number" ? waiting.get(id) : undefined
     if (answered === undefined) return noise(line)
     waiting.delete(id as number)
-    return answered(
-      "error" in message
-        ? { _tag: "Refused", refusal: refusalOf(message["error"]) }
-        : { _tag: "Result", result: message["result"] }
-    )
+    return answered(answerIn(message))
   }
 
   const take = ({ end, text }: Line): Effect.Effect<void> =>
     Effect.suspend(() => {
-      seen = end
+      at.seen = end
       return Effect.andThen(
         read(text),
         Effect.suspend(() => {
-          taken = end
+          at.taken = end
           return listener.past(end)
         })
       )
     })
 
-  const call: Wire["call"] = (method, params, answered, note = (id) => ({ say: "call", id })) =>
+  const call: Wire["call"] = (method, params, answered, noteOf = (id) => ({ say: "call", id })) =>
     Effect.suspend(() => {
       const id = ++last
       waiting.set(id, answered)
-      return send({ id, method, params }, note(id))
+      return send({ id, method, params }, noteOf(id))
     })
 
   return {
@@ -223,16 +252,12 @@ export const make = Effect.fnUntraced(function* (
       waiting.set(id, answered)
     },
     notify: (method, params, note) => send({ method, params }, note),
-    note: (note, wait = false) =>
-      Effect.suspend(() => {
-        if (!program.isKept) return Effect.void
-        return wait ? program.write("", noted(note)) : out("", noted(note))
-      }),
-    seen: () => seen,
-    taken: () => taken,
+    note,
+    seen: () => at.seen,
+    taken: () => at.taken,
     listen: Effect.suspend(() => {
       const each = (lines: ReadonlyArray<Line>, size: number) =>
-        Effect.andThen(Effect.forEach(lines, take, { discard: true }), listener.past(seen, size))
+        Effect.andThen(Effect.forEach(lines, take, { discard: true }), listener.past(at.seen, size))
       return Effect.andThen(
         listener.past(0, 0),
         RunProcess.drainPlaced(program.stdout, program.ended, MAX_MESSAGE, each)
