@@ -46,7 +46,7 @@ export class LiveRun {
   worked = false
   /** The turn that a run was at when this daemon took it up. */
   resumed: string | undefined = undefined
-  /** What an earlier daemon heard of it is told again, and not all of that is yet. */
+  /** True while all is told again that an earlier daemon heard of it. */
   recalling = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined

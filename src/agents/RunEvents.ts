@@ -60,7 +60,7 @@ const AT_ONCE = 100
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
 /** Events whose spending is told with them, lest a budget cuts off what is done. */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Usage"])
-/** What stands nowhere in the log is heard again of a run that is taken up. */
+/** Events of which the log holds nothing: they are heard again of a run that is taken up. */
 const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed"])
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000

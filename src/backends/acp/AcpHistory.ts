@@ -15,7 +15,7 @@ import type { AcpSession } from "./AcpSession.ts"
 
 /** `id`: of a request, ours or the agent's. */
 export type Note =
-  /** There is a session, or it offers others now. */
+  /** A session has begun, or offers others now. */
   | { readonly say: "session"; readonly session: AcpSession }
   | { readonly say: "call"; readonly id: number }
   | { readonly say: "prompt"; readonly id: number; readonly turnId: string }

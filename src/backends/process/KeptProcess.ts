@@ -68,10 +68,7 @@ export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return
 })
 
 /** Whether an earlier daemon has left the run, with inputs that will do. */
-export const isHeldWith = (
-  runId: string,
-  will: (inputs: ReadonlyArray<Input>) => boolean
-): Effect.Effect<boolean> =>
+export const isHeldWith = (runId: string, will: (inputs: ReadonlyArray<Input>) => boolean): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const name = nameOf(runId, 1)
     const held = (yield* (yield* Keeper).left).find((one) => one.name === name)
