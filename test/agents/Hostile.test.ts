@@ -78,8 +78,10 @@ const cut = Effect.fnUntraced(function* (world: AgentWorld, holds: (rune: Rune) 
 })
 
 /** The next daemon on it, which starts nobody. */
-const revived = Effect.fnUntraced(function* (log: TestLog, config: object) {
+/** The next daemon, which finds what the one before has kept. */
+const revived = Effect.fnUntraced(function* (log: TestLog, config: object, waiting?: AgentWorld["waiting"]) {
   const world = new AgentWorld(log, [], config)
+  if (waiting !== undefined) world.waiting = waiting
   world.puppet = Puppet.make()
   yield* world.open
   yield* Effect.addFinalizer(() => world.lose)
@@ -110,7 +112,7 @@ describe("a question that is asked again after the daemon's end", () => {
       yield* run.say(call("c"), asks("c"))
       yield* asked(world)
       const gate = Puppet.holding(yield* cut(world, () => true))
-      const next = yield* revived(gate.log, { backoff: { base: "1ms" } })
+      const next = yield* revived(gate.log, { backoff: { base: "1ms" } }, world.waiting)
       const second = yield* (next.puppet as Puppet.Puppet).run()
       yield* next.kind("turn.started", 2)
       gate.hold(({ kind }) => kind === "tool.result")

@@ -29,6 +29,7 @@ export type Note =
   /** A command is run for the agent. */
   | { readonly say: "terminal" }
 
+/** `at`: bytes of the output that had been heard. */
 type Noted = Note & { readonly at: number }
 type Reply = Extract<Noted, { readonly say: "reply" }>
 
@@ -41,9 +42,6 @@ const parse = ({ note }: Input): Noted | undefined => {
     return undefined
   }
 }
-
-/** The line beside an input: `at` bytes of the output had been heard. */
-export const noteOf = (note: Note, at: number): string => JSON.stringify({ at, ...note })
 
 /** Whether a run that an earlier daemon has left can be taken up. */
 export const isHeld = (runId: string) =>

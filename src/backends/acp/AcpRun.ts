@@ -68,6 +68,8 @@ const MAX_WORDS = 32
 /** The silence is looked at so often in its time. */
 const LOOKS = 10
 
+const CANCEL: AcpHistory.Note = { say: "cancel" }
+
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
 /** The parts of a run. */
@@ -185,6 +187,10 @@ class AcpRun {
     })
   }
 
+  private note(note: AcpHistory.Note, wait = false): Effect.Effect<void> {
+    return this.wire.note(note, wait)
+  }
+
   private placed(end: number, events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> {
     if (!this.options.program.isKept) return events
     return events.map((event) => {
@@ -229,7 +235,7 @@ class AcpRun {
         onSuccess: (session) =>
           Effect.andThen(
             Effect.andThen(
-              this.wire.note({ say: "session", session }),
+              this.note({ say: "session", session }),
               this.tell(() => this.opens(session))
             ),
             this.ending ? Effect.void : this.first(session)
@@ -265,7 +271,12 @@ class AcpRun {
       this.quiet = 0
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
       const request: PromptRequest = { sessionId, prompt }
-      return this.wire.call("session/prompt", request, this.answered, (id) => ({ say: "prompt", id, turnId }))
+      return this.wire.call(
+        "session/prompt",
+        request,
+        this.answered,
+        (id) => ({ say: "prompt", id, turnId }) satisfies AcpHistory.Note
+      )
     })
   }
 
@@ -304,7 +315,7 @@ class AcpRun {
     this.quiet = 0
     return Effect.andThen(
       this.further(usage),
-      this.wire.call("session/prompt", request, this.answered, (id) => ({ say: "again", id }))
+      this.wire.call("session/prompt", request, this.answered, (id) => ({ say: "again", id }) satisfies AcpHistory.Note)
     )
   }
 
@@ -384,7 +395,7 @@ class AcpRun {
       )
       this.session = { ...session, choices }
       if (kind === "model") this.updates.uses(id)
-      yield* this.wire.note({
+      yield* this.note({
         say: "session",
         session: { ...this.session, ...(kind === "model" ? { model: id } : {}) }
       })
@@ -417,7 +428,7 @@ class AcpRun {
         const events = this.updates.settle(version)
         if (events.length === 0) return Effect.void
         return Effect.andThen(
-          this.wire.note({ say: "settle", version }, true),
+          this.note({ say: "settle", version }, true),
           Queue.offerAll(this.queue, this.placed(end, events))
         )
       })
@@ -502,7 +513,7 @@ class AcpRun {
         return this.files?.write(params)
       case "terminal/create":
         // it is known before it runs that the command ends with this daemon
-        return Effect.andThen(this.wire.note({ say: "terminal" }, true), this.terminals.create(params))
+        return Effect.andThen(this.note({ say: "terminal" }, true), this.terminals.create(params))
       case "terminal/output":
         return this.terminals.output(params)
       case "terminal/wait_for_exit":
@@ -523,7 +534,7 @@ class AcpRun {
     const { session } = this
     if (session === undefined) return Effect.void
     return Effect.andThen(
-      this.wire.notify("session/cancel", { sessionId: session.sessionId }, { say: "cancel" }),
+      this.wire.notify("session/cancel", { sessionId: session.sessionId }, CANCEL),
       Effect.sync(() => this.permissions.dismiss())
     )
   })

@@ -12,7 +12,6 @@
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
-import * as AcpHistory from "./AcpHistory.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 /** A request that was refused, by whichever side. */
@@ -29,6 +28,9 @@ export const INTERNAL_ERROR = -32603
 export type Answer =
   | { readonly _tag: "Result"; readonly result: unknown }
   | { readonly _tag: "Refused"; readonly refusal: Refusal }
+
+/** A record, noted beside a line that the agent is given: AcpHistory has its forms. */
+export type Note = object
 
 export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
@@ -52,15 +54,15 @@ export interface Wire {
     method: string,
     params: unknown,
     answered: (answer: Answer) => Effect.Effect<void>,
-    note?: (id: number) => AcpHistory.Note
+    note?: (id: number) => Note
   ) => Effect.Effect<void>
   /** An earlier daemon has made the request. */
   readonly expect: (id: number, answered: (answer: Answer) => Effect.Effect<void>) => void
   /** Waits for the answer; without end, if none comes. */
   readonly request: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
-  readonly notify: (method: string, params: unknown, note?: AcpHistory.Note) => Effect.Effect<void>
+  readonly notify: (method: string, params: unknown, note?: Note) => Effect.Effect<void>
   /** Notes what the agent is not told: behind all that it was told, where it does not wait for that to be durable. */
-  readonly note: (note: AcpHistory.Note, wait?: boolean) => Effect.Effect<void>
+  readonly note: (note: Note, wait?: boolean) => Effect.Effect<void>
   /** Bytes of output up to the end of the line that is taken now, or was last. */
   readonly seen: () => number
   /** The same, but for a line that is taken now. */
@@ -126,7 +128,7 @@ interface Position {
   taken: number
 }
 
-type Send = (message: Message, note?: AcpHistory.Note) => Effect.Effect<void>
+type Send = (message: Message, note?: Note) => Effect.Effect<void>
 
 /** Writes messages and notes, each with how much had been heard by then. */
 const writer = Effect.fnUntraced(function* (
@@ -135,8 +137,8 @@ const writer = Effect.fnUntraced(function* (
   stuck: Effect.Effect<void>
 ) {
   const out = yield* outgoing(program, stuck)
-  const noted = (note: AcpHistory.Note | undefined): string =>
-    note === undefined ? "" : AcpHistory.noteOf(note, at.taken)
+  const noted = (note: Note | undefined): string =>
+    note === undefined ? "" : JSON.stringify({ at: at.taken, ...note })
   const note: Wire["note"] = (note, wait = false) =>
     Effect.suspend(() => {
       if (!program.isKept) return Effect.void
