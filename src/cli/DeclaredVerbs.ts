@@ -21,6 +21,7 @@ import * as LogView from "./LogView.ts"
 import * as Plates from "./Plates.ts"
 import * as Ps from "./Ps.ts"
 import * as Retry from "./Retry.ts"
+import * as Runs from "./Runs.ts"
 import * as Send from "./Send.ts"
 import * as Set from "./Set.ts"
 import * as Spawn from "./Spawn.ts"
@@ -41,7 +42,7 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
+export const agents = verbsOf(Ps, Why, Runs, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)

@@ -5,6 +5,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   ps: ["ps"],
   status: ["status"],
   why: ["why builder", "why nobody"],
+  runs: ["runs", "runs builder --failed -n 3", "runs nobody"],
   tree: ["tree", "tree builder", "tree nobody"],
   send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],
   retry: ["retry builder", "retry builder m1", "retry nobody"],
