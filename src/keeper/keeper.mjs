@@ -146,7 +146,7 @@ const SLOT = String.raw`cd "$1" && mkfifo -m 600 spec in out err bye || exit 97
 echo; read go || exit
 exec 3<>in 4<>out 5<>err
 ( (${ANCHOR}) & )
-exec 3>&- 4>&- 5>&- 0</dev/null
+exec 0<in 3>&- 4>&- 5>&-
 echo; exec >/dev/null
 . ./spec
 exit 97`
@@ -416,7 +416,7 @@ const script = ({ argv, cwd, env, handed = [], input }, file) => {
   return [
     "unset PATH OLDPWD",
     ...names.filter(isPlain).map((name) => `export ${name}=${quote(env[name])}`),
-    `exec 0<${input === "none" ? "/dev/null" : "in"} 1>out 2>err`,
+    `exec ${input === "none" ? "0</dev/null " : ""}1>out 2>err`,
     ...handed.map((_, index) => `exec ${index + 3}<handed.${index}`),
     ...(handed.length > 0 ? ["echo taken >bye"] : []),
     "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null",

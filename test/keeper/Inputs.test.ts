@@ -56,6 +56,27 @@ describe("inputs", () => {
       })
   )
 
+  it.live("one that is given all its input, and the end of it, before its shell comes to begin it, has all of it", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      const leaders = () => Stand.namedIn(folder).filter((pid) => Stand.session(pid).includes(pid))
+      const shells = () => leaders().filter((pid) => Stand.textOf(`/proc/${pid}/cmdline`).includes("slot.sh"))
+      // started with the first program
+      yield* Stand.script(daemon, "first", "exec sleep 100")
+      yield* Stand.until(() => shells().length > 0)
+      yield* Effect.sleep("200 millis")
+      const busy = shells()
+      busy.forEach((pid) => Stand.kill(pid, "SIGSTOP"))
+      const held = yield* Stand.script(daemon, "late", "cat; echo end")
+      yield* held.write("x\n", "")
+      yield* held.write(null, "")
+      yield* Effect.sleep("100 millis")
+      busy.forEach((pid) => Stand.kill(pid, "SIGCONT"))
+      assert.strictEqual(yield* Stand.whole(held), "x\nend\n")
+    })
+  )
+
   it.live("writing to one that has ended waits for nothing", () =>
     Effect.gen(function* () {
       const daemon = yield* Stand.daemon(yield* Stand.stand)
