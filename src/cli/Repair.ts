@@ -60,6 +60,7 @@ const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): st
 
 const linesOf = (plan: RepairPlan, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
+  ...(plan.behind === undefined ? [] : [`${plan.behind}. What is missing there comes back with a backup alone.`]),
   ...(plan.unknown === 0 ? [] : [`${count(plan.unknown, "rune")} of which nothing can be read any more are lost.`]),
   ...(plan.blanked.length === 0
     ? []
@@ -68,6 +69,7 @@ const linesOf = (plan: RepairPlan, losses: Losses): ReadonlyArray<string> => [
 
 const jsonOf = (plan: RepairPlan, losses: Losses, beside: string | null) => ({
   lost: plan.lost,
+  behind: plan.behind ?? null,
   unknown: plan.unknown,
   blanked: plan.blanked,
   streams: [...plan.cuts.values()].map((one) => ({

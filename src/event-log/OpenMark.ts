@@ -27,11 +27,13 @@ export const set = (database: Database, file: string): void => {
 /** The next checkpoint that is whole takes the mark out of the file, with all that the log holds. */
 export const clear = (database: Database): void => database.exec("PRAGMA user_version = 0")
 
+/** A file of another kind has no mark. */
 const markIn = (file: string): number => {
-  const bytes = Buffer.alloc(4)
+  const bytes = Buffer.alloc(PLACE + 4)
   const handle = fs.openSync(file, "r")
   try {
-    return fs.readSync(handle, bytes, 0, 4, PLACE) === 4 ? bytes.readUInt32BE(0) : 0
+    const isWhole = fs.readSync(handle, bytes, 0, bytes.length, 0) === bytes.length
+    return isWhole && bytes.toString("latin1", 0, 15) === "SQLite format 3" ? bytes.readUInt32BE(PLACE) : 0
   } finally {
     fs.closeSync(handle)
   }

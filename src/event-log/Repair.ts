@@ -14,7 +14,7 @@ import { actorFileOf } from "./ActorIndex.ts"
 import type { Link } from "./ChainWalk.ts"
 import type { StorageError } from "./EventLog.ts"
 import { chain, GENESIS, hashPayload, joinHeader, quote } from "./HashChain.ts"
-import { anchorFileOf } from "./HeadAnchor.ts"
+import { anchorFileOf, anchorIn, behind } from "./HeadAnchor.ts"
 import type { Rules } from "./LogRules.ts"
 import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
@@ -93,14 +93,17 @@ const opened = (input: Input, definitions: ReadonlyArray<Definition>): Opened =>
   return { ...input, database, segments: new Segments(join(dirname(input.file), SEGMENTS), listed) }
 }
 
-const planOf = ({ database, folds, only, rules, segments }: Opened): RepairPlan => {
+const planOf = ({ database, file, folds, only, rules, segments }: Opened): RepairPlan => {
   const erasures = erasuresIn(placesIn(database, segments), rules.home)
-  return new RepairPlan({
+  const plan = new RepairPlan({
     home: rules.home,
     isLazy: (kind) => rules.kinds.get(kind)?.lazy === true,
     erasures,
     only,
     ...(folds === undefined ? {} : { folds })
+  const anchor = anchorIn(file)
+  plan.behind = anchor === undefined ? undefined : behind(database, anchor)
+  return plan
   })
 }
 

@@ -54,13 +54,15 @@ export class RepairPlan {
   /** Positions of which nobody knows what was there. */
   unknown = 0
   lost = 0
+  /** The store lacks what was acknowledged, in words: no repair brings that back. */
+  behind: string | undefined
 
   constructor(of: Options) {
     this.of = of
   }
 
   get isWell(): boolean {
-    return this.lost === 0 && this.blanked.length === 0
+    return this.lost === 0 && this.blanked.length === 0 && this.behind === undefined
   }
 
   next({ row }: Place): Fate {

@@ -4,6 +4,8 @@ import { Effect } from "effect"
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Sandbox from "../support/Sandbox.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import * as Repair from "../../src/event-log/Repair.ts"
 import { meddle, note, storeFile, withInlineLog } from "./Disk.ts"
 import { verified } from "./Flips.ts"
 import { anchorFileOf, anchorIn } from "../../src/event-log/HeadAnchor.ts"
@@ -50,6 +52,17 @@ describe("the newest rune, noted beside the store", () => {
         yield* withInlineLog({ file }, (log) => Effect.map(told(log), (runes) => assert.strictEqual(runes.length, 1)))
         assert.strictEqual(yield* messages(file), "")
       })
+  )
+
+  it.effect("a repair of an older copy says that it brings nothing back", () =>
+    Effect.gen(function* () {
+      const file = yield* world
+      copyFileSync(`${file}.old`, file)
+      const input = { file, rules: DaemonLog.rules, onLost: () => {} }
+      assert.match((yield* Repair.look(input)).behind ?? "", /rune 12 was acknowledged/)
+      assert.match((yield* Repair.run(input, 1_000_000)).plan.behind ?? "", /rune 12 was acknowledged/)
+      assert.strictEqual(yield* messages(file), "")
+    })
   )
 
   it.effect("an older copy that has gone on elsewhere is named", () =>
