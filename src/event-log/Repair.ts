@@ -101,10 +101,10 @@ const planOf = ({ database, file, folds, only, rules, segments }: Opened): Repai
     erasures,
     only,
     ...(folds === undefined ? {} : { folds })
+  })
   const anchor = anchorIn(file)
   plan.behind = anchor === undefined ? undefined : behind(database, anchor)
   return plan
-  })
 }
 
 const walk = (of: Opened, plan: RepairPlan): void => {
