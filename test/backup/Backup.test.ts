@@ -130,7 +130,7 @@ describe("backup", () => {
         const state = join(base, "s")
         const { child, said } = yield* busy(join(state, "runes.db"))
         yield* until(() => said.some((line) => /sealed \d/.test(line)))
-        for (let round = 0; round < (long ? 20 : 3); round++) {
+        for (let round = 0; round < (long ? 20 : 2); round++) {
           const before = said.filter((line) => !line.startsWith("sealed")).flatMap((line) => line.split(" "))
           const target = join(base, `r${round}`)
           const file = join(base, `b${round}.tar.zst`)
@@ -169,7 +169,7 @@ describe("backup", () => {
         const { child, said } = yield* busy(join(state, "runes.db"))
         yield* until(() => said.some((line) => /sealed \d/.test(line)))
         const file = join(base, "b.tar.zst")
-        for (let round = 0; round < (long ? 30 : 4); round++) {
+        for (let round = 0; round < (long ? 30 : 2); round++) {
           const running = yield* launch(["--state", state, "backup", file, "--force"])
           yield* Effect.sleep(yield* Random.nextIntBetween(100, 500))
           running.child.kill("SIGKILL")
@@ -352,7 +352,7 @@ describe("restore", () => {
     seeded(
       Effect.gen(function* () {
         const { file, state } = yield* twoStores
-        for (let round = 0; round < (long ? 40 : 4); round++) {
+        for (let round = 0; round < (long ? 40 : 3); round++) {
           const head = yield* headOf(state)
           const running = yield* launch(["--state", state, "restore", file, "--yes"])
           yield* Effect.sleep(yield* Random.nextIntBetween(150, 700))
