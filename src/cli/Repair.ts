@@ -136,7 +136,9 @@ export const run = Effect.fnUntraced(function* ({ conversation, dryRun, yes }: I
   const done = yield* RepairStore.run(inputOf(new Losses()), yield* Clock.currentTimeMillis)
   yield* print(jsonOf(done.plan, losses, done.beside), () => [
     ...lines,
-    `The store is repaired. As it was, it is in ${done.beside}; what is lost can be read in ${join(done.beside, "lost.jsonl")}.`,
+    plan.isWell
+      ? `The store is written anew, and nothing is lost. As it was, it is in ${done.beside}: remove that when nobody needs it.`
+      : `The store is repaired. As it was, it is in ${done.beside}; what is lost can be read in ${join(done.beside, "lost.jsonl")}.`,
     "See that all is well: agentd verify"
   ])
 }, Effect.scoped)

@@ -68,8 +68,8 @@ type Looked = Effect.Success<typeof looked>
 
 const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undefined): ReadonlyArray<string> => [
   ...(daemon === undefined ? [] : [daemon]),
-  ...items.map(({ bytes, path }) => `removed: ${plain(path)} (${sizeOf(bytes)})`),
-  ...(hooks === undefined ? [] : [`taken out: agentd's hooks in ${plain(hooks)}`]),
+  ...items.map(({ bytes, path }) => `removes: ${plain(path)} (${sizeOf(bytes)})`),
+  ...(hooks === undefined ? [] : [`takes out: agentd's hooks in ${plain(hooks)}`]),
   ...kept.map(({ path, why }) => `stays: ${plain(path)}: ${plain(why)}`),
   ...strange.map((path) => `stays: ${plain(path)}: it is not agentd's`)
 ]
@@ -133,7 +133,7 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
   const { json, paths } = yield* Invocation
   const running = (yield* probe(paths.socket)) === "live"
   const found = yield* looked
-  const daemon = running ? "stopped: the daemon, and all runs with it" : undefined
+  const daemon = running ? "stops: the daemon, and all runs with it" : undefined
   const more = rest(paths.userConfig)
   if (dryRun) {
     return yield* print({ dryRun, running, ...found, removed: false }, () => [...linesOf(found, daemon), ...more])

@@ -55,10 +55,10 @@ it.live("shows it, asks, ends the daemon, and leaves what holds work and what is
     const dry = yield* ask("uninstall", "--dry-run")
     assert.strictEqual(dry.code, 0, dry.err)
     for (const line of [
-      "stopped: the daemon",
-      `removed: ${state}/runes.db (`,
-      `removed: ${state}/control.sock`,
-      `taken out: agentd's hooks in ${claude}/settings.json`,
+      "stops: the daemon",
+      `removes: ${state}/runes.db (`,
+      `removes: ${state}/control.sock`,
+      `takes out: agentd's hooks in ${claude}/settings.json`,
       `stays: ${at("dirty")}: not committed: ?? new`,
       `stays: ${state}/mine.txt: it is not agentd's`
     ])
