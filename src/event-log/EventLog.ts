@@ -100,6 +100,8 @@ export interface Reading {
   /** So many runes were folded up to now: it rises for as long as the reading goes on. */
   readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
+  /** In words: runes that were acknowledged are not there. */
+  readonly behind?: string
 }
 
 /** A stream whose chain does not hold: it takes nothing more. */

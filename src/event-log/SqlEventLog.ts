@@ -422,8 +422,10 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
       rules
     )
     yield* Effect.forkScoped(minding(log, rules, service), { startImmediately: true })
-    if (opened.behind !== undefined) yield* tellGap(rules, service, opened.behind)
-    return Context.make(EventLog, service).pipe(Context.add(Log, log))
+    const { behind } = opened
+    if (behind !== undefined) yield* tellGap(rules, service, behind)
+    const reading = Effect.map(service.reading, (of) => (behind === undefined ? of : { ...of, behind }))
+    return Context.make(EventLog, EventLog.of({ ...service, reading })).pipe(Context.add(Log, log))
   })
 
 /** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */

@@ -50,6 +50,8 @@ export const DaemonStatus = Schema.Struct({
       runes: Schema.Int,
       /** Streams that cannot be read, and are left out. */
       unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
+      /** In words: runes that were acknowledged are not there. */
+      behind: Schema.optionalKey(Schema.String),
       /** Parts that are not ready yet. */
       waiting: Schema.Array(Schema.String)
     })

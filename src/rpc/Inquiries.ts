@@ -117,6 +117,7 @@ const listing = Effect.fnUntraced(function* (
     outages: yield* daemon.outages,
     plates: yield* plates.list({ closed: false }),
     replaced: status.replaced === true,
+    behind: status.reading?.behind,
     projects: yield* agents.projects
   })
 })

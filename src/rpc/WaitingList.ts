@@ -32,6 +32,8 @@ export interface Given {
   readonly plates: ReadonlyArray<PlateInfo>
   /** Another program than the daemon's is installed in its place. */
   readonly replaced?: boolean
+  /** In words: runes that were acknowledged are not in the log. */
+  readonly behind?: string | undefined
   readonly projects: ReadonlyArray<ProjectInfo>
 }
 
@@ -437,6 +439,22 @@ const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
       ]
     : []
 
+const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
+  behind === undefined
+    ? []
+    : [
+        {
+          id: "log",
+          kind: "damage",
+          who: "log",
+          text: `has lost what it had acknowledged: ${cut(behind)}`,
+          details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
+          since: 0,
+          until: null,
+          commands: [run("see what is there", "verify")]
+        }
+      ]
+
 const ofOutage = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",
@@ -469,7 +487,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...given.outages.map(ofOutage),
     ...ofProgram(given)
   ]
-  const damage = given.projects.flatMap(ofDamage)
+  const damage = [...ofLog(given), ...given.projects.flatMap(ofDamage)]
   const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
 }

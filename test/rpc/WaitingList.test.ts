@@ -84,6 +84,7 @@ const each: Given = {
   goals: [goal],
   outages: [outage],
   replaced: true,
+  behind: "the store ends with rune 8, and rune 9 was acknowledged",
   log: { head: 9, bytes: 4_000, free: 900_000_000 },
   outbox: { failed: 2, waiting: 0, lastError: "no route to host", lastSentAt: null },
   plates: [plateInfo({ plateId: "02terminal", status: "AwaitingInput" })],
@@ -123,7 +124,7 @@ describe("the list of what needs a person", () => {
     const { rows } = listOf(each)
     assert.deepStrictEqual(
       rows.slice(0, 4).map(({ kind }) => kind),
-      ["damage", "approval", "session", "question"]
+      ["damage", "damage", "approval", "session"]
     )
   })
 
