@@ -124,6 +124,36 @@ export const render = (letter: Letter): Mail => {
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }
 
+/** The daemon does not come up again by itself: systemd has given it up. `last`: its last lines in the journal. */
+export const daemonFailed = (
+  of: { readonly host: string; readonly unit: string; readonly last: string; readonly start: string },
+  now: number
+): Mail => ({
+  subject: plain(`[agentd] ${of.unit} on ${of.host} has failed and is down`, MAX_SUBJECT),
+  text: [
+    `The daemon itself (${plain(of.unit)} on ${plain(of.host)}) has failed; systemd does not start it again.`,
+    "No agent is looked after until it is up.",
+    "",
+    "What to do:",
+    `    see why:      ${of.start.replace("start", "status")}`,
+    `    start again:  ${of.start}`,
+    ...(of.last === ""
+      ? []
+      : [
+          "",
+          "Its last lines:",
+          ...of.last
+            .split("\n")
+            .slice(-20)
+            .map((line) => `    ${plain(line)}`)
+        ]),
+    "",
+    "-- ",
+    `agentd on ${plain(of.host)}, ${time(now)}`,
+    ""
+  ].join("\n")
+})
+
 /** The mail of `agentd alert test`. */
 export const testMail = (host: string, now: number): Mail => ({
   subject: plain(`[agentd] test mail from ${host}`, MAX_SUBJECT),

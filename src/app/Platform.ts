@@ -47,6 +47,7 @@ import type { ChildSpec } from "../supervision/Child.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
 import * as DaemonLog from "./DaemonLog.ts"
+import * as StatusLine from "./StatusLine.ts"
 
 export interface Options {
   /** The state folder, absolute. */
@@ -74,6 +75,7 @@ export type Needs =
   | Goals
   | Listening.Listening
   | LiveOutbox
+  | Notify
   | Plates
   | Redact
   | RunSockets
@@ -213,7 +215,10 @@ export const node = (options: Options): Platform => {
             Layer.provide(Telemetry.layer({ collector: collectorOf(environment, telemetry.otlp), tree: control.tree }))
           )
         ),
-        service("spool", Spool.layer({ state }))
+        service("spool", Spool.layer({ state })),
+        ...(environment["NOTIFY_SOCKET"] === undefined
+          ? []
+          : [{ id: "status line", start: Effect.succeed(StatusLine.follow(control)) }])
       ]
     }),
     isUnit: unit !== undefined,

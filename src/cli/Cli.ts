@@ -19,6 +19,7 @@ import * as GoalVerbs from "./GoalVerbs.ts"
 import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
+import { service } from "./ServiceVerbs.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
 import { globalFlags, off, verb, yes } from "./Verb.ts"
 
@@ -260,6 +261,7 @@ const agentd = Command.make("agentd").pipe(
       commands: [
         init,
         schema,
+        service,
         SessionVerbs.hooks,
         SessionVerbs.hook,
         AgentVerbs.mcp,

@@ -96,7 +96,8 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
-const listing = Effect.fnUntraced(function* (
+/** All that needs a person. */
+export const listing = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   channels: Channels["Service"],
   goals: Goals["Service"],

@@ -124,15 +124,20 @@ export const parseStatus = (unit: string, text: string): Option.Option<UnitStatu
   })
 }
 
-/** Whether the user's systemd is there and takes orders. */
-export const hasUserManager = Effect.suspend(() => run(["systemctl", "--user", "is-system-running"])).pipe(
-  Effect.map(({ stdout }) => ["running", "degraded", "starting"].includes(stdout.trim())),
-  Effect.orElseSucceed(() => false)
-)
+export type Manager = "user" | "system"
+
+/** Whether that systemd is there and takes orders. */
+export const hasManager = (manager: Manager) =>
+  Effect.suspend(() => run(["systemctl", `--${manager}`, "is-system-running"])).pipe(
+    Effect.map(({ stdout }) => ["running", "degraded", "starting"].includes(stdout.trim())),
+    Effect.orElseSucceed(() => false)
+  )
+
+export const hasUserManager = hasManager("user")
 
 /** None: systemd is not there, or knows no such unit. */
-export const status = (unit: string) =>
-  run(["systemctl", "--user", "show", `${unit}.service`, `--property=${STATUS_PROPERTIES}`]).pipe(
+export const status = (unit: string, manager: Manager = "user") =>
+  run(["systemctl", `--${manager}`, "show", `${unit}.service`, `--property=${STATUS_PROPERTIES}`]).pipe(
     Effect.map(({ code, stdout }) => (code === 0 ? parseStatus(unit, stdout) : Option.none<UnitStatus>())),
     Effect.orElseSucceed(() => Option.none<UnitStatus>())
   )
@@ -172,6 +177,48 @@ export const start = Effect.fn("Unit.start")(function* (service: Service) {
     remedy: `See 'journalctl --user-unit=${service.unit}', or run it in the foreground with 'agentd up'.`
   })
 })
+
+/** One line of what a tool answers; empty where it cannot be asked. */
+export const answer = (words: ReadonlyArray<string>) =>
+  run(words).pipe(
+    Effect.map(({ stdout }) => stdout.trim()),
+    Effect.orElseSucceed(() => "")
+  )
+
+/** Runs one of systemd's tools, or the system's, to its end. */
+export const tool = (words: ReadonlyArray<string>) => run(words, { within: START_WITHIN })
+
+/**
+ * Whether the user's systemd can start a service in a user namespace, as it must to close anything off without
+ * privileges: some systems forbid these. Tried, since no setting tells it.
+ */
+export const canPrivateUsers = Effect.suspend(() =>
+  run([
+    "systemd-run",
+    "--user",
+    "--wait",
+    "--quiet",
+    "--collect",
+    "--property=PrivateUsers=yes",
+    "--property=ProtectSystem=full",
+    "--property=PrivateDevices=yes",
+    "--property=CapabilityBoundingSet=",
+    "true"
+  ])
+).pipe(
+  Effect.map(({ code }) => code === 0),
+  Effect.orElseSucceed(() => false)
+)
+
+/** The unit's last lines in the journal, whichever manager has it. */
+export const lastWords = (unit: string) =>
+  Effect.gen(function* () {
+    for (const which of ["--user-unit", "--unit"]) {
+      const text = yield* answer(["journalctl", "--quiet", "--output=cat", "--lines=20", `${which}=${unit}.service`])
+      if (text !== "") return text
+    }
+    return ""
+  })
 
 /** `TimeoutStartSec` ends it earlier. */
 const START_WITHIN = Duration.seconds(150)

@@ -34,7 +34,8 @@ const groups: { readonly [verb: string]: ReadonlyArray<string> } = {
   alert: ["alert", "test"],
   channel: ["channel", "ls"],
   conversation: ["conversation", "ls"],
-  hooks: ["hooks", "install"]
+  hooks: ["hooks", "install"],
+  service: ["service", "install"]
 }
 
 describe("without a daemon", () => {

@@ -15,7 +15,7 @@ const ROOT = resolve(import.meta.dirname, "../..")
 const VITEST = resolve(ROOT, "node_modules/.bin/vitest")
 const SCRIPT = `loginctl enable-linger root
 for i in $(seq 50); do [ -S /run/user/0/bus ] && break; sleep 0.1; done
-export XDG_RUNTIME_DIR=/run/user/0
+export XDG_RUNTIME_DIR=/run/user/0 THROWAWAY_MACHINE=1
 exec "${VITEST}" run test/systemd --exclude test/systemd/Booted.test.ts --reporter=agent`
 
 describe.skipIf(!isAsked || !isAble)("booted", () => {

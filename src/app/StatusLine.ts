@@ -1,0 +1,47 @@
+/**
+ * StatusLine: one line of how things stand, for who asks systemd: "3 agents, 2 at work, 1 needs you".
+ *
+ * Guarantees: told when it changes, and not more often than every few seconds; a look that fails changes nothing.
+ */
+import { Effect, Ref } from "effect"
+import { Agents } from "../agents/Agents.ts"
+import { Channels } from "../channels/Channels.ts"
+import { counted } from "../domain/ErrorLimit.ts"
+import { Goals } from "../goals/Goals.ts"
+import { Plates } from "../plates/Plates.ts"
+import type { DaemonControl } from "../rpc/DaemonControl.ts"
+import { listing } from "../rpc/Inquiries.ts"
+import { Notify } from "../systemd/Notify.ts"
+
+const LOOK = "5 seconds"
+
+/** `needs`: matters that wait for a person. */
+export const text = (of: { readonly agents: number; readonly busy: number; readonly needs: number }): string =>
+  [
+    counted(of.agents, "agent"),
+    ...(of.busy === 0 ? [] : [`${of.busy} at work`]),
+    ...(of.needs === 0 ? [] : [of.needs === 1 ? "1 needs you" : `${of.needs} need you: agentd waiting`])
+  ].join(", ")
+
+export const follow = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]) {
+  const agents = yield* Agents
+  const channels = yield* Channels
+  const goals = yield* Goals
+  const plates = yield* Plates
+  const notify = yield* Notify
+  const told = yield* Ref.make("")
+  const look = Effect.gen(function* () {
+    const rows = yield* agents.all
+    const { more, rows: matters } = yield* listing(agents, channels, goals, plates, daemon)
+    const busy = rows.filter((row) => row.busy === true).length
+    const now = text({ agents: rows.length, busy, needs: matters.length + more })
+    if ((yield* Ref.getAndSet(told, now)) !== now) yield* notify.status(now)
+  })
+  yield* Effect.ignore(agents.recovered)
+  return yield* Effect.forever(
+    Effect.andThen(
+      Effect.catchCause(look, (cause) => Effect.logWarning("the status line is not told", cause)),
+      Effect.sleep(LOOK)
+    )
+  )
+})

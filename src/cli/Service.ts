@@ -1,0 +1,292 @@
+/**
+ * `agentd service install|uninstall|status|reload|mail`: the daemon as a service of systemd: the user's, or the
+ * system's with a user of its own.
+ *
+ * Guarantees: a unit file that a person wrote is not overwritten unasked; what is installed has been accepted by
+ * systemd, which was asked to read it anew; status changes nothing.
+ */
+import { Clock, Effect, FileSystem, Option } from "effect"
+import { homedir, userInfo } from "node:os"
+import * as NodePath from "node:path"
+import { Mailer } from "../alerts/Mailer.ts"
+import * as Mail from "../alerts/Mail.ts"
+import { loadUser } from "../config/ConfigFile.ts"
+import { Redact } from "../event-log/Redact.ts"
+import { secretsIn } from "../event-log/SecretValues.ts"
+import { call } from "../rpc/ControlClient.ts"
+import { probe } from "../rpc/Endpoint.ts"
+import * as Unit from "../systemd/Unit.ts"
+import * as UnitFile from "../systemd/UnitFile.ts"
+import { confirm } from "./Confirm.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Entry, Invocation, print } from "./Invocation.ts"
+import { plain } from "./Output.ts"
+
+export interface Input {
+  readonly action: "install" | "uninstall" | "status"
+  readonly system: boolean
+  /** The service user of a system unit. */
+  readonly as: string
+  /** NAME=FILE. */
+  readonly credential: ReadonlyArray<string>
+  readonly linger: boolean
+  readonly yes: boolean
+}
+
+const SYSTEM_FOLDER = "/etc/systemd/system"
+const SYSTEM_STATE = "/var/lib/agentd"
+
+const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
+
+/** Where the unit is, and what it is called. */
+const place = Effect.fnUntraced(function* (system: boolean) {
+  const { paths } = yield* Invocation
+  const { env } = yield* Entry
+  const manager: "user" | "system" = system ? "system" : "user"
+  const config = env["XDG_CONFIG_HOME"] ?? NodePath.join(homedir(), ".config")
+  const unit = system ? "agentd" : Unit.unitName(paths.state, paths.defaultState)
+  const folder = system ? SYSTEM_FOLDER : NodePath.join(config, "systemd", "user")
+  return {
+    manager,
+    unit,
+    folder,
+    file: NodePath.join(folder, `${unit}.service`),
+    failure: NodePath.join(folder, `${UnitFile.failureUnit(unit)}.service`),
+    words: manager === "user" ? "systemctl --user" : "systemctl"
+  }
+})
+
+const textOf = (file: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(file), () => undefined))
+
+const credentialOf = (text: string): UnitFile.Credential | undefined => {
+  const at = text.indexOf("=")
+  const [name, file] = [text.slice(0, at), text.slice(at + 1)]
+  return at > 0 && /^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name) && NodePath.isAbsolute(file) ? { name, file } : undefined
+}
+
+const credentialsOf = Effect.fnUntraced(function* (given: ReadonlyArray<string>) {
+  const wrong = given.find((text) => credentialOf(text) === undefined)
+  if (wrong === undefined) return given.flatMap((text) => credentialOf(text) ?? [])
+  return yield* new VerbFailed({
+    message: `${plain(wrong)} names no credential.`,
+    remedy: "Write NAME=FILE, the file with its whole path: --credential smtp=/home/ada/.config/agentd/smtp-password",
+    exitCode: ExitCode.usage
+  })
+})
+
+/** Runs a tool of systemd's; what it says goes into the failure. */
+const ordered = Effect.fnUntraced(function* (words: ReadonlyArray<string>, remedy: string) {
+  const { code, stderr } = yield* Unit.tool(words)
+  if (code !== 0) return yield* failed(`${words.join(" ")} failed: ${plain(stderr) || `exit code ${code}`}`, remedy)
+})
+
+/** For as long as systemd takes orders. */
+const checkManager = Effect.fnUntraced(function* (manager: "user" | "system") {
+  if (manager === "system" && process.getuid?.() !== 0) {
+    return yield* failed(
+      "A unit of the system can be installed by root only.",
+      "Install it as root: sudo agentd service install --system. Or as your own: agentd service install"
+    )
+  }
+  if (yield* Unit.hasManager(manager)) return
+  return yield* failed(
+    manager === "user" ? "There is no systemd of yours here that takes orders." : "systemd does not run here.",
+    "Without it, start the daemon in the background: agentd start"
+  )
+})
+
+const wordsOf = Effect.fnUntraced(function* (system: boolean) {
+  const { paths } = yield* Invocation
+  const { command } = yield* Entry
+  if (system) return [...command, "--state", SYSTEM_STATE]
+  return paths.state === paths.defaultState ? command : [...command, "--state", paths.state]
+})
+
+const addUser = Effect.fnUntraced(function* (name: string) {
+  const { code } = yield* Unit.tool(["id", "-u", name])
+  if (code === 0) return false
+  yield* ordered(
+    ["useradd", "--system", "--user-group", "--home-dir", SYSTEM_STATE, "--shell", "/usr/sbin/nologin", name],
+    `Add the user ${name} in the way of your system, then try again.`
+  )
+  return true
+})
+
+const write = Effect.fnUntraced(function* (file: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.mapError(
+    Effect.andThen(
+      fs.makeDirectory(NodePath.dirname(file), { recursive: true }),
+      Effect.andThen(fs.writeFileString(`${file}.new`, text, { mode: 0o644 }), fs.rename(`${file}.new`, file))
+    ),
+    ({ message }) => failed(`${file} could not be written: ${message}`, "See that its folder is yours.")
+  )
+})
+
+/** A person's own file is theirs. */
+const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
+  const before = yield* textOf(file)
+  if (before === undefined || before.startsWith(UnitFile.MARK)) return
+  yield* confirm(yes, `${file} is there, and agentd did not write it.`, "Overwrite it?")
+})
+
+const lingerCommand = (user: string): string => `loginctl enable-linger ${user}`
+
+const install = Effect.fnUntraced(function* (input: Input) {
+  const { paths } = yield* Invocation
+  const { env } = yield* Entry
+  const at = yield* place(input.system)
+  const credentials = yield* credentialsOf(input.credential)
+  yield* checkManager(at.manager)
+  yield* checkOwn(at.file, input.yes)
+  const added = input.system && (yield* addUser(input.as))
+  const namespaces = input.system || (yield* Unit.canPrivateUsers)
+  const of: UnitFile.UnitFile = {
+    unit: at.unit,
+    manager: at.manager,
+    command: yield* wordsOf(input.system),
+    user: input.system ? input.as : undefined,
+    path: input.system ? "/usr/local/bin:/usr/bin:/bin" : (env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"),
+    environmentFile: input.system
+      ? "/etc/agentd/environment"
+      : NodePath.join(NodePath.dirname(paths.userConfig), "environment"),
+    credentials,
+    namespaces
+  }
+  yield* write(at.file, UnitFile.serviceText(of))
+  yield* write(at.failure, UnitFile.failureText(of))
+  const ctl = at.words.split(" ")
+  const remedy = `See why: systemd-analyze ${input.system ? "" : "--user "}verify ${at.file}`
+  yield* ordered([...ctl, "daemon-reload"], remedy)
+  yield* ordered([...ctl, "--quiet", "enable", at.unit], remedy)
+  const socket = input.system ? NodePath.join(SYSTEM_STATE, "control.sock") : paths.socket
+  const isUp = (yield* probe(socket)) === "live"
+  if (!isUp)
+    yield* ordered([...ctl, "start", at.unit], `See why: journalctl ${input.system ? "" : "--user "}-u ${at.unit}`)
+  const user = userInfo().username
+  const hadLinger = input.system || (yield* Unit.lingers(user))
+  if (!hadLinger && input.linger)
+    yield* ordered(["loginctl", "enable-linger", user], `Ask root: ${lingerCommand(user)}`)
+  const lingers = hadLinger || input.linger
+  yield* print(
+    { unit: at.unit, manager: at.manager, file: at.file, started: !isUp, user: of.user ?? null, lingers, namespaces },
+    () => [
+      `${at.file} is written and enabled${isUp ? "" : `, and ${at.unit} runs`}.`,
+      ...(added ? [`The user ${input.as} was added.`] : []),
+      ...(isUp ? ["A daemon runs that is not this service. Let it take over: agentd restart"] : []),
+      ...(namespaces
+        ? []
+        : [
+            "This user may make no user namespaces, so systemd cannot keep the daemon from the system's files more than its user is."
+          ]),
+      ...(lingers
+        ? []
+        : [`It ends with your last logout, and does not start at boot. So that it stays: ${lingerCommand(user)}`])
+    ]
+  )
+})
+
+const uninstall = Effect.fnUntraced(function* ({ system, yes }: Input) {
+  const fs = yield* FileSystem.FileSystem
+  const at = yield* place(system)
+  if ((yield* textOf(at.file)) === undefined) {
+    return yield* print({ unit: at.unit, manager: at.manager, removed: false }, () => [
+      `${at.file} is not there: nothing was done.`
+    ])
+  }
+  yield* checkManager(at.manager)
+  const before = yield* Unit.status(at.unit, at.manager)
+  const runs = Option.isSome(before) && before.value.pid !== undefined
+  yield* confirm(yes, runs ? `${at.unit} runs, and is stopped.` : `${at.file} is removed.`, "Remove the service?")
+  const ctl = at.words.split(" ")
+  yield* ordered([...ctl, "--quiet", "disable", "--now", at.unit], `See why: ${at.words} status ${at.unit}`)
+  for (const file of [at.file, at.failure]) yield* Effect.ignore(fs.remove(file))
+  yield* ordered([...ctl, "daemon-reload"], `See why: ${at.words} status`)
+  yield* print({ unit: at.unit, manager: at.manager, removed: true }, () => [
+    `${at.file} is removed. What the daemon knows stays in its state folder; without systemd: agentd start`
+  ])
+})
+
+const status = Effect.fnUntraced(function* ({ system }: Input) {
+  const at = yield* place(system)
+  const isThere = (yield* textOf(at.file)) !== undefined
+  const known = Option.getOrUndefined(yield* Unit.status(at.unit, at.manager))
+  const enabled = (yield* Unit.answer([...at.words.split(" "), "is-enabled", at.unit])) === "enabled"
+  const said = yield* Unit.answer([...at.words.split(" "), "show", at.unit, "--property=StatusText", "--value"])
+  const lingers = system ? null : yield* Unit.lingers(userInfo().username)
+  const facts = {
+    unit: at.unit,
+    manager: at.manager,
+    file: at.file,
+    installed: isThere,
+    enabled,
+    state: known?.state ?? "absent",
+    pid: known?.pid ?? null,
+    restarts: known?.restarts ?? 0,
+    result: known?.result ?? null,
+    status: said === "" ? null : said,
+    lingers
+  }
+  yield* print(facts, () => [
+    `${at.unit}: ${isThere ? `installed (${at.file})` : "not installed"}, ${enabled ? "enabled" : "not enabled"}, ${facts.state}${facts.pid === null ? "" : ` (pid ${facts.pid})`}`,
+    ...(facts.status === null ? [] : [plain(facts.status)]),
+    ...(known !== undefined && known.restarts > 0
+      ? [`systemd started it again ${known.restarts} times; last: ${known.result}`]
+      : []),
+    ...(lingers === false
+      ? [`It ends with your last logout. So that it stays: ${lingerCommand(userInfo().username)}`]
+      : []),
+    ...(isThere ? [] : [`To install it: agentd service install${system ? " --system" : ""}`])
+  ])
+})
+
+export const run = (input: Input) => ({ install, uninstall, status })[input.action](input)
+
+/** ExecReload=: every project's file is read again; a change that waits for a person goes on waiting. */
+export const reload = {
+  run: Effect.fnUntraced(function* () {
+    const { caller, paths } = yield* Invocation
+    const projects = yield* call(paths.socket, (client) => client.Projects())
+    const read = yield* Effect.forEach(projects, ({ config, name }) =>
+      call(paths.socket, (client) => client.Register({ config, caller: { ...caller, config } })).pipe(
+        Effect.as({ name, config, problem: null }),
+        Effect.catch((error) => Effect.succeed({ name, config, problem: error.message }))
+      )
+    )
+    yield* print(read, () =>
+      read.map(
+        ({ config, name, problem }) => `${plain(name)}: ${problem === null ? `${config} was read` : plain(problem)}`
+      )
+    )
+  })
+}
+
+const mailed = Effect.fnUntraced(function* ({ unit }: { readonly unit: string }) {
+  const { paths } = yield* Invocation
+  const { env } = yield* Entry
+  const mailer = yield* Mailer
+  const redact = yield* Redact
+  yield* redact.register(secretsIn(env))
+  const config = yield* loadUser(paths.userConfig)
+  if (config.mail === undefined) {
+    return yield* failed(
+      `${unit} has failed, and nobody is mailed: ${paths.userConfig} has no mail section.`,
+      "Add one; see: agentd schema --user"
+    )
+  }
+  const start = `systemctl ${paths.state === SYSTEM_STATE ? "" : "--user "}start ${unit}`
+  const last = redact.text(yield* Unit.lastWords(unit))
+  const now = yield* Clock.currentTimeMillis
+  const { response } = yield* mailer.send(
+    config.mail,
+    Mail.daemonFailed({ host: mailer.host(), unit, last, start }, now)
+  )
+  yield* print({ unit, response }, () => [
+    `${config.mail!.smtp.host} took the mail that ${unit} has failed: ${response}`
+  ])
+})
+
+/** OnFailure=: the daemon cannot say it itself. */
+export const mail = { run: (input: { readonly unit: string }) => Effect.provide(mailed(input), Redact.layer) }

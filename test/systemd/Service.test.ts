@@ -1,0 +1,241 @@
+/** `agentd service`: against programs that write down what they are asked; and a life of it under a real systemd. */
+import { assert, describe, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import type { AddressInfo } from "node:net"
+import { homedir, tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { Effect, Schedule } from "effect"
+import { SMTPServer } from "smtp-server"
+import { unitName } from "../../src/systemd/Unit.ts"
+import { MARK } from "../../src/systemd/UnitFile.ts"
+import { agentd } from "../cli/Child.ts"
+import { PATIENCE } from "../support/Patience.ts"
+import { hasUserManager } from "./Manager.ts"
+
+const scratch = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-service-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** A machine whose systemd notes what it is asked. `linger`: what loginctl says. */
+const stand = Effect.fnUntraced(function* (linger = "no") {
+  const folder = yield* scratch
+  const bin = join(folder, "bin")
+  mkdirSync(bin)
+  const program = (name: string, script: string) => {
+    writeFileSync(join(bin, name), `#!/bin/sh\necho "${name} $*" >> '${folder}/asked'\n${script}\n`)
+    chmodSync(join(bin, name), 0o755)
+  }
+  program("systemctl", 'case "$*" in *is-system-running) echo running;; *is-enabled*) echo enabled;; esac')
+  program("systemd-run", "exit 0")
+  program("loginctl", `case "$*" in show-user*) echo ${linger};; esac`)
+  const env = { PATH: `${bin}:${process.env["PATH"]}`, XDG_CONFIG_HOME: join(folder, "config"), HOME: folder }
+  const state = join(folder, "s")
+  const unit = unitName(state, "")
+  return {
+    unit,
+    file: join(folder, "config", "systemd", "user", `${unit}.service`),
+    program,
+    run: (...args: ReadonlyArray<string>) => agentd(["--state", state, "service", ...args], { env }),
+    asked: () => (existsSync(join(folder, "asked")) ? readFileSync(join(folder, "asked"), "utf8").split("\n") : [])
+  }
+})
+
+describe("agentd service", () => {
+  it.live("install writes the units, has them read, enables and starts; a second time is the same", () =>
+    Effect.gen(function* () {
+      const { asked, file, run, unit } = yield* stand()
+      const first = yield* run("install", "--credential", "smtp=/secret/smtp")
+      assert.strictEqual(first.code, 0, first.err)
+      const text = readFileSync(file, "utf8")
+      assert.isTrue(text.startsWith(MARK))
+      assert.match(text, new RegExp(`^ExecStart=/.+ --state .+ up$`, "m"))
+      assert.include(text, "LoadCredential=smtp:/secret/smtp\n")
+      assert.isTrue(existsSync(file.replace(".service", "-failed.service")))
+      const orders = asked().filter((line) => /daemon-reload|enable|start/.test(line))
+      assert.deepStrictEqual(orders, [
+        "systemctl --user daemon-reload",
+        `systemctl --user --quiet enable ${unit}`,
+        `systemctl --user start ${unit}`
+      ])
+      assert.match(first.out, /So that it stays: loginctl enable-linger \S+/)
+      assert.strictEqual((yield* run("install")).code, 0)
+      assert.notInclude(readFileSync(file, "utf8"), "LoadCredential")
+    })
+  )
+
+  it.live("install --linger asks for it, and only where it is not so", () =>
+    Effect.gen(function* () {
+      const lacking = yield* stand()
+      assert.strictEqual((yield* lacking.run("install", "--linger")).code, 0)
+      assert.isTrue(lacking.asked().some((line) => line.startsWith("loginctl enable-linger ")))
+      const having = yield* stand("yes")
+      assert.strictEqual((yield* having.run("install", "--linger")).code, 0)
+      assert.isFalse(having.asked().some((line) => line.startsWith("loginctl enable-linger")))
+    })
+  )
+
+  it.live("a unit that a person wrote is not overwritten unasked", () =>
+    Effect.gen(function* () {
+      const { file, run } = yield* stand()
+      mkdirSync(dirname(file), { recursive: true })
+      writeFileSync(file, "[Service]\nExecStart=/mine\n")
+      const { code, err } = yield* run("install")
+      assert.strictEqual(code, 2)
+      assert.include(err, "agentd did not write it")
+      assert.include(readFileSync(file, "utf8"), "/mine")
+      assert.strictEqual((yield* run("install", "--yes")).code, 0)
+    })
+  )
+
+  it.live("what systemd refuses is told, with what it said", () =>
+    Effect.gen(function* () {
+      const { program, run } = yield* stand()
+      program(
+        "systemctl",
+        'case "$*" in *is-system-running) echo running;; *enable*) echo "no such thing" >&2; exit 1;; esac'
+      )
+      const { code, err } = yield* run("install")
+      assert.strictEqual(code, 1)
+      assert.include(err, "no such thing")
+    })
+  )
+
+  it.live("without systemd nothing is written, and what to do instead is said", () =>
+    Effect.gen(function* () {
+      const { file, program, run } = yield* stand()
+      program("systemctl", "exit 1")
+      const { code, err } = yield* run("install")
+      assert.strictEqual(code, 1)
+      assert.include(err, "agentd --state")
+      assert.isFalse(existsSync(file))
+    })
+  )
+
+  it.live("a credential that is none is a wrong use", () =>
+    Effect.gen(function* () {
+      const { run } = yield* stand()
+      for (const wrong of ["smtp", "smtp=relative", "../x=/a", "=/a"]) {
+        assert.strictEqual((yield* run("install", "--credential", wrong)).code, 2, wrong)
+      }
+    })
+  )
+
+  it.live("status says what is so and changes nothing; uninstall asks, and takes both units away", () =>
+    Effect.gen(function* () {
+      const { asked, file, run, unit } = yield* stand()
+      const absent = JSON.parse((yield* run("status", "--json")).out)
+      assert.deepInclude(absent, { unit, installed: false, manager: "user", lingers: false, pid: null })
+      yield* run("install")
+      assert.deepInclude(JSON.parse((yield* run("status", "--json")).out), { installed: true, enabled: true, file })
+      assert.strictEqual((yield* run("uninstall")).code, 2)
+      assert.isTrue(existsSync(file))
+      const { code, out } = yield* run("uninstall", "--yes")
+      assert.strictEqual(code, 0)
+      assert.include(out, "is removed")
+      assert.isFalse(existsSync(file) || existsSync(file.replace(".service", "-failed.service")))
+      assert.include(asked(), `systemctl --user --quiet disable --now ${unit}`)
+      assert.include((yield* run("uninstall", "--yes")).out, "nothing was done")
+    })
+  )
+})
+
+/** It writes into the user's own folders: only where the machine is thrown away after (Booted.test.ts). */
+const isThrownAway = hasUserManager && process.env["THROWAWAY_MACHINE"] === "1"
+if (!isThrownAway) console.warn("SKIPPED: agentd service under a real systemd (LONG=1 boots a machine for it)")
+
+/** A server that keeps what it is sent. */
+const mailServer = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const mails: Array<string> = []
+    const logins: Array<string> = []
+    const server = new SMTPServer({
+      authOptional: true,
+      disabledCommands: ["STARTTLS"],
+      onAuth: ({ password }, _, done) => {
+        logins.push(password ?? "")
+        done(null, { user: "ada" })
+      },
+      onData: (stream, _, done) => {
+        let text = ""
+        stream.on("data", (chunk) => (text += String(chunk)))
+        stream.on("end", () => {
+          mails.push(text)
+          done()
+        })
+      }
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
+    return { mails, logins, server, port: (server.server.address() as AddressInfo).port }
+  }),
+  ({ server }) => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve())))
+)
+
+describe.skipIf(!isThrownAway)("under the user's systemd", () => {
+  it.live(
+    "is installed and says how things stand; what fails for good is mailed, with a credential; is uninstalled",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* scratch
+        const { logins, mails, port } = yield* mailServer
+        // the manager reads the real user's units
+        const config = join(homedir(), ".config")
+        const env = { ...(process.env as { [name: string]: string }), HOME: homedir(), XDG_CONFIG_HOME: config }
+        const state = join(folder, "s")
+        const unit = unitName(state, "")
+        const run = (...args: ReadonlyArray<string>) => agentd(["--state", state, ...args], { env })
+        mkdirSync(join(config, "agentd"), { recursive: true })
+        writeFileSync(join(folder, "password"), "sesame\n", { mode: 0o600 })
+        writeFileSync(join(folder, "key"), "sk-of-the-credential\n", { mode: 0o600 })
+        writeFileSync(
+          join(config, "agentd", "config.jsonc"),
+          JSON.stringify({
+            mail: {
+              from: "agentd@example.org",
+              to: ["ada@example.org"],
+              smtp: { host: "127.0.0.1", port, security: "none", user: "ada", passwordCredential: "smtp" }
+            }
+          })
+        )
+        const credentials = [`smtp=${join(folder, "password")}`, `ANTHROPIC_API_KEY=${join(folder, "key")}`]
+        const installed = yield* run(
+          "service",
+          "install",
+          ...credentials.flatMap((credential) => ["--credential", credential])
+        )
+        yield* Effect.addFinalizer(() => Effect.ignore(run("service", "uninstall", "--yes")))
+        assert.strictEqual(installed.code, 0, installed.err)
+        const status = Effect.map(run("service", "status", "--json"), ({ out }) => JSON.parse(out))
+        const until = (what: (facts: Record<string, unknown>) => boolean) =>
+          Effect.timeout(Effect.repeat(status, { until: what, schedule: Schedule.spaced("200 millis") }), PATIENCE)
+        yield* until(({ status }) => status === "0 agents")
+        const first = yield* status
+        assert.deepInclude(first, { installed: true, enabled: true, state: "active" })
+        const shown = spawnSync("systemctl", ["--user", "reload", unit], { encoding: "utf8" })
+        assert.strictEqual(shown.status, 0, shown.stderr)
+        // one start is all it gets
+        mkdirSync(join(config, "systemd", "user", `${unit}.service.d`), { recursive: true })
+        writeFileSync(
+          join(config, "systemd", "user", `${unit}.service.d`, "once.conf"),
+          "[Unit]\nStartLimitBurst=1\n[Service]\nRestartSec=0\n"
+        )
+        spawnSync("systemctl", ["--user", "daemon-reload"])
+        process.kill(Number(first["pid"]), "SIGKILL")
+        yield* Effect.timeout(
+          Effect.repeat(
+            Effect.sync(() => mails.length),
+            { until: (count) => count > 0, schedule: Schedule.spaced("100 millis") }
+          ),
+          PATIENCE
+        )
+        assert.match(mails[0]!, new RegExp(`Subject: \\[agentd\\] ${unit} on \\S+ has failed and is`))
+        assert.match(mails[0]!, new RegExp(`systemctl --user start ${unit}`))
+        assert.deepStrictEqual(logins, ["sesame"])
+        rmSync(join(config, "systemd", "user", `${unit}.service.d`), { recursive: true })
+        assert.strictEqual((yield* run("service", "uninstall", "--yes")).code, 0)
+        assert.deepInclude(yield* status, { installed: false, enabled: false })
+      }).pipe(Effect.scoped),
+    60_000
+  )
+})

@@ -1,0 +1,109 @@
+/**
+ * UnitFile: the texts of the units, read back by systemd's own tools where they are there: `systemd-analyze verify`, and
+ * `security`, whose exposure may be 4.0 at most.
+ */
+import { assert, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe } from "vitest"
+import * as UnitFile from "../../src/systemd/UnitFile.ts"
+
+const of = (more: Partial<UnitFile.UnitFile> = {}): UnitFile.UnitFile => ({
+  unit: "agentd",
+  manager: "user",
+  command: ["/bin/sh", "/opt/agent d/100%/$HOME/agentd.mjs"],
+  path: "/home/ada/bin:/usr/bin",
+  environmentFile: "/home/ada/.config/agentd/environment",
+  credentials: [{ name: "smtp", file: "/home/ada/.config/agentd/smtp" }],
+  namespaces: true,
+  ...more
+})
+const system = of({ manager: "system", user: "daemon" })
+
+describe("serviceText", () => {
+  it("quotes what systemd would take for a specifier, a variable or two words", () => {
+    const text = UnitFile.serviceText(of())
+    assert.include(text, 'ExecStart=/bin/sh "/opt/agent d/100%%/$$HOME/agentd.mjs" up\n')
+    assert.include(text, 'ExecReload=/bin/sh "/opt/agent d/100%%/$$HOME/agentd.mjs" service reload\n')
+  })
+
+  it("says that it is agentd's, is notified, watched, restarted, and mailed about", () => {
+    const text = UnitFile.serviceText(of())
+    assert.isTrue(text.startsWith(UnitFile.MARK))
+    for (const line of [
+      "Type=notify",
+      "WatchdogSec=60",
+      "Restart=on-failure",
+      "OnFailure=agentd-failed.service",
+      "LoadCredential=smtp:/home/ada/.config/agentd/smtp",
+      "EnvironmentFile=-/home/ada/.config/agentd/environment",
+      "KillMode=mixed",
+      "TasksMax=8192"
+    ]) {
+      assert.include(text, `${line}\n`)
+    }
+    assert.include(UnitFile.failureText(of()), "service mail agentd\n")
+  })
+
+  it("of the system runs as its user, and leaves the keeper alone, which is in it", () => {
+    const text = UnitFile.serviceText(system)
+    for (const line of ["User=daemon", "StateDirectory=agentd", "KillMode=process", "WantedBy=multi-user.target"]) {
+      assert.include(text, `${line}\n`)
+    }
+  })
+
+  it("closes off what agents do not need, and neither home nor /tmp nor namespaces, which they do", () => {
+    for (const text of [UnitFile.serviceText(of()), UnitFile.serviceText(system)]) {
+      assert.include(text, "ProtectSystem=full\n")
+      assert.notMatch(text, /^(ProtectHome|PrivateTmp|ReadOnlyPaths|MemoryDenyWriteExecute)=/m)
+      assert.include(text, "RestrictNamespaces=user mnt pid net ipc uts cgroup\n")
+    }
+    assert.notInclude(UnitFile.serviceText(of({ namespaces: false })), "PrivateUsers")
+  })
+})
+
+const isThere = spawnSync("systemd-analyze", ["--version"]).status === 0
+if (!isThere) console.warn("SKIPPED: the units as systemd reads them (no systemd-analyze here)")
+
+describe.skipIf(!isThere)("systemd's own reading", () => {
+  let folder: string
+  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "agentd-units-"))))
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  const analyze = (manager: "user" | "system", ...args: ReadonlyArray<string>) =>
+    spawnSync("systemd-analyze", [`--${manager}`, ...args], {
+      encoding: "utf8",
+      env: { ...process.env, XDG_RUNTIME_DIR: folder, SYSTEMD_COLORS: "0" }
+    })
+
+  const kinds = [
+    ["user", of()],
+    ["user, where there are no namespaces", of({ namespaces: false })],
+    ["system", system]
+  ] as const
+
+  it.each(kinds)("%s: verify has nothing to say", (_, unit) => {
+    const files = [join(folder, "agentd.service"), join(folder, "agentd-failed.service")]
+    writeFileSync(files[0]!, UnitFile.serviceText(unit))
+    writeFileSync(files[1]!, UnitFile.failureText(unit))
+    const { status, stderr } = analyze(unit.manager, "verify", "--man=no", ...files)
+    assert.strictEqual(
+      stderr
+        .split("\n")
+        .filter((line) => line.includes("agentd"))
+        .join("\n"),
+      ""
+    )
+    assert.strictEqual(status, 0, stderr)
+  })
+
+  it.each(kinds.filter(([, { namespaces }]) => namespaces))("%s: the exposure is 4.0 at most", (_, unit) => {
+    const file = join(folder, "agentd.service")
+    writeFileSync(file, UnitFile.serviceText(unit))
+    const { stdout } = analyze(unit.manager, "security", "--offline=true", "--no-pager", file)
+    const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1])
+    assert.isAtMost(exposure, 4)
+  })
+})
