@@ -10,7 +10,8 @@ export const VERBS =
     " "
   )
 
-const COMMAND = new RegExp(`\\bagentd (?=(${VERBS.join("|")})\\b)`, "g")
+/** The end of a path is no command: a world may be called /var/lib/agentd. */
+const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${VERBS.join("|")})\\b)`, "g")
 
 const quoted = (path: string): string => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
 

@@ -141,6 +141,13 @@ const install = Effect.fnUntraced(function* (input: Input) {
   const credentials = yield* credentialsOf(input.credential)
   yield* checkManager(at.manager)
   yield* checkOwn(at.file, input.yes)
+  if (input.system && input.as === "agentd") {
+    return yield* new VerbFailed({
+      message: "No person may be called agentd, nor the user that types commands to it.",
+      remedy: "Choose another name: agentd service install --system --as agents",
+      exitCode: ExitCode.usage
+    })
+  }
   const added = input.system && (yield* addUser(input.as))
   const namespaces = input.system || (yield* Unit.canPrivateUsers)
   const of: UnitFile.UnitFile = {

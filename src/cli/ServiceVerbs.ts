@@ -8,7 +8,7 @@ const scope = {
   system: off("system", "Of the system's, with a user of its own: for servers; needs root")
 }
 
-const NOTHING: Omit<Input, "action" | "system"> = { as: "agentd", credential: [], linger: false, yes: false }
+const NOTHING: Omit<Input, "action" | "system"> = { as: "agents", credential: [], linger: false, yes: false }
 
 const inService = verb(() => import("./Service.ts"))
 
@@ -19,7 +19,7 @@ const install = Command.make(
     as: Flag.String("as").pipe(
       Flag.withMetavar("USER"),
       Flag.withDescription("The user that a system service runs as; added where there is none"),
-      Flag.withDefault("agentd")
+      Flag.withDefault("agents")
     ),
     credential: Flag.String("credential").pipe(
       Flag.withMetavar("NAME=FILE"),
@@ -38,7 +38,7 @@ const install = Command.make(
       command: "agentd service install --credential smtp=/home/ada/.config/agentd/smtp-password",
       description: 'Then "passwordCredential": "smtp" in the mail section'
     },
-    { command: "sudo agentd service install --system", description: "On a server, as the user agentd" }
+    { command: "sudo agentd service install --system", description: "On a server, as the user agents" }
   ])
 )
 

@@ -214,20 +214,19 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
         assert.deepInclude(first, { installed: true, enabled: true, state: "active" })
         const shown = spawnSync("systemctl", ["--user", "reload", unit], { encoding: "utf8" })
         assert.strictEqual(shown.status, 0, shown.stderr)
-        // one start is all it gets
+        // the second start within the interval is one too many
         mkdirSync(join(config, "systemd", "user", `${unit}.service.d`), { recursive: true })
         writeFileSync(
           join(config, "systemd", "user", `${unit}.service.d`, "once.conf"),
           "[Unit]\nStartLimitBurst=1\n[Service]\nRestartSec=0\n"
         )
         spawnSync("systemctl", ["--user", "daemon-reload"])
-        process.kill(Number(first["pid"]), "SIGKILL")
-        yield* Effect.timeout(
-          Effect.repeat(
-            Effect.sync(() => mails.length),
-            { until: (count) => count > 0, schedule: Schedule.spaced("100 millis") }
-          ),
-          PATIENCE
+        yield* Effect.sync(() => {
+          spawnSync("systemctl", ["--user", "kill", "--signal=SIGKILL", "--kill-who=main", unit])
+          return mails.length
+        }).pipe(
+          Effect.repeat({ until: (count) => count > 0, schedule: Schedule.spaced("500 millis") }),
+          Effect.timeout(PATIENCE)
         )
         assert.match(mails[0]!, new RegExp(`Subject: \\[agentd\\] ${unit} on \\S+ has failed and is`))
         assert.match(mails[0]!, new RegExp(`systemctl --user start ${unit}`))
