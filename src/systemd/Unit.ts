@@ -178,7 +178,7 @@ export const start = Effect.fn("Unit.start")(function* (service: Service) {
   })
 })
 
-/** One line of what a tool answers; empty where it cannot be asked. */
+/** The answer of a tool, trimmed; empty where it cannot be asked. */
 export const answer = (words: ReadonlyArray<string>) =>
   run(words).pipe(
     Effect.map(({ stdout }) => stdout.trim()),

@@ -42,7 +42,7 @@ const quoted = (word: string, isCommand = false): string => {
 
 const commandLine = (words: ReadonlyArray<string>): string => words.map((word) => quoted(word, true)).join(" ")
 
-/** What bounds the daemon itself, and what is in its unit with it: agents that the keeper holds are not. */
+/** Bounds of the daemon itself, and of all that is in its unit with it: agents that the keeper holds are not. */
 const LIMITS = {
   MemoryHigh: "60%",
   MemoryMax: "75%",
