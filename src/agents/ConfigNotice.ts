@@ -90,7 +90,9 @@ export class ConfigNotice {
   private tell({ hash, problem, since, state }: ConfigTrust.Noticed) {
     return Effect.gen({ self: this }, function* () {
       const now = yield* Clock.currentTimeMillis
-      yield* Effect.sleep(Math.max(0, since + Duration.toMillis(TOLD_AFTER) - now))
+      // one that the clock puts into the future began now
+      const passed = Math.max(0, now - since)
+      yield* Effect.sleep(Math.max(0, Duration.toMillis(TOLD_AFTER) - passed))
       if (this.record.trust.noticed?.since !== since) return
       yield* this.append([this.draft("config.waits", { state, hash, problem, name: this.record.name, since })])
     }).pipe(Effect.catchCause((cause) => Effect.logWarning("nobody could be told of a config that waits", cause)))

@@ -6,9 +6,10 @@
  * content is removed that a message needs or that was put here a moment ago; their number and size are bounded, and so
  * is what is still coming. What is left of a message that never came to be is swept.
  */
-import { Clock, Effect, FileSystem } from "effect"
+import { Effect, FileSystem } from "effect"
 import { createHash } from "node:crypto"
 import * as path from "node:path"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import { quoted, sizeInWords } from "../backends/FileWords.ts"
 import * as GivenFile from "../backends/GivenFile.ts"
 import { troubleOf } from "../config/FileTrouble.ts"
@@ -59,7 +60,7 @@ export class MessageFiles {
   private readonly kept = new Map<string, number>()
   /** Oldest first. */
   private readonly coming = new Map<string, Coming>()
-  /** Contents that a message may be about to name, until then (ms since the epoch). */
+  /** Contents that a message may be about to name, until then (Monotonic). */
   private readonly fresh = new Map<string, number>()
 
   constructor(disk: FileSystem.FileSystem, folder: string) {
@@ -87,7 +88,7 @@ export class MessageFiles {
   }
 
   private readonly pin = (sha256: string) =>
-    Effect.map(Clock.currentTimeMillis, (now) => void this.fresh.set(sha256, now + GRACE))
+    Effect.map(Monotonic.now, (now) => void this.fresh.set(sha256, now + GRACE))
 
   /** Takes a piece, and answers how many bytes of the content are here: all of them when it is durable. */
   readonly add = Effect.fnUntraced({ self: this }, function* (this: MessageFiles, { at, data, sha256, size }: Piece) {
@@ -173,7 +174,7 @@ export class MessageFiles {
 
   /** Removes the contents that no message needs. */
   readonly sweep = (needed: ReadonlySet<string>): Effect.Effect<void> =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    Effect.flatMap(Monotonic.now, (now) => {
       for (const [sha256, until] of this.fresh) if (until <= now) this.fresh.delete(sha256)
       const left = [...this.kept.keys()].filter((sha256) => !needed.has(sha256) && !this.fresh.has(sha256))
       return Effect.forEach(left, this.forget, { discard: true })

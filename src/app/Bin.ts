@@ -29,9 +29,9 @@ const entry = Layer.succeed(Entry)({
       Effect.promise(() => {
         interrupted = 0
         InheritedDescriptors.close(process.env)
-        return import("./Daemon.ts")
+        return Promise.all([import("./Daemon.ts"), import("../systemd/JournalLogger.ts")])
       }),
-      (daemon) => daemon.run({ ...options, command })
+      ([daemon, journal]) => Effect.provide(daemon.run({ ...options, command }), journal.layer(process.env))
     ),
   foreground: (options) =>
     Effect.flatMap(

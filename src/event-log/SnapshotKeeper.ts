@@ -7,7 +7,8 @@
  * log's end it takes a bounded time. Large states, which would hold up the event loop, are
  * kept at a start that has read much, and at the log's end.
  */
-import { Clock, Effect, Queue } from "effect"
+import { Effect, Queue } from "effect"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import { type StreamReader, WORTH_KEEPING } from "./StreamReader.ts"
 
 /** Runes of a stream after which its snapshots are kept anew. */
@@ -41,10 +42,10 @@ export class SnapshotKeeper {
 
   /** Keeps the snapshots that are due at the end, those with most changes first. */
   readonly last: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
-    const until = (yield* Clock.currentTimeMillis) + LAST
+    const until = (yield* Monotonic.now) + LAST
     const changed = [...this.runes].filter(([, count]) => count >= WORTH_KEEPING).toSorted(([, a], [, b]) => b - a)
     for (const [stream] of changed) {
-      if ((yield* Clock.currentTimeMillis) > until) return
+      if ((yield* Monotonic.now) > until) return
       yield* this.keep(stream)
     }
   })

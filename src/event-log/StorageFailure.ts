@@ -2,8 +2,9 @@
  * StorageFailure: what a database's errors mean to a person, and which of them
  * may pass by themselves.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import { StorageError } from "./EventLog.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -96,13 +97,10 @@ const SOON: Backoff.Policy = { base: 5, factor: 2, cap: 250, jitter: 0 }
 export const untilItPasses =
   (giveUpAfter: Duration.Duration) =>
   <A, R>(effect: Effect.Effect<A, StorageError, R>): Effect.Effect<A, StorageError, R> =>
-    Effect.flatMap(Clock.currentTimeMillis, (start) =>
+    Effect.flatMap(Monotonic.now, (start) =>
       Effect.retry(effect, {
         schedule: Backoff.waits(SOON),
         while: (error) =>
-          Effect.map(
-            Clock.currentTimeMillis,
-            (now) => passing.has(error.reason) && now - start < Duration.toMillis(giveUpAfter)
-          )
+          Effect.map(Monotonic.now, (now) => passing.has(error.reason) && now - start < Duration.toMillis(giveUpAfter))
       })
     )

@@ -5,7 +5,8 @@
  * Guarantees: asked again under the same key, after a crash of whoever asks, it goes
  * on where it was: no question is posed twice.
  */
-import { Clock, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import type { Address, AgentPort, Fate, TurnOutcome } from "../domain/AgentPort.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import { sendable } from "./Answer.ts"
@@ -47,7 +48,7 @@ const again = (text: string, problem: string): string =>
 const pose = <A>(query: Query<A>, messageId: string, text: string) =>
   Effect.gen(function* () {
     const { agents, from, to } = query
-    const began = yield* Clock.currentTimeMillis
+    const began = yield* Monotonic.now
     let interrupted = false
     for (;;) {
       const members = yield* agents.members(to.conversation)
@@ -72,7 +73,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
         // refused while its conversation takes no work: asked again with the next news
         yield* Effect.ignore(agents.post(to, { messageId, from, text: sendable(text), alone: true }))
       }
-      if (!interrupted && fate._tag === "Carried" && (yield* Clock.currentTimeMillis) - began > query.timeout) {
+      if (!interrupted && fate._tag === "Carried" && (yield* Monotonic.now) - began > query.timeout) {
         interrupted = true
         yield* Effect.ignore(agents.interrupt(to, messageId, "it took too long"))
       }

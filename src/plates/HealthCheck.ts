@@ -7,6 +7,7 @@
  * not even wake up. `checkedAt` tells a check that works from one that is stuck.
  */
 import { Clock, Effect, Option } from "effect"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
@@ -64,8 +65,9 @@ export class HealthCheck {
       const late =
         last !== undefined && now - last > (1 + PlateMachine.MAX_LATE_INTERVALS) * PlateMachine.HEALTH_CHECK_INTERVAL
       last = now
+      const began = yield* Monotonic.now
       if (!late) yield* this.round
-      const took = (yield* Clock.currentTimeMillis) - now
+      const took = (yield* Monotonic.now) - began
       yield* Effect.sleep(Math.max(0, PlateMachine.HEALTH_CHECK_INTERVAL - took))
     }
   })

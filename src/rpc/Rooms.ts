@@ -8,8 +8,9 @@
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
-import { Clock, Effect, Schedule } from "effect"
+import { Effect, Schedule } from "effect"
 import { type Socket as EffectSocket, SocketServer } from "effect/socket"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import { Strangers } from "../domain/Strangers.ts"
 import { HalfLines } from "./HalfLines.ts"
 import { Limits } from "./Limits.ts"
@@ -101,7 +102,7 @@ const next = (conn: Socket, ...events: ReadonlyArray<"close" | "drain">) =>
 const ready = (conn: Socket, rooms: Rooms) =>
   Effect.gen(function* () {
     if (conn.writableNeedDrain && !conn.destroyed) yield* next(conn, "drain", "close")
-    const wait = rooms.wait(conn, yield* Clock.currentTimeMillis)
+    const wait = rooms.wait(conn, yield* Monotonic.now)
     if (wait > 0 && !conn.destroyed) yield* Effect.raceFirst(Effect.sleep(wait), next(conn, "close"))
   })
 
@@ -123,7 +124,7 @@ const heard = (
 
 /** Hangs up on what is too much or takes too long; what is hung up on is not read further. */
 export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketServer["Service"], rooms: Rooms) {
-  const sweep = Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => rooms.sweep(now)))
+  const sweep = Effect.flatMap(Monotonic.now, (now) => Effect.sync(() => rooms.sweep(now)))
   yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(SWEEP)))
   return SocketServer.SocketServer.of({
     address: server.address,
@@ -136,15 +137,14 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
           const conn = found.value
           // each answer that waits for the client to read listens: as many as there may be calls
           conn.setMaxListeners(2 * Limits.calls)
-          rooms.enter(conn, yield* Clock.currentTimeMillis)
+          rooms.enter(conn, yield* Monotonic.now)
           yield* Effect.forkChild(
             Effect.andThen(
               readOnce,
               Effect.sync(() => rooms.settle(conn))
             )
           )
-          const tell = (part: Uint8Array | string) =>
-            Effect.map(Clock.currentTimeMillis, (now) => rooms.take(conn, part, now))
+          const tell = (part: Uint8Array | string) => Effect.map(Monotonic.now, (now) => rooms.take(conn, part, now))
           // Whatever ends a connection is that connection's own affair.
           yield* Effect.catchCause(Effect.asVoid(handler(heard(socket, ready(conn, rooms), tell))), (cause) =>
             Effect.logDebug("a control connection broke", cause)

@@ -23,6 +23,7 @@ import {
   Semaphore,
   Stream
 } from "effect"
+import * as Monotonic from "../../supervision/Monotonic.ts"
 import type { ClaudeBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import {
@@ -162,6 +163,7 @@ class ClaudeRun {
   /** The run's outcome, if it does not end as it was asked to. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait | undefined = undefined
+  /** By the monotonic clock. */
   private heardAt = 0
   private noises = 0
 
@@ -248,8 +250,8 @@ class ClaudeRun {
       return [...before, ...placed]
     }
     const take = (lines: ReadonlyArray<Line>, size: number) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        this.heardAt = now
+      Effect.flatMap(Effect.all([Clock.currentTimeMillis, Monotonic.now]), ([now, heardAt]) => {
+        this.heardAt = heardAt
         const all = () => [...lines.flatMap((line) => eventsAt(line, now)), ...this.caughtUp(attempt, size)]
         return Effect.andThen(this.tell(all), this.turned)
       })
@@ -311,12 +313,12 @@ class ClaudeRun {
     const { silence, startTimeout } = this.options.config
     const limit = { ready: startTimeout, answer: silence, report: REPORT }[waits]
     const lapse = Effect.gen({ self: this }, function* () {
-      this.heardAt = yield* Clock.currentTimeMillis
+      this.heardAt = yield* Monotonic.now
       const begun = this.heardAt
       for (;;) {
         // what is said before it is ready does not make it ready
         const since = waits === "ready" ? begun : this.heardAt
-        const rest = since + Duration.toMillis(limit) - (yield* Clock.currentTimeMillis)
+        const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
         if (rest <= 0) break
         yield* Effect.sleep(rest)
       }

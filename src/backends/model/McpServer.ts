@@ -8,8 +8,9 @@
  * answer after a call was given up is taken for lost; its processes carry the run's mark and end
  * with the scope.
  */
-import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
+import { Context, Deferred, Duration, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
 import { HttpClient } from "effect/http"
+import * as Monotonic from "../../supervision/Monotonic.ts"
 import * as Backoff from "../../supervision/Backoff.ts"
 import type { Argv, Host } from "../Host.ts"
 import type { RunEvent, RunSpec } from "../Backend.ts"
@@ -206,13 +207,13 @@ export const keep = Effect.fnUntraced(function* (
 
   const one = Effect.gen(function* () {
     const up = yield* connect(name, config, options)
-    const since = yield* Clock.currentTimeMillis
+    const since = yield* Monotonic.now
     if (failures > 0)
       yield* tell(`${about} is back, with ${up.tools.length === 1 ? "1 tool" : `${up.tools.length} tools`}`, true)
     live = up
     yield* Deferred.succeed(first, undefined)
     const why = yield* up.connection.lost
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* Monotonic.now
     if (now - since >= STEADY) failures = 0
     return `${why.message}; its ${up.tools.length} tools are gone until it is back`
   }).pipe(

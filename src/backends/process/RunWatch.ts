@@ -16,6 +16,7 @@
 import { Clock, Deferred, Effect, Fiber, Latch, Layer, type Scope } from "effect"
 import * as os from "node:os"
 import * as path from "node:path"
+import * as Monotonic from "../../supervision/Monotonic.ts"
 import type { LimitsConfig } from "../../config/LimitsConfig.ts"
 import { homeIn } from "../sandbox/Enclosure.ts"
 import * as ProcessTable from "./ProcessTable.ts"
@@ -96,7 +97,7 @@ class Watch {
     const { limits } = run
     if (limits === undefined) return Effect.never
     return Effect.acquireUseRelease(
-      Effect.map(Clock.currentTimeMillis, (began) => {
+      Effect.map(Effect.all([Clock.currentTimeMillis, Monotonic.now]), ([began, now]) => {
         const watched: Watched = {
           run,
           limits,
@@ -109,7 +110,7 @@ class Watch {
           disk: 0,
           inFolder: 0,
           disks: [],
-          walkedAt: began,
+          walkedAt: now,
           walkTook: 0,
           isLooked: false
         }
@@ -147,7 +148,7 @@ class Watch {
   )
 
   private readonly tick = Effect.gen({ self: this }, function* () {
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* Monotonic.now
     if (this.isWorthALook(now)) yield* this.look(now)
     for (const watched of this.runs) yield* this.lookAtDisk(watched, now)
   })
@@ -259,7 +260,7 @@ class Watch {
   )
 
   private readonly walk = Effect.fnUntraced({ self: this }, function* (this: Watch, watched: Watched, growth: number) {
-    const begun = yield* Clock.currentTimeMillis
+    const begun = yield* Monotonic.now
     let [made, changed] = [ProcessUse.namelessOf([...watched.seen.keys()]), 0]
     for (const disk of watched.disks) {
       disk.walked = (yield* diskUnder(disk.folders[0]!))?.used ?? disk.base
@@ -272,7 +273,7 @@ class Watch {
     }
     // of an older file nobody knows how long it was: it cannot have grown by more than its disk has
     watched.disk = made + Math.min(changed, growth)
-    watched.walkedAt = yield* Clock.currentTimeMillis
+    watched.walkedAt = yield* Monotonic.now
     watched.walkTook = watched.walkedAt - begun
   })
 
