@@ -16,7 +16,7 @@ await Effect.runPromise(Effect.provide(
   JournalLogger.layer(process.env)
 ))`
 
-/** What a process writes whose standard error is a file; `names`: whether JOURNAL_STREAM says so. */
+/** Output of a process whose standard error is a file; `names`: whether JOURNAL_STREAM says so. */
 const written = (names: boolean) => {
   const folder = mkdtempSync(join(tmpdir(), "agentd-journal-"))
   const descriptor = openSync(join(folder, "log"), "a")
