@@ -65,6 +65,7 @@ import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import * as Sealing from "./Sealing.ts"
+import * as Wellness from "./Wellness.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { secretsIn } from "../event-log/SecretValues.ts"
 import { EventLog } from "../event-log/EventLog.ts"
@@ -222,21 +223,18 @@ const keptAtMost = Effect.fnUntraced(function* (usual: Duration.Duration | undef
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
 
-/**
- * Whether the daemon is well, for who watches it: all is recovered, or the reading of the log has gone on since the
- * last look.
- */
+/** Whether the daemon is well, as two looks tell (Wellness). */
 const alive = Effect.gen(function* () {
   const agents = yield* Agents
   const log = yield* EventLog
   const { status } = yield* Notify
-  const seen = yield* Ref.make(-1)
+  const last = yield* Ref.make<Wellness.Look | undefined>(undefined)
   return Effect.gen(function* () {
-    if (yield* agents.ready) return true
     const { read, runes, streams } = yield* log.reading
-    const before = yield* Ref.getAndSet(seen, runes)
-    yield* status(`reading its log: ${read} of ${streams} streams, ${runes} runes`)
-    return runes > before
+    const isReady = yield* agents.ready
+    const now = { isReady, read: runes, assigned: yield* log.assigned, durable: yield* log.head }
+    if (!isReady) yield* status(`reading its log: ${read} of ${streams} streams, ${runes} runes`)
+    return Wellness.isWell(yield* Ref.getAndSet(last, now), now)
   })
 })
 

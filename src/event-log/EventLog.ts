@@ -149,6 +149,8 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<void, E | StorageError, R>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
+    /** The highest eventId that was given away: above `head` while runes wait for the disk. */
+    readonly assigned: Effect.Effect<number>
     /**
      * Moves the payloads of a sealed stream into a compressed file. `draft` makes the
      * rune that says so; where it was written before, what was begun is finished and

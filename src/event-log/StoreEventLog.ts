@@ -354,6 +354,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     subscribe,
     follow: subscribed,
     head,
+    assigned: Effect.sync(() => log.head),
     archive: archiving({ ...of, reader }, appender.append, head, erasuresIn(queries, rules.home), lock),
     erasable: eraser.erasable,
     erase: eraser.erase,
@@ -407,6 +408,7 @@ export const makeReadOnly = (
     subscribe: queries.reads.read,
     follow: () => Effect.fail(refused),
     head: Effect.orDie(reader.lastCommitted),
+    assigned: Effect.orDie(reader.lastCommitted),
     failed: Effect.never,
     streams: Effect.map(
       Stream.runFold(
