@@ -44,7 +44,8 @@ export class ControlRooms implements Rooms {
   private readonly strangers = new Strangers<Socket>(Limits.strangers, (conn) => void conn.destroy())
   private readonly since = new Map<Socket, number>()
   private readonly halves = new HalfLines<Socket>(Limits.halfLines)
-  private clients = 0
+  /** Those that have sent a line; the one that was silent longest first. */
+  private readonly clients = new Set<Socket>()
 
   enter(conn: Socket, now: number): void {
     this.since.set(conn, now)
@@ -55,14 +56,21 @@ export class ControlRooms implements Rooms {
     this.strangers.settle(conn)
   }
 
-  /** A part that was read; whoever ends a line is a client from then on, if there is room. */
+  /**
+   * A part that was read. Who ends a line is a client from then on; where they are too many, the one goes that was
+   * silent longest, so that whoever asks now is heard, however many follow something.
+   */
   take(conn: Socket, part: Uint8Array | string, now: number): void {
     const isLine = this.halves.take(conn, part, now)
     if (isLine && this.strangers.leave(conn)) {
       this.since.delete(conn)
-      this.clients += 1
-      conn.once("close", () => (this.clients -= 1))
-      if (this.clients > Limits.connections) conn.destroy()
+      this.clients.add(conn)
+      conn.once("close", () => void this.clients.delete(conn))
+    } else if (isLine && this.clients.delete(conn)) this.clients.add(conn)
+    for (const oldest of this.clients) {
+      if (this.clients.size <= Limits.connections) break
+      this.clients.delete(oldest)
+      this.end(oldest)
     }
     for (const one of this.halves.overdue(Number.NEGATIVE_INFINITY)) this.end(one)
   }
@@ -70,6 +78,7 @@ export class ControlRooms implements Rooms {
   leave(conn: Socket): void {
     this.strangers.leave(conn)
     this.since.delete(conn)
+    this.clients.delete(conn)
     this.halves.forget(conn)
   }
 

@@ -42,10 +42,10 @@ for (let n = 0; n < count; n++) one()
 `
 
 /** Connections that begin to say something and never end; all of them have been there once. */
-const flood = (to: NetConnectOpts, says: string) =>
+const flood = (to: NetConnectOpts, says: string, count = FLOOD) =>
   Effect.acquireRelease(
     Effect.callback<ChildProcess>((resume) => {
-      const child = spawn(process.execPath, ["-e", FLOODING, JSON.stringify([to, says, FLOOD])], {
+      const child = spawn(process.execPath, ["-e", FLOODING, JSON.stringify([to, says, count])], {
         stdio: ["ignore", "pipe", "inherit"]
       })
       child.stdout.once("data", () => resume(Effect.succeed(child)))
@@ -138,6 +138,21 @@ describe("connections that say nothing", () => {
       )
       assert.lengthOf(closed, 200)
       assert.strictEqual((yield* box.cli("ps")).code, 0)
+    })
+  )
+})
+
+describe("clients that stay", () => {
+  it.live("more of them than there is room for lock out neither ps nor stop", () =>
+    Effect.gen(function* () {
+      const { box } = yield* daemon
+      yield* flood({ path: join(box.state, "control.sock") }, '{"_tag":"Ping"}\n', Limits.connections + 50)
+      for (let n = 0; n < 3; n++) {
+        const { code, stderr } = yield* box.cli("ps")
+        assert.strictEqual(code, 0, stderr)
+      }
+      const { code, stderr } = yield* box.cli("stop", "--yes")
+      assert.strictEqual(code, 0, stderr)
     })
   )
 })
