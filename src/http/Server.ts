@@ -24,8 +24,11 @@ import * as Backoff from "../supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
 
-/** Of each listener, that were let in. Every open permission request holds one. */
-const CONNECTIONS = 256
+/** Of each listener: open permission requests, each of which holds its connection until a person answers … */
+const WAITING = 256
+/** … and room besides those, for hooks that are answered at once. */
+const CONNECTIONS = WAITING + 64
+const WAITS = /^\/hooks\/claude\/permission\b/
 /**
  * Besides those: connections that have not been let in yet, by a token or by the socket's folder. The oldest goes
  * first: so many would have to come in the moment between a hook's connection and its words.
@@ -73,23 +76,30 @@ export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused"
 class Rooms {
   private readonly strangers = new Strangers<Socket>(STRANGERS, (conn) => void conn.destroy())
   private readonly guests = new Set<Socket>()
+  /** Of the guests: those whose request waits for a person. */
+  private readonly waiting = new Set<Socket>()
 
   enter(conn: Socket): void {
     this.strangers.enter(conn)
     conn.once("close", () => {
       this.strangers.leave(conn)
       this.guests.delete(conn)
+      this.waiting.delete(conn)
     })
     // what has come by then was read once
     setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
   }
 
   /** False: it has the right, and there is no room. */
-  admit(conn: Socket): boolean {
-    if (this.guests.has(conn)) return true
-    if (this.guests.size >= CONNECTIONS) return false
-    this.strangers.leave(conn)
-    this.guests.add(conn)
+  admit({ socket: conn, url = "" }: IncomingMessage): boolean {
+    const waits = WAITS.test(url)
+    if (waits && !this.waiting.has(conn) && this.waiting.size >= WAITING) return false
+    if (!this.guests.has(conn)) {
+      if (this.guests.size >= CONNECTIONS) return false
+      this.strangers.leave(conn)
+      this.guests.add(conn)
+    }
+    if (waits) this.waiting.add(conn)
     return true
   }
 }
@@ -111,7 +121,7 @@ const listen = Effect.fnUntraced(function* (
   const server = yield* NodeHttpServer.make(() => node, { ...at, gracefulShutdownTimeout: GRACE })
   // Between the grace and the wait for the last connection, which a silent client would never end.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
-  yield* server.serve(api(doorOf(node), (request) => rooms.admit((request as IncomingMessage).socket)))
+  yield* server.serve(api(doorOf(node), (request) => rooms.admit(request as IncomingMessage)))
   return node
 })
 

@@ -143,6 +143,31 @@ describe("connections that say nothing", () => {
 })
 
 describe("clients that stay", () => {
+  it.live("260 permission requests that nobody answers cut off no other hook", () =>
+    Effect.gen(function* () {
+      const { box } = yield* daemon
+      const socketPath = join(box.state, "http.sock")
+      const says = (path: string, body: string) =>
+        `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+      const asking = JSON.stringify({
+        session_id: "asks",
+        hook_event_name: "PermissionRequest",
+        cwd: "/",
+        tool_name: "Bash",
+        tool_input: { command: "ls" }
+      })
+      assert.strictEqual(yield* sent({ socketPath }, "", hook("asks")), 202)
+      yield* flood({ path: socketPath }, says("/hooks/claude/permission", asking), 260)
+      yield* Effect.sleep("1 second")
+      const statuses: Array<number> = []
+      for (let n = 0; n < HOOKS; n++) statuses.push(yield* sent({ socketPath }, "", hook(`s${n}`)))
+      assert.deepStrictEqual(
+        statuses.filter((status) => status !== 202),
+        []
+      )
+    })
+  )
+
   it.live("more of them than there is room for lock out neither ps nor stop", () =>
     Effect.gen(function* () {
       const { box } = yield* daemon
