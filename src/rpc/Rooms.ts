@@ -44,7 +44,7 @@ export class ControlRooms implements Rooms {
   private readonly strangers = new Strangers<Socket>(Limits.strangers, (conn) => void conn.destroy())
   private readonly since = new Map<Socket, number>()
   private readonly halves = new HalfLines<Socket>(Limits.halfLines)
-  /** Those that have sent a line; the one that was silent longest first. */
+  /** Clients: they have sent a line; the one that was silent longest first. */
   private readonly clients = new Set<Socket>()
 
   enter(conn: Socket, now: number): void {
