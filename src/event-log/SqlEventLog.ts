@@ -212,6 +212,13 @@ const tellGap = Effect.fnUntraced(function* ({ home }: Rules, service: EventLog[
   yield* Effect.catch(told, (error) => Effect.logError(`nobody is mailed of it: ${error.message}`))
 })
 
+/** A log that lacks what it had acknowledged says so. `behind`: in words; undefined where it lacks nothing. */
+const tellingOf = Effect.fnUntraced(function* (behind: string | undefined, rules: Rules, service: EventLog["Service"]) {
+  if (behind === undefined) return service
+  yield* tellGap(rules, service, behind)
+  return EventLog.of({ ...service, reading: Effect.map(service.reading, (of) => ({ ...of, behind })) })
+})
+
 /** Restores the states against which appends are checked. */
 const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
   const { guard, home, kinds } = rules
@@ -422,10 +429,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
       rules
     )
     yield* Effect.forkScoped(minding(log, rules, service), { startImmediately: true })
-    const { behind } = opened
-    if (behind !== undefined) yield* tellGap(rules, service, behind)
-    const reading = Effect.map(service.reading, (of) => (behind === undefined ? of : { ...of, behind }))
-    return Context.make(EventLog, EventLog.of({ ...service, reading })).pipe(Context.add(Log, log))
+    return Context.make(EventLog, yield* tellingOf(opened.behind, rules, service)).pipe(Context.add(Log, log))
   })
 
 /** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
