@@ -99,20 +99,22 @@ describe("the newest rune, noted beside the store", () => {
     })
   )
 
-  it.live("a daemon that was killed, and whose write-ahead log was removed: verify names what is missing, and it waits for a person", () =>
-    Effect.gen(function* () {
-      const box = yield* Sandbox.make()
-      box.configure({ agents: { a: { backend: { type: "command", shell: "cat" } } } })
-      yield* box.up()
-      assert.strictEqual((yield* box.cli("send", "a", "acknowledged")).code, 0)
-      yield* box.kill9
-      rmSync(join(box.state, "runes.db-wal"), { force: true })
-      const verified = yield* box.cli("verify")
-      assert.notStrictEqual(verified.code, 0, verified.stdout)
-      assert.match(verified.stdout + verified.stderr, /write-ahead log/)
-      yield* box.up()
-      const waiting = yield* box.cli("waiting")
-      assert.match(waiting.stdout, /log.* has lost what it had acknowledged: .*write-ahead log/)
-    })
+  it.live(
+    "a daemon that was killed, and whose write-ahead log was removed: verify names what is missing, and it waits for a person",
+    () =>
+      Effect.gen(function* () {
+        const box = yield* Sandbox.make()
+        box.configure({ agents: { a: { backend: { type: "command", shell: "cat" } } } })
+        yield* box.up()
+        assert.strictEqual((yield* box.cli("send", "a", "acknowledged")).code, 0)
+        yield* box.kill9
+        rmSync(join(box.state, "runes.db-wal"), { force: true })
+        const verified = yield* box.cli("verify")
+        assert.notStrictEqual(verified.code, 0, verified.stdout)
+        assert.match(verified.stdout + verified.stderr, /write-ahead log/)
+        yield* box.up()
+        const waiting = yield* box.cli("waiting")
+        assert.match(waiting.stdout, /log.* has lost what it had acknowledged: .*write-ahead log/)
+      })
   )
 })
