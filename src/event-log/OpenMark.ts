@@ -12,8 +12,6 @@ import type { Database } from "./Sqlite.ts"
 
 /** Where SQLite has the user's version in a database file. */
 const PLACE = 60
-/** Bytes of a write-ahead log in which nothing is. */
-const EMPTY_WAL = 32
 
 /** A file's own mark: a copy is another file. Never 0. */
 const markOf = (file: string): number => 1 + ((fs.statSync(file, { throwIfNoEntry: false })?.ino ?? 0) % 0x7ffffffe)
@@ -46,7 +44,8 @@ const acceptedBy = (file: string): string => `${file}.as-it-is`
 export const isBare = (file: string): boolean =>
   fs.existsSync(file) &&
   ![0, markOf(file)].includes(markIn(file)) &&
-  (fs.statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= EMPTY_WAL &&
+  // one in which nothing is will do: the store was copied whole, and all of it was in the file
+  !fs.existsSync(`${file}-wal`) &&
   !fs.existsSync(acceptedBy(file))
 
 /** The person's word holds for one start. */

@@ -6,7 +6,7 @@
  * whether SQLite keeps it over torn pages is the business of the storage simulation.
  */
 import { Effect } from "effect"
-import { copyFileSync, readdirSync, renameSync, rmSync } from "node:fs"
+import { copyFileSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { Outcome } from "../../../src/event-log/GroupCommit.ts"
@@ -221,7 +221,11 @@ export class Disk {
     const files = open.size === 0 ? [] : readdirSync(this.folder).filter((name) => /\.db(-wal)?$/.test(name))
     for (const name of files) copyFileSync(join(this.folder, name), join(this.folder, `${name}.left`))
     this.release()
-    for (const name of files) renameSync(join(this.folder, `${name}.left`), join(this.folder, name))
+    // into the same files: a kill leaves those, and no copies of them
+    for (const name of files) {
+      copyFileSync(join(this.folder, `${name}.left`), join(this.folder, name))
+      rmSync(join(this.folder, `${name}.left`))
+    }
   }
 
   /** Closes what a dead life had open. */
