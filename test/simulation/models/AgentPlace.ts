@@ -21,6 +21,16 @@ import * as WorkerActor from "../../../src/agents/WorkerActor.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
 import type { AnyActor } from "../../../src/event-actor/Member.ts"
 
+const KEPT: Omit<WaitingInputs.WaitingInput, "callId"> = {
+  conversation: "c",
+  agent: "a",
+  run: "r",
+  tool: "t",
+  folder: "/",
+  input: null,
+  hash: "0"
+}
+
 export const AGENT = "dev"
 export const CONVERSATION = "web-1a2b3c4d"
 export const T0 = Date.parse("2026-11-20T09:00:00Z")
@@ -86,7 +96,8 @@ export class AgentPlace {
       recoveredTo,
       // what is kept beside the state would make one state two
       files: MessageFiles.memory(),
-      waiting: Object.assign(WaitingInputs.memory(), { keep: nothing }),
+      // all that was asked is kept, over each death
+      waiting: Object.assign(WaitingInputs.memory(), { keep: nothing, get: (callId: string) => ({ ...KEPT, callId }) }),
       home: {
         barred: () => undefined,
         newTurn: () => Effect.succeed(true),
