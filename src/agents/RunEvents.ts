@@ -14,6 +14,7 @@ import type { Outcome } from "../backends/Outcome.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
+import type { ApprovalPolicy } from "../config/AgentConfig.ts"
 import type { AgentSetting } from "./AgentSetting.ts"
 import { isActive, turnName, type TurnState, type WorkerState, workerName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
@@ -26,7 +27,7 @@ import { MAX_ANSWER, MAX_LINES, RunWords } from "./RunWords.ts"
 import { UsageMeter } from "./UsageMeter.ts"
 import type { CallRequested, Ending, Opened, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
-import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
+import { hashOfInput, type Unhashed, type WaitingInput } from "./WaitingInputs.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
 import type { News } from "../domain/Weather.ts"
 import * as RunWeather from "./RunWeather.ts"
@@ -111,6 +112,35 @@ export const inputOf = (
   if (origin === undefined) return undefined
   const { folder, input = null, run, tool } = origin
   return { callId, conversation, agent, run: run.runId, tool, folder, input }
+}
+
+/** The same with its hash, the name of what a person would decide; undefined for more than one can look through. */
+const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
+  const input = inputOf(setting, live, callId)
+  const hash = input === undefined ? undefined : hashOfInput(input)
+  if (input === undefined || hash === undefined || JSON.stringify(input).length > MAX_INPUT) return undefined
+  return { ...input, hash }
+}
+
+/** The word of the agent's rules on a call that asks. */
+export const verdictOf = (
+  approvals: ApprovalPolicy,
+  live: LiveRun,
+  {
+    asked,
+    callId,
+    tool
+  }: { readonly asked: Event<"ApprovalRequested">; readonly callId: string; readonly tool: string }
+): Approval.Verdict => {
+  const { always, questions = [] } = asked
+  const origin = live.origin(callId)
+  return Approval.decide(approvals, {
+    tool,
+    readOnly: origin?.readOnly === true,
+    voice: origin?.voice === true,
+    asksAlways: always === true,
+    asksToChoose: questions.length > 0
+  })
 }
 
 export class RunEvents implements RunSink {
@@ -456,20 +486,19 @@ export class RunEvents implements RunSink {
     }
   )
 
+  /** All that a person may have to decide is kept before it is asked: no end of the daemon leaves a question without it. */
   private asked(run: Run, asked: Event<"ApprovalRequested">): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const callId = this.live.callOf(run, asked.callId)
-      return callId === undefined
-        ? run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
-        : this.tell({ _tag: "Asked", callId, asked, hash: this.hashOf(callId) })
+      const { live, setting } = this
+      const callId = live.callOf(run, asked.callId)
+      if (callId === undefined)
+        return run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
+      const whole = wholeOf(setting, live, callId)
+      const { tool = "" } = live.origin(callId) ?? {}
+      const mayAsk = verdictOf(setting.config().approvals, live, { callId, tool, asked })._tag === "Ask"
+      const keep = mayAsk && whole !== undefined ? setting.waiting.keep(whole) : Effect.void
+      return Effect.andThen(keep, this.tell({ _tag: "Asked", callId, asked, hash: whole?.hash }))
     })
-  }
-
-  /** The name of what a person would decide; undefined for more than one can look through. */
-  private hashOf(callId: string): string | undefined {
-    const whole = inputOf(this.setting, this.live, callId)
-    const hash = whole === undefined ? undefined : hashOfInput(whole)
-    return hash === undefined || JSON.stringify(whole).length > MAX_INPUT ? undefined : hash
   }
 
   private ran(run: Run, id: string): Effect.Effect<void> {

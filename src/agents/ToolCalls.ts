@@ -27,11 +27,9 @@ import { CommandRefused } from "../domain/Messages.ts"
 import type { ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
-import * as Approval from "./Approval.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
-import { inputOf } from "./RunEvents.ts"
+import { verdictOf } from "./RunEvents.ts"
 import { RunPlace, whenAdopted } from "./RunPlace.ts"
-import { hashOfInput } from "./WaitingInputs.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import { toResult } from "./ToolResult.ts"
 import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn, waits } from "./ToolsState.ts"
@@ -40,8 +38,8 @@ type Act =
   | ToolMachine.Action
   /** The call's run is told the decision. */
   | { readonly _tag: "Tell"; readonly callId: string; readonly decision: Backend.Decision }
-  /** The whole input is kept while its call waits for a person, and no longer. */
-  | { readonly _tag: "Keep" | "Drop"; readonly callId: string }
+  /** The whole input is kept while its call waits for a person (RunEvents keeps it), and no longer. */
+  | { readonly _tag: "Drop"; readonly callId: string }
 
 /** The effect of a person's answer. */
 export interface Answered {
@@ -102,8 +100,8 @@ class Moves {
     }
     this.acts.push(...made.actions)
     this.state = moved(this.state, callId, event, made.after, made.draft)
-    const asks = made.after.state === "awaiting_approval"
-    if (asks !== (before !== undefined && waits(before))) this.acts.push({ _tag: asks ? "Keep" : "Drop", callId })
+    const isWaiting = made.after.state === "awaiting_approval"
+    if (!isWaiting && before !== undefined && waits(before)) this.acts.push({ _tag: "Drop", callId })
     if (made.draft.kind === "tool.result" && before !== undefined)
       this.settled.push({ ...before, snapshot: made.after })
     return true
@@ -215,15 +213,10 @@ export const make = Effect.gen(function* () {
     const call = moves.call(callId)
     if (call === undefined || call.snapshot.state !== "pending_call") return "stale" as const
     const { key, snapshot } = call
-    const { always, questions = [], reason } = event
+    const { questions = [], reason } = event
     const granted = get(state.grants, key)
-    const verdict = Approval.decide(config().approvals, {
-      tool: snapshot.data.toolName ?? "",
-      readOnly: live.origin(callId)?.readOnly === true,
-      voice: live.origin(callId)?.voice === true,
-      asksAlways: always === true,
-      asksToChoose: questions.length > 0
-    })
+    const tool = snapshot.data.toolName ?? ""
+    const verdict = verdictOf(config().approvals, live, { callId, tool, asked: event })
     if (granted !== undefined && verdict._tag === "Ask") {
       const policyReason = `approved before by ${granted.by}`
       moves.step(callId, { _tag: "auto_approved", callId, policyReason, answers: granted.answers ?? undefined })
@@ -244,6 +237,8 @@ export const make = Effect.gen(function* () {
       if (verdict._tag === "Deny") denied(moves, callId, "approvals.mode", verdict.reason)
       else if (hash === undefined) denied(moves, callId, "agentd", TOO_LARGE)
     }
+    const now = moves.call(callId)
+    if (now === undefined || !waits(now)) moves.acts.push({ _tag: "Drop", callId })
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
@@ -459,11 +454,6 @@ export const make = Effect.gen(function* () {
       }
       case "ReportResult":
         return live.settled(action.callId ?? "")
-      case "Keep": {
-        const whole = inputOf(setting, live, action.callId)
-        const hash = whole === undefined ? undefined : hashOfInput(whole)
-        return whole === undefined || hash === undefined ? undefined : setting.waiting.keep({ ...whole, hash })
-      }
       case "Drop":
         return setting.waiting.drop(action.callId)
     }

@@ -88,6 +88,7 @@ export class WaitingInputs {
   /** Keeps an input: at once, then on the disk. Where the disk fails, it is kept until this daemon ends. */
   keep(whole: WaitingInput): Effect.Effect<void> {
     return Effect.suspend(() => {
+      if (this.kept.has(whole.callId)) return Effect.void
       const text = JSON.stringify(whole)
       if (!this.put(whole, text.length))
         return Effect.logWarning(`${whole.callId} waits with more than is kept: it can only be denied`)

@@ -3,7 +3,8 @@ import { Effect, HashMap } from "effect"
 import type { ScriptedCall } from "../../src/backends/ScriptedTurns.ts"
 import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
 import { leave } from "./Leave.ts"
-import { type AgentWorld, caller, make } from "./AgentWorld.ts"
+import { type AgentWorld, caller, make, memoryLog, STREAM } from "./AgentWorld.ts"
+import { holding } from "./TestLog.ts"
 import { until } from "./World.ts"
 
 const one = (call: Partial<ScriptedCall>) => ({
@@ -246,6 +247,31 @@ describe("tool calls", () => {
       assert.strictEqual(result!.payload["status"], "cancelled")
       yield* world.kind("turn.completed")
       assert.deepStrictEqual(world.tree.calls(), [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("what a question would do is kept before the question is written: no kill comes between", () =>
+    Effect.gen(function* () {
+      const gate = holding(yield* memoryLog)
+      const world = yield* make([one({ asks: true })], {}, { log: gate.log })
+      gate.hold(({ kind }) => kind === "tool.approval_requested")
+      yield* world.tree.send("go", "queue", caller)
+      yield* gate.caught
+      assert.lengthOf(world.waiting.of(STREAM, "builder"), 1)
+      yield* gate.free
+      const [call] = yield* asked(world)
+      yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(world.waiting.of(STREAM, "builder"), [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of a call that runs unasked nothing is kept", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true, readOnly: true })])
+      yield* world.tree.send("go", "queue", caller)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(world.waiting.of(STREAM, "builder"), [])
     }).pipe(Effect.scoped)
   )
 
