@@ -281,6 +281,26 @@ for (const mechanism of held) {
       })
     )
 
+    it.live("is shared a folder in which the daemon's PATH has programs, and changes none of them", () =>
+      Effect.gen(function* () {
+        const bin = at("toolkit/programs")
+        fs.mkdirSync(bin, { recursive: true })
+        fs.writeFileSync(path.join(bin, "greet"), "#!/bin/sh\necho hello\n", { mode: 0o755 })
+        const rules = {
+          ...rulesOf(false),
+          environment: { ...environment, PATH: `${bin}:${environment.PATH}` },
+          shared: [{ source: at("toolkit"), target: at("toolkit") }]
+        }
+        const line = `greet && ! echo changed > ${bin}/greet`
+        const { output } = yield* Confined.run(mechanism, rules, ["sh", "-c", line], {
+          ...rules.environment,
+          HOME: at("state/homes/x")
+        })
+        assert.include(output, "hello")
+        assert.include(fs.readFileSync(path.join(bin, "greet"), "utf8"), "hello")
+      })
+    )
+
     it.live("is shared nothing from where it writes itself", () =>
       Effect.gen(function* () {
         for (const source of [at("state/trees/x/own"), at("state/homes/x/own")]) {

@@ -224,6 +224,10 @@ const isPartOf = (outer: Mount, inner: Mount): boolean =>
   "source" in inner &&
   path.join(outer.source, path.relative(outer.target, inner.target)) === inner.source
 
+/** Without those that a later one covers: what nobody sees cannot be made read-only either. */
+const uncovered = (mounts: ReadonlyArray<Mount>): ReadonlyArray<Mount> =>
+  mounts.filter(({ target }, index) => !mounts.slice(index + 1).some((later) => within(later.target, target)))
+
 export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   const { environment, hidden, network, shared = [], workspace } = rules
   const person = homeOf(environment)
@@ -250,7 +254,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   const others = hidden.filter(
     (secret) => !covers.includes(secret) && real(secret) !== undefined && shown.some((folder) => within(folder, secret))
   )
-  return [
+  return uncovered([
     ...systemOf(),
     ...etcOf(home, network),
     ...EMPTY.map((target): Mount => ({ kind: "empty", target })),
@@ -262,7 +266,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
       .map((target): Mount => ({ kind: "empty", target })),
     ...parts,
     ...others.map((target): Mount => ({ kind: isFolder(target) ? "empty" : "blank", target }))
-  ]
+  ])
 }
 
 /** The way in which these mounts show the path of the machine; undefined: it is not there. */
