@@ -1,10 +1,10 @@
 /** Conversations whose daemon is killed at any moment. */
 import { assert, describe, it } from "@effect/vitest"
 import { join } from "node:path"
-import { Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
-import { keptAll, person, workedOff } from "../support/Person.ts"
+import { killedAtAnyMoment } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
 
 const LONG = process.env["LONG"] === "1"
@@ -18,24 +18,12 @@ describe("killed", () => {
     () =>
       Effect.gen(function* () {
         const stage = yield* Stage.make
-        const shop = stage.home({
-          conversation: { maxTurnErrors: 1000 },
-          agents: stage.trio("a", { idleTimeout: "300ms", interruptGrace: "500ms" })
+        yield* killedAtAnyMoment(stage, {
+          die: dice(seed),
+          kills: LONG ? 40 : 3,
+          longest: LONG ? 1500 : 600,
+          then: stage.box.until("the reaper has ended every run", stage.box.processes, (pids) => pids.length === 0)
         })
-        const die = dice(seed)
-        const acknowledged: Array<string> = []
-        for (let kills = 0; kills < (LONG ? 40 : 3); kills++) {
-          yield* stage.up
-          yield* shop.register
-          const speaking = yield* Effect.forkChild(Effect.exit(person(shop, die, acknowledged)))
-          yield* Effect.sleep(200 + die(LONG ? 1500 : 600))
-          yield* stage.box.kill9
-          yield* Fiber.await(speaking)
-          yield* stage.box.until("the reaper has ended every run", stage.box.processes, (pids) => pids.length === 0)
-        }
-        yield* stage.up
-        yield* workedOff(shop)
-        yield* keptAll(shop, acknowledged)
       })
   )
 

@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
-import { keptAll, person, workedOff } from "../support/Person.ts"
+import { killedAtAnyMoment } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
 
 const LONG = process.env["LONG"] === "1"
@@ -206,24 +206,13 @@ describe("a run outlives its daemon", () => {
     () =>
       Effect.gen(function* () {
         const stage = yield* Stage.keeping
-        const shop = stage.home({
-          conversation: { maxTurnErrors: 1000 },
-          agents: stage.trio("a", { idleTimeout: "300ms", interruptGrace: "500ms" })
-        })
         const die = dice(seed)
-        const acknowledged: Array<string> = []
-        for (let kills = 0; kills < KILLS; kills++) {
-          yield* stage.up
-          yield* shop.register
-          const speaking = yield* Effect.forkChild(Effect.exit(person(shop, die, acknowledged)))
-          yield* Effect.sleep(200 + die(LONG ? 1500 : 600))
-          yield* stage.box.kill9
-          yield* Fiber.await(speaking)
-          if (die(4) === 0) yield* killKeepers(stage)
-        }
-        yield* stage.up
-        yield* workedOff(shop)
-        yield* keptAll(shop, acknowledged)
+        yield* killedAtAnyMoment(stage, {
+          die,
+          kills: KILLS,
+          longest: LONG ? 1500 : 600,
+          then: Effect.suspend(() => (die(4) === 0 ? killKeepers(stage) : Effect.void))
+        })
       })
   )
 })

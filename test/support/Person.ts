@@ -3,7 +3,7 @@
  * to it that all is worked off in the end.
  */
 import { assert } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import type { Dice } from "./Dice.ts"
 import * as Laws from "./Laws.ts"
 import * as Stage from "./Stage.ts"
@@ -32,6 +32,39 @@ export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dic
     yield* Effect.sleep(die(60))
   }
 })
+
+/** A random story: lives of the daemon in which a person works with its agents, each ended at any moment; then all is done once. */
+export const killedAtAnyMoment = <E, R>(
+  stage: Stage.Stage,
+  story: {
+    readonly die: Dice
+    readonly kills: number
+    /** The longest life after its first 200 ms. */
+    readonly longest: number
+    /** Once the daemon is dead. */
+    readonly then: Effect.Effect<unknown, E, R>
+  }
+) =>
+  Effect.gen(function* () {
+    const { die, kills, longest, then } = story
+    const shop = stage.home({
+      conversation: { maxTurnErrors: 1000 },
+      agents: stage.trio("a", { idleTimeout: "300ms", interruptGrace: "500ms" })
+    })
+    const acknowledged: Array<string> = []
+    for (let life = 0; life < kills; life++) {
+      yield* stage.up
+      yield* shop.register
+      const speaking = yield* Effect.forkChild(Effect.exit(person(shop, die, acknowledged)))
+      yield* Effect.sleep(200 + die(longest))
+      yield* stage.box.kill9
+      yield* Fiber.await(speaking)
+      yield* then
+    }
+    yield* stage.up
+    yield* workedOff(shop)
+    yield* keptAll(shop, acknowledged)
+  })
 
 /** Checks that the finished work holds all acknowledged messages, each once, in a log that is whole. */
 export const keptAll = Effect.fnUntraced(function* (shop: Stage.Project, acknowledged: ReadonlyArray<string>) {
