@@ -30,7 +30,21 @@ const attempt = <A>(read: () => A): A | undefined => {
   }
 }
 
-const first = (file: string): string | undefined => attempt(() => fs.readFileSync(file, "utf8").split("\n")[0]?.trim())
+const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = fs.constants
+/** Most bytes of a file of git's that is one line. */
+const MAX_LINE = 4_096
+
+/** The first line of a small file. An agent may have put a pipe in its place: opening one would wait for ever, with the daemon. */
+const first = (file: string): string | undefined =>
+  attempt(() => {
+    const fd = fs.openSync(file, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+    try {
+      const stat = fs.fstatSync(fd)
+      return stat.isFile() && stat.size <= MAX_LINE ? fs.readFileSync(fd, "utf8").split("\n")[0]?.trim() : undefined
+    } finally {
+      fs.closeSync(fd)
+    }
+  })
 
 const part = (kind: "readOnly" | "writable") => (path: string) => ({ kind, path })
 const readOnly = part("readOnly")

@@ -54,7 +54,12 @@ const input = Effect.gen(function* () {
 /** Read from the repository's own files: to start git would take longer than all the rest. */
 const branchOf = Effect.fnUntraced(function* (cwd: string) {
   const fs = yield* FileSystem.FileSystem
-  const read = (path: string) => Effect.orElseSucceed(fs.readFileString(path), () => "")
+  const read = (path: string) =>
+    fs.stat(path).pipe(
+      Effect.filterOrFail(({ type }) => type === "File"),
+      Effect.andThen(fs.readFileString(path)),
+      Effect.orElseSucceed(() => "")
+    )
   let folder = cwd
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
     const git = NodePath.join(folder, ".git")

@@ -4,7 +4,8 @@
  * Guarantees: a look that finds nothing new costs one `stat`; one look reads a
  * bounded amount, and the next goes on from there; a half-written line is read
  * when it is whole; a line that is too long, or no record, is passed over and
- * said so; a file that was replaced or cut short is read anew.
+ * said so; a file that was replaced or cut short is read anew; what is no file is
+ * not opened, since a pipe would hold up all files of the daemon.
  */
 import { Effect, FileSystem, Option } from "effect"
 import { type Chain, TranscriptView } from "./TranscriptView.ts"
@@ -76,6 +77,7 @@ export class Transcript {
   readonly look: Effect.Effect<Found> = Effect.suspend(() =>
     this.fs.stat(this.path).pipe(
       Effect.flatMap((info) => {
+        if (info.type !== "File") return Effect.succeed(absent)
         const stat = statOf(info)
         return this.isSame(stat) && this.found?._tag === "Read" ? Effect.succeed(this.found) : this.read(stat)
       }),

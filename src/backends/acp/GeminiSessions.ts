@@ -75,8 +75,8 @@ export const keep = Effect.fnUntraced(
       for (const name of names.slice(0, MAX_ENTRIES)) {
         if (!name.startsWith("session-") || !name.endsWith(ending)) continue
         const file = path.join(folder, name)
-        const { size } = yield* files.stat(file)
-        const text = size > MAX_EMPTY ? undefined : yield* files.readFileString(file)
+        const { size, type } = yield* files.stat(file)
+        const text = type !== "File" || size > MAX_EMPTY ? undefined : yield* files.readFileString(file)
         its.push({ name, isEmpty: text !== undefined && isEmpty(text) })
       }
       if (its.every(({ isEmpty }) => isEmpty)) continue

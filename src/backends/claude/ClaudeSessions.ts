@@ -32,6 +32,8 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Note))
 
 /** Each process that was killed leaves one. */
 const MAX_NOTES = 1_000
+/** Most bytes of one; they have some hundred. */
+const MAX_BYTES = 64 * 1024
 
 /** Claude Code's folder, as it finds it itself. */
 export const configOf = (env: { readonly [name: string]: string | undefined }): string =>
@@ -47,10 +49,14 @@ export const isPersons = ({ entrypoint = "", kind }: Note): boolean =>
 export const lives = ({ pid, procStart }: Note): Effect.Effect<boolean> =>
   Effect.map(Lookup, ({ isAlive }) => isAlive({ pid, start: procStart }))
 
-/** Reads the note of a living process. */
+/** Reads the note of a living process. What is no file is not opened: a pipe would hold up all files of the daemon. */
 export const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
-  const text = yield* Effect.orElseSucceed(fs.readFileString(path), () => "")
+  const text = yield* fs.stat(path).pipe(
+    Effect.filterOrFail(({ size, type }) => type === "File" && Number(size) <= MAX_BYTES),
+    Effect.andThen(fs.readFileString(path)),
+    Effect.orElseSucceed(() => "")
+  )
   const note = Option.getOrUndefined(decode(text))
   return note !== undefined && (yield* lives(note)) ? note : undefined
 })

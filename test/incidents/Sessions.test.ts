@@ -1,10 +1,13 @@
-/** Incidents that others had, by their names. */
+/** Incidents that others had with sessions, by their names. */
 import { assert, describe, it } from "@effect/vitest"
-import { spawn } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
+import { mkdirSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { Clock, Effect, FileSystem, Layer, Scheduler } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { TestClock } from "effect/testing"
-import { caller, child, interrupt, payload, restart, run, until, user } from "./World.ts"
+import * as Scratch from "../support/Scratch.ts"
+import { caller, child, interrupt, payload, restart, run, until, user } from "../plates/World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "sleep 3" }, tool_use_id: "c1" }
 const fetchOf = (id: string) => ({ tool_name: "WebFetch", tool_input: { url: id }, tool_use_id: id })
@@ -293,6 +296,51 @@ describe("wedged reconciler", () => {
           { fileSystem: stuck }
         )
       })
+  )
+
+  it.effect(
+    "a pipe in the place of a session's file is opened by nobody: it would hold up all files of the daemon",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Scratch.folder("agentd-pipes-")
+        const [transcript, note, git] = ["projects/p/s1.jsonl", "sessions/123.json", "work/.git"].map((name) =>
+          join(folder, name)
+        ) as [string, string, string]
+        for (const path of [transcript, note, git]) {
+          mkdirSync(dirname(path), { recursive: true })
+          execFileSync("mkfifo", [path])
+        }
+        const looked = new Set<string>()
+        const opened: Array<string> = []
+        const watched = Layer.effect(
+          FileSystem.FileSystem,
+          Effect.map(FileSystem.FileSystem, (fs) => {
+            const opens = <A, E, R>(path: string, open: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+              path.startsWith(folder) ? Effect.suspend(() => (opened.push(path), Effect.never)) : open
+            return {
+              ...fs,
+              stat: (path: string) => Effect.tap(fs.stat(path), () => Effect.sync(() => looked.add(path))),
+              open: (...[path, options]: Parameters<typeof fs.open>) => opens(path, fs.open(path, options)),
+              readFileString: (path: string) => opens(path, fs.readFileString(path))
+            }
+          })
+        ).pipe(Layer.provide(NodeServices.layer))
+        yield* run(
+          ({ board }) =>
+            Effect.gen(function* () {
+              const more = { cwd: join(folder, "work"), transcript_path: transcript }
+              yield* board.hook("SessionStart", "s1", { ...more, source: "startup" })
+              yield* board.hook("UserPromptSubmit", "s1", { ...more, prompt: "go" })
+              yield* board.check()
+            }),
+          { fileSystem: watched, claudeFolder: folder }
+        )
+        assert.deepStrictEqual(
+          [...looked].filter((path) => path.startsWith(folder)).toSorted(),
+          [transcript, note, git].toSorted()
+        )
+        assert.deepStrictEqual(opened, [])
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
   )
 })
 
