@@ -144,5 +144,7 @@ type ToolsNews =
   | { readonly _tag: "Abandon"; readonly reason: string }
   /** The turn is steered away at its next safe boundary. */
   | { readonly _tag: "Steer"; readonly turnId: string }
+  /** Answered once all that was told before is decided. */
+  | { readonly _tag: "Heard" }
   /** A limit on a call's time may have run out. */
   | { readonly _tag: "Time" }

@@ -33,6 +33,16 @@ export interface Origin {
   readonly folder: string
 }
 
+/** Knowledge of a run that takes no turn, for a daemon that hears it from there on. */
+export interface KnownRun {
+  readonly count: number
+  readonly worked: boolean
+  readonly background: ReadonlyArray<Work>
+  readonly lacks: ReadonlyArray<string>
+  readonly offers: Offers
+  readonly introduced: boolean
+}
+
 type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callId" | "readOnly" | "tool" | "voice">
 
 export class LiveRun {
@@ -78,6 +88,20 @@ export class LiveRun {
     this.run = run
     this.turns = turns
     this.give(turnId)
+  }
+
+  get known(): KnownRun {
+    const { background, count, introduced, lacks, offers, worked } = this
+    return { background, count, introduced, lacks: [...lacks], offers, worked }
+  }
+
+  recalls({ background, count, introduced, lacks, offers, worked }: KnownRun): void {
+    this.count = count
+    this.worked = worked
+    this.introduced = introduced
+    this.works(background)
+    for (const about of lacks) this.lacks.add(about)
+    this.offer(offers)
   }
 
   /** Records that the turn's input is on its way to the run. */

@@ -11,6 +11,13 @@ import type { RuneDraft } from "../event-log/Rune.ts"
 
 type Delta = Extract<RunEvent, { _tag: "Delta" }>
 
+/** Knowledge of what was taken. */
+export interface KnownOutput {
+  readonly kept: number
+  readonly skipped: number
+  readonly tail: ReadonlyArray<Delta>
+}
+
 /** Longest text of one output rune, characters. */
 const MAX_TEXT = 8 * 1024
 
@@ -26,6 +33,17 @@ export class Output {
     this.base = { stream, actor, kind: "run.output" }
     this.runId = runId
     this.limits = limits
+  }
+
+  get known(): KnownOutput {
+    const { kept, skipped, tail } = this
+    return { kept, skipped, tail }
+  }
+
+  recalls({ kept, skipped, tail }: KnownOutput): void {
+    this.kept = kept
+    this.skipped = skipped
+    this.tail = [...tail]
   }
 
   /** The runes for a chunk, in its order. */

@@ -20,11 +20,11 @@ import { isActive, turnName, type TurnState, type WorkerState, workerName } from
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
-import type { LiveRun } from "./LiveRun.ts"
+import type { KnownRun, LiveRun } from "./LiveRun.ts"
 import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
-import { MAX_ANSWER, MAX_LINES, RunWords } from "./RunWords.ts"
-import { UsageMeter } from "./UsageMeter.ts"
+import { type KnownWords, MAX_ANSWER, MAX_LINES, RunWords } from "./RunWords.ts"
+import { type KnownUsage, UsageMeter } from "./UsageMeter.ts"
 import type { CallRequested, Ending, Opened, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed, type WaitingInput } from "./WaitingInputs.ts"
@@ -37,6 +37,13 @@ import { type Heard, join, read, Told } from "./Told.ts"
 import { BY_ITSELF } from "./Dropped.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
+
+/** Knowledge of a run up to a point, for a daemon that hears it from there on. */
+interface Known {
+  readonly run: KnownRun
+  readonly usage: KnownUsage
+  readonly words: KnownWords
+}
 
 /** The actors that hear of a run. */
 export interface Hearers {
@@ -62,7 +69,9 @@ const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
 /** Events whose spending is told with them, lest a budget cuts off what is done. */
 const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Usage"])
 /** Events of which the log holds nothing: they are heard again of a run that is taken up. */
-const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed"])
+const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
+/** Events that are between the run and its hearer alone. */
+const INNER: ReadonlySet<RunEvent["_tag"]> = new Set(["Reached", "Recalled"])
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000
 
@@ -214,7 +223,7 @@ export class RunEvents implements RunSink {
         else if (event._tag === "ToolCall") made.push(event)
         else if (event._tag === "Offers") this.live.offer(event)
         else yield* this.take(run, request, event)
-        if (event._tag !== "Delta") yield* this.setting.watched(run.runId, event)
+        if (event._tag !== "Delta" && !INNER.has(event._tag)) yield* this.setting.watched(run.runId, event)
       }
       if (deltas.length > 0) yield* this.words.write(deltas)
       if (made.length > 0) yield* this.called(run, request, made)
@@ -239,6 +248,10 @@ export class RunEvents implements RunSink {
         return Effect.sync(() => this.live.give(event.input))
       case "Resumed":
         return this.resumed(run, event)
+      case "Recalled":
+        return Effect.sync(() => this.remember(event))
+      case "Reached":
+        return this.reached(run, event)
       case "TurnStarted":
         return this.asks
       case "TurnOpened":
@@ -324,6 +337,27 @@ export class RunEvents implements RunSink {
           )
     this.words.begin(runId, this.told)
   })
+
+  /** The next daemon hears the run from this point on, once the log has all that was heard before it. */
+  private reached(run: Run, { point }: Event<"Reached">): Effect.Effect<void> {
+    const { keep } = run
+    if (keep === undefined) return Effect.void
+    return Effect.gen({ self: this }, function* () {
+      yield* this.words.rest
+      yield* this.paid
+      const known: Known = { run: this.live.known, usage: this.meter.known, words: this.words.known }
+      yield* this.hearers().tools.ask({ _tag: "Heard" })
+      yield* this.log.flushed
+      yield* keep(point, known)
+    }).pipe(Effect.catch(({ message }) => Effect.logWarning(`its output is kept for now: ${message}`)))
+  }
+
+  private remember({ heard }: Event<"Recalled">): void {
+    const { run, usage, words } = heard as Known
+    this.live.recalls(run)
+    this.meter.recalls(usage)
+    this.words.recalls(words)
+  }
 
   /** All is told again that an earlier daemon had heard. */
   private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {

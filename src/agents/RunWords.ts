@@ -15,7 +15,7 @@ import type { AgentSetting } from "./AgentSetting.ts"
 import { toolName, turnName, workerName } from "./AgentStates.ts"
 import * as Excerpt from "./Excerpt.ts"
 import type { LiveRun } from "./LiveRun.ts"
-import { Output } from "./Output.ts"
+import { type KnownOutput, Output } from "./Output.ts"
 import { RunText, type Written } from "./RunText.ts"
 import type { Heard, Told } from "./Told.ts"
 
@@ -27,6 +27,13 @@ export const MAX_LINES = 128 * 1024
 const MAX_CHUNK = 128 * 1024
 /** How long words are held back for what may follow them. */
 const HELD = "200 millis"
+
+/** Knowledge of what a run has said. */
+export interface KnownWords {
+  readonly answer: number
+  readonly lines: string
+  readonly output: KnownOutput | undefined
+}
 
 /** The words of the turn. */
 const ANSWER = "answer"
@@ -75,6 +82,22 @@ export class RunWords {
     this.told = told
     this.said = new Map()
     this.isPlaced = false
+  }
+
+  /** Nothing is held back. */
+  get known(): KnownWords {
+    return { answer: this.said.get(ANSWER) ?? 0, lines: this.lines, output: this.output?.known }
+  }
+
+  recalls({ answer, lines, output }: KnownWords): void {
+    this.said.set(ANSWER, answer)
+    this.lines = lines
+    if (output !== undefined) this.outputs.recalls(output)
+  }
+
+  private get outputs(): Output {
+    const { agent, config, conversation } = this.setting
+    return (this.output ??= new Output(conversation, workerName(agent), this.runId, config().output))
   }
 
   /** Something was heard. */
@@ -135,14 +158,13 @@ export class RunWords {
   }
 
   private printed(lines: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
-    const { agent, config, conversation } = this.setting
     const { told } = this
     if (lines.length === 0) return []
     if (!this.live.turns) {
       for (const { stream, text } of lines) if (stream === "stdout") this.lines += `${text}\n`
       if (this.lines.length > 2 * MAX_ANSWER) this.lines = Excerpt.text(this.lines, MAX_ANSWER)
     }
-    const output = (this.output ??= new Output(conversation, workerName(agent), this.runId, config().output))
+    const output = this.outputs
     const taken = (some: ReadonlyArray<Delta>) =>
       output.take(some.map(({ text, ...line }) => ({ ...line, text: this.text.line(line.stream, text) })))
     // what the log has counts, and is not written again

@@ -439,6 +439,8 @@ export const make = Effect.gen(function* () {
         return callOff(state, () => true, message.reason, context)
       case "Steer":
         return steer(state, message, context)
+      case "Heard":
+        return { runes: [] }
       case "Time":
         return time(state, context)
     }

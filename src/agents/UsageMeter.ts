@@ -20,6 +20,14 @@ export interface TurnUsage {
   readonly usd: number
 }
 
+/** Sums of a run, and of its turn: what it said, what was estimated since, what was counted. */
+export interface KnownUsage {
+  readonly turn: TurnUsage
+  readonly said: number
+  readonly estimated: number
+  readonly counted: number
+}
+
 /** More than one event can cover: beyond belief, whatever a run says. */
 const MOST_TOKENS = 1e10
 const MOST_USD = 1e6
@@ -72,6 +80,18 @@ export class UsageMeter {
     this.said = 0
     this.estimated = 0
     this.counted = 0
+  }
+
+  get known(): KnownUsage {
+    const { counted, estimated, said, turn } = this
+    return { counted, estimated, said, turn }
+  }
+
+  recalls({ counted, estimated, said, turn }: KnownUsage): void {
+    this.turn = turn
+    this.said = said
+    this.estimated = estimated
+    this.counted = counted
   }
 
   take(event: Usage): void {

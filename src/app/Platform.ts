@@ -143,6 +143,8 @@ const mended = (state: string): Effect.Effect<void, StorageError> =>
       wasTorn ? Effect.logWarning("a restore of the store was cut off, and is undone: all is as it was") : Effect.void
   )
 
+const bytesIn = (text: string | undefined) => (text === undefined ? undefined : Number(text))
+
 /** The keeper of the runs, unless they are to end with the daemon. */
 const keeping = ({ environment, state }: Options, { orphanGrace }: UserConfig, via: Keeper.KeeperOptions["via"]) =>
   Duration.isZero(orphanGrace)
@@ -151,6 +153,8 @@ const keeping = ({ environment, state }: Options, { orphanGrace }: UserConfig, v
         folder: join(state, "keeper"),
         lease: orphanGrace,
         path: environment["PATH"] ?? PATHS,
+        bound: bytesIn(environment["AGENTD_KEEPER_BOUND"]),
+        segment: bytesIn(environment["AGENTD_KEEPER_SEGMENT"]),
         via: via === undefined ? undefined : (name) => via(`keeper-${name}`)
       })
 

@@ -39,6 +39,16 @@ export interface Place {
   readonly err?: readonly [program: number, end: number]
 }
 
+/** A place from which the next daemon can take a run up. What its programs wrote before is kept no longer. */
+export interface Point {
+  /** Bytes of the program's output before it, and the number of the last input. */
+  readonly out: number
+  readonly err: number
+  readonly seq: number
+  /** What the backend knew by then. */
+  readonly state: unknown
+}
+
 /** An event of a run that outlives daemons has a place, where its program's output led to it: by that it is known again. */
 export type RunEvent = Happening & { readonly place?: Place }
 
@@ -55,6 +65,10 @@ export type Happening =
   | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
   /** The whole of what it has at work or scheduled beside its turns: it may begin a turn of its own for that. */
   | { readonly _tag: "Background"; readonly works: ReadonlyArray<Work> }
+  /** Of a run that was taken up at a point: what its hearer knew by then. After `Started`. */
+  | { readonly _tag: "Recalled"; readonly heard: unknown }
+  /** A point of a run that outlives daemons: its hearer says `keep` once all up to there is durable. */
+  | { readonly _tag: "Reached"; readonly point: Point }
   /** The models, modes and commands that the agent says it has; those that are left out are as before. */
   | ({ readonly _tag: "Offers" } & Offers)
   /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
@@ -224,6 +238,8 @@ export interface Run {
    * Null: as it is.
    */
   readonly choose?: (choice: Choosing) => Effect.Effect<void, BackendError>
+  /** The next daemon takes the run up at this point; `heard`: what its hearer knew by then. */
+  readonly keep?: (point: Point, heard: unknown) => Effect.Effect<void>
   /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
   readonly interruptTurn: Effect.Effect<void>
   /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */

@@ -26,6 +26,20 @@ export interface Options {
   readonly maxLazy: number
 }
 
+/** Between two looks at what is on its way. */
+const LOOK = "5 millis"
+
+/** Looks again and again. */
+export const until = (
+  holds: () => boolean,
+  failure: () => StorageError | undefined
+): Effect.Effect<void, StorageError> =>
+  Effect.suspend(() => {
+    const failed = failure()
+    if (failed !== undefined) return Effect.fail(failed)
+    return holds() ? Effect.void : Effect.andThen(Effect.sleep(LOOK), until(holds, failure))
+  })
+
 export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, maxLazy: 4096 }
 
 export interface Parts {
@@ -113,6 +127,15 @@ export class Appender implements Owner {
       this.plan(at)
       return refused.length === 0 ? Effect.void : Effect.logError("runes: lazy runes refused", ...refused)
     })
+
+  /** Returns once the lazy runes that were given until now wait no more: they are on their way, or were dropped. */
+  readonly lazyGone: Effect.Effect<void, StorageError> = Effect.suspend(() => {
+    const { given } = this.lazies
+    return until(
+      () => this.lazies.gone >= given,
+      () => this.failure()
+    )
+  })
 
   /** An actor's append was refused: that is written down, once its step is over. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {

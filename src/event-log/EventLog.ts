@@ -128,6 +128,8 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
     /** For kinds that no fold reads (deltas, progress): returns at once, durable with the next group. Drops the oldest when its bounded buffer is full, and says so with a `runes.dropped` rune. */
     readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
+    /** Returns when all that was given until now is durable, lazy runes too, but those that were dropped. */
+    readonly flushed: Effect.Effect<void, StorageError>
     /** Reads the runes that are there now, oldest first. */
     readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The newest `count` that match, oldest first. */

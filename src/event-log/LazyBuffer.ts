@@ -20,6 +20,8 @@ export interface Lazy {
 export class LazyBuffer {
   private waiting: Array<Lazy> = []
   private first = 0
+  /** Since the beginning. */
+  given = 0
   private readonly dropped = new Map<string, number>()
   private readonly capacity: number
   private readonly home: string
@@ -33,7 +35,13 @@ export class LazyBuffer {
     return this.waiting.length - this.first
   }
 
+  /** So many of the given ones wait no more. */
+  get gone(): number {
+    return this.given - this.size
+  }
+
   push(lazy: Lazy): void {
+    this.given += 1
     this.waiting.push(lazy)
     if (this.size <= this.capacity) return
     const oldest = this.waiting[this.first]!

@@ -21,27 +21,59 @@ export interface Input {
 /** The way to the keeper that holds the program; waits for the next one where that has died. */
 export interface Reach {
   readonly link: Effect.Effect<KeeperLink>
+  /** The keeper hears so seldom how far its output is read, bytes: a part of what it lets wait. */
+  readonly mark: number
+  /** So much output is worth a further point, bytes. */
+  readonly worth: number
 }
 
+/** A place from which the next daemon reads on. */
+export interface Point {
+  readonly out: number
+  readonly err: number
+  /** The last input before it. */
+  readonly seq: number
+  /** All that is to be known of before, in the words of whoever reads the output. */
+  readonly known: unknown
+}
+
+/** The form of a point's file. */
+const FORMAT = 1
 /** Most bytes of one read. */
 const CHUNK = 1 << 16
-/** The keeper hears so seldom how far its output is read, bytes: a part of what it lets wait. */
-const MARK = 1 << 20
 const BUSY = "100 millis"
 
 const fileOf = (folder: string, name: StreamName, base: number) => path.join(folder, `${name}.${base}`)
 
+const isPoint = (value: unknown): value is Point & { readonly format: number } => {
+  const { err, out, seq } = (value ?? {}) as Partial<Point>
+  return [err, out, seq].every(Number.isInteger)
+}
+
+/** The point in a program's folder; undefined: there is none, "lost": there is one that cannot be read. */
+const pointIn = (folder: string): Point | "lost" | undefined => {
+  const file = path.join(folder, "point")
+  if (!fs.existsSync(file)) return undefined
+  try {
+    const point: unknown = JSON.parse(fs.readFileSync(file, "utf8"))
+    return isPoint(point) && point.format === FORMAT ? point : "lost"
+  } catch {
+    return "lost"
+  }
+}
+
 /** Reads segments one after the other. */
 class Segments {
-  position = 0
+  position: number
   private readonly folder: string
   private readonly name: StreamName
   private base = -1
   private fd = -1
 
-  constructor(folder: string, name: StreamName) {
+  constructor(folder: string, name: StreamName, position: number) {
     this.folder = folder
     this.name = name
+    this.position = position
   }
 
   /** The next bytes; undefined where none are there now. */
@@ -91,7 +123,11 @@ export class HeldProgram {
   readonly start: number
   /** Inputs that it had been given, and the size of its output, when this daemon took it up. */
   readonly inputs: ReadonlyArray<Input>
-  readonly before: { readonly out: number; readonly err: number }
+  readonly before: { readonly out: number; readonly err: number; readonly seq: number }
+  /** Its output is read from here on, and its inputs are those after it; undefined: from the beginning. */
+  readonly point: Point | undefined
+  /** What came before its output is gone, and nobody knows what was to be known of it. */
+  readonly isCut: boolean
   /** The next who asks for it has it. */
   isTaken = false
   private readonly reach: Reach
@@ -103,6 +139,7 @@ export class HeldProgram {
   private seq: number
   private taken: number
   private marked = 0
+  private kept: number
   private readonly writing = Semaphore.makeUnsafe(1)
   private waiting: { [name in StreamName]: Array<() => void> } = { out: [], err: [] }
 
@@ -112,11 +149,17 @@ export class HeldProgram {
     this.name = listed.run
     this.pid = listed.pid
     this.start = Number(listed.start)
-    this.readers = { out: new Segments(folder, "out"), err: new Segments(folder, "err") }
-    this.before = { out: listed.out, err: listed.err }
+    const point = pointIn(folder)
+    this.isCut = point === "lost"
+    this.point = point === "lost" ? undefined : point
+    const { err = 0, out = 0, seq = 0 } = this.point ?? {}
+    this.kept = out + err
+    this.readers = { out: new Segments(folder, "out", out), err: new Segments(folder, "err", err) }
+    this.before = { out: listed.out, err: listed.err, seq: listed.seq }
     this.seq = listed.seq
     this.taken = listed.seq
-    this.inputs = listed.seq === 0 ? [] : this.noted(listed.flight ?? [])
+    const noted = listed.seq === 0 ? [] : this.noted(listed.flight ?? [])
+    this.inputs = noted.filter((input) => input.seq > seq)
     this.listed(listed)
   }
 
@@ -180,7 +223,7 @@ export class HeldProgram {
     return Deferred.await(this.end)
   }
 
-  /** The next bytes of its output, from its beginning; none at the end. */
+  /** The next bytes of its output, from its beginning or its point; none at the end. */
   read(name: StreamName): Effect.Effect<Uint8Array | undefined> {
     return Effect.suspend(() => {
       const reader = this.readers[name]
@@ -203,10 +246,33 @@ export class HeldProgram {
   /** Tells the keeper now and then how much is read. */
   private read_(): Effect.Effect<void> {
     const { err, out } = this.readers
-    if (out.position + err.position - this.marked < MARK || this.isOver) return Effect.void
+    if (out.position + err.position - this.marked < this.reach.mark || this.isOver) return Effect.void
     this.marked = out.position + err.position
-    const order = { op: "mark", run: this.name, out: out.position, err: err.position } as const
-    return Effect.map(this.reach.link, (link) => link.tell(order))
+    return Effect.map(this.reach.link, (link) => this.mark(link))
+  }
+
+  /** Tells the keeper how much is read: a new one does not know. */
+  mark(link: KeeperLink): void {
+    const { err, out } = this.readers
+    link.tell({ op: "mark", run: this.name, out: out.position, err: err.position })
+  }
+
+  /** Whether a point there is worth its while. */
+  isDue(out: number, err: number): boolean {
+    return !this.isOver && out + err - this.kept >= this.reach.worth
+  }
+
+  /** The next daemon reads on from there: what came before it is freed. */
+  keep({ err, known, out, seq }: Point): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      // a keeper removes the folder of what was forgotten
+      if (this.isOver || !fs.existsSync(this.folder)) return Effect.void
+      const file = path.join(this.folder, "point")
+      fs.writeFileSync(`${file}.tmp`, JSON.stringify({ format: FORMAT, out, err, seq, known }), { mode: 0o600 })
+      fs.renameSync(`${file}.tmp`, file)
+      this.kept = out + err
+      return Effect.map(this.reach.link, (link) => link.tell({ op: "free", run: this.name, out, err, seq }))
+    })
   }
 
   /** Returns when the pipe has it, or when nobody reads it any more. `note`: one line. */

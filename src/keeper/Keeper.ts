@@ -49,9 +49,9 @@ export interface KeeperOptions {
   /** Puts it into a unit of its own, which has its cgroup delegated; the name is never used twice while one lives. */
   readonly via?: ((name: string) => Via) | undefined
   /** Bytes of a stream that wait for the daemon before the program does. */
-  readonly bound?: number
+  readonly bound?: number | undefined
   /** Bytes of a file of output. */
-  readonly segment?: number
+  readonly segment?: number | undefined
   /** Between two looks at a keeper that says nothing while it holds something. */
   readonly look?: Duration.Duration
 }
@@ -87,6 +87,10 @@ export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaul
 
 export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
 
+/** Bytes between two words on what is read. */
+const MARK = 1 << 20
+/** Bytes between two points of a program. */
+const WORTH = 4 << 20
 /** The length of `sun_path` without its closing zero. */
 const MAX_PATH_BYTES = 107
 const START_LIMIT = 250
@@ -161,10 +165,15 @@ class Home {
   /** While no keeper is there. */
   private readonly forgotten = new Set<string>()
 
+  readonly mark: number
+  readonly worth: number
+
   constructor(folder: string, isActive: boolean, options: KeeperOptions) {
     this.folder = folder
     this.isActive = isActive
     this.options = options
+    this.mark = Math.min(MARK, (options.bound ?? MARK * 4) / 4)
+    this.worth = options.segment ?? WORTH
   }
 
   readonly link: Effect.Effect<KeeperLink> = Effect.suspend(() =>
@@ -231,7 +240,10 @@ class Home {
     if (version !== VERSION) this.isActive = false
     if (!this.isActive) link.tell({ op: "retire" })
     for (const run of this.forgotten) link.tell({ op: "forget", run })
-    this.take(runs.filter(({ run }) => !this.forgotten.has(run)))
+    this.take(
+      link,
+      runs.filter(({ run }) => !this.forgotten.has(run))
+    )
     this.forgotten.clear()
     this.current = link
     this.up.openUnsafe()
@@ -239,12 +251,15 @@ class Home {
     return link
   })
 
-  private take(runs: ReadonlyArray<Listed>): void {
+  private take(link: KeeperLink, runs: ReadonlyArray<Listed>): void {
     const names = new Set(runs.map(({ run }) => run))
     for (const one of runs) {
       const known = this.programs.get(one.run)
       if (known === undefined) this.programs.set(one.run, new HeldProgram(this, this.folderOf(one.run), one))
-      else known.listed(one)
+      else {
+        known.listed(one)
+        known.mark(link)
+      }
     }
     for (const [name, one] of this.programs) if (!names.has(name)) one.lost()
   }

@@ -34,13 +34,15 @@ export type Order =
       readonly data: string | null
       readonly note?: string
     }
-  /** So much is read; `free`: and is never asked for again. */
+  /** So much is read. */
+  | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
+  /** Output before these positions, and notes up to that number, are never asked for again. */
   | {
-      readonly op: "mark"
+      readonly op: "free"
       readonly run: string
       readonly out: number
       readonly err: number
-      readonly free?: boolean
+      readonly seq: number
     }
   | { readonly op: "signal"; readonly run: string; readonly signal: string }
   /** SIGTERM, the grace in ms, SIGKILL. */

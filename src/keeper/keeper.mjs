@@ -326,12 +326,16 @@ const pump = (one) => {
   })
 }
 
-const mark = (one, position, isFree) => {
+const mark = (one, position) => {
   one.mark = Math.max(one.mark, Math.min(Number(position) || 0, one.size))
-  const known = isFree ? segments(one.run.dir, one.name) : []
-  for (const [index, base] of known.entries())
-    if (known[index + 1] <= one.mark) fs.unlinkSync(segment(one.run.dir, one.name, base))
   if (!isFull(one) && !one.stuck && one.pump?.isPaused()) one.pump.resume()
+}
+
+/** Whole segments go. */
+const free = (one, position) => {
+  const known = segments(one.run.dir, one.name)
+  for (const [index, base] of known.entries())
+    if (known[index + 1] <= position) fs.unlinkSync(segment(one.run.dir, one.name, base))
 }
 
 // a program's life
@@ -340,6 +344,19 @@ const mark = (one, position, isFree) => {
 const notesOf = (dir) => {
   const lines = text(path.join(dir, "inputs")).split("\n").slice(0, -1)
   return { lines, seq: lines.map((line) => Number(line.split(" ", 1)[0])).findLast(Number.isInteger) ?? 0 }
+}
+
+/** Notes go up to that number; the last one stays, since it tells the number. */
+const trim = (run, seq) => {
+  const { lines } = notesOf(run.dir)
+  const kept = lines.filter((line, index) => !(Number.parseInt(line) <= seq) || index === lines.length - 1)
+  if (kept.length === lines.length || run.closed) return
+  const file = path.join(run.dir, "inputs")
+  fs.writeFileSync(`${file}.tmp`, `${kept.join("\n")}\n`)
+  const notes = fs.openSync(`${file}.tmp`, O_WRONLY | O_APPEND)
+  fs.renameSync(`${file}.tmp`, file)
+  fs.closeSync(run.notes)
+  run.notes = notes
 }
 
 /** Its pipes and files; it has no name yet. */
@@ -657,7 +674,12 @@ const orders = {
   end: (run, { grace = GRACE }, reply) => (end(run, grace), reply({})),
   forget: (run, _, reply) => (forget(run), reply({})),
   mark: (run, message, reply) => {
-    for (const one of [run.out, run.err]) mark(one, message[one.name], message.free === true)
+    for (const one of [run.out, run.err]) mark(one, message[one.name])
+    reply({})
+  },
+  free: (run, message, reply) => {
+    for (const one of [run.out, run.err]) free(one, message[one.name])
+    trim(run, message.seq)
     reply({})
   }
 }

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { LineSplitter } from "../../src/backends/process/LineSplitter.ts"
 import * as Stand from "./Stand.ts"
@@ -34,7 +35,7 @@ describe("output", () => {
     })
   )
 
-  it.live("a mark lets it go on, and frees whole segments only where that is asked for", () =>
+  it.live("a mark lets it go on, and whole segments are freed only where that is asked for", () =>
     Effect.gen(function* () {
       const folder = yield* Stand.stand
       const daemon = yield* Stand.daemon(folder, SMALL)
@@ -47,9 +48,25 @@ describe("output", () => {
       yield* Stand.until(() => Stand.kept(folder, "marked", "out").size > size)
       assert.isAtLeast(Stand.kept(folder, "marked", "out").files, files)
       yield* stopped(() => Stand.kept(folder, "marked", "out").size)
-      yield* other.ask({ op: "mark", run: "marked", out: 3_000_000, err: 0, free: true })
+      yield* other.ask({ op: "mark", run: "marked", out: 3_000_000, err: 0 })
+      yield* other.ask({ op: "free", run: "marked", out: 2_000_000, err: 0, seq: 0 })
       yield* stopped(() => Stand.kept(folder, "marked", "out").size)
-      assert.isBelow(Stand.kept(folder, "marked", "out").size, 1.2 * SMALL.bound)
+      const left = Stand.kept(folder, "marked", "out").size
+      assert.isAtLeast(left, SMALL.bound)
+      assert.isBelow(left, 3_000_000 + SMALL.bound - 2_000_000 + 300_000)
+    })
+  )
+
+  it.live("a keeper that has died when more than the bound was read lets the program go on", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder, { bound: 200_000, segment: 50_000 })
+      const held = yield* Stand.script(daemon, "long", "seq 100000; read go; seq 100001 200000; echo done")
+      assert.isTrue((yield* Stand.readUntil(held, "\n100000\n")) === numbers(100_000))
+      yield* Stand.killKeeper(folder)
+      yield* held.write("go\n", "")
+      const rest = yield* Stand.readUntil(held, "done\n")
+      assert.isTrue(`${numbers(100_000)}${rest}` === `${numbers(200_000)}done\n`)
     })
   )
 
@@ -109,6 +126,58 @@ s.write('{"id":1,"op":"hello","epoch":1000}\\n{"id":2,"op":"write","run":"chatty
       const again = (yield* next.keeper.take("chatty"))!
       assert.isTrue((yield* Stand.readUntil(again, "\n300000\n")) === numbers(300_000))
       assert.strictEqual(again.pid, held.pid)
+    })
+  )
+})
+
+describe("a point", () => {
+  const known = { words: "all that is to be known" }
+  /** Numbers its inputs, each with 100 kB of output. */
+  const TALKER =
+    "n=0; while read line; do n=$((n + 1)); head -c 100000 /dev/zero | tr '\\0' x; echo; echo $n $line; done"
+
+  it.live("from there the next daemon reads on, and what came before is gone; a keeper's death changes nothing", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const small = { bound: 200_000, segment: 50_000 }
+      let daemon = yield* Stand.daemon(folder, small)
+      let held = yield* Stand.script(daemon, "talker", TALKER)
+      let out = 0
+      let seq = 0
+      for (let life = 0; life < 3; life++) {
+        for (let n = 0; n < 5; n++) {
+          yield* held.write(`${++seq}\n`, `note ${seq}`)
+          out += (yield* Stand.readUntil(held, ` ${seq}\n`)).length
+          assert.isTrue(held.isDue(out, 0))
+          if (n < 4) yield* held.keep({ out, err: 0, seq, known })
+          else assert.isAbove(out, Stand.kept(folder, "talker", "out").size)
+        }
+        yield* Stand.until(() => Stand.kept(folder, "talker", "out").size < 300_000)
+        yield* daemon.vanish
+        if (life > 0) yield* Stand.killKeeper(folder)
+        daemon = yield* Stand.daemon(folder, small)
+        held = (yield* daemon.keeper.take("talker"))!
+        assert.deepStrictEqual(held.point?.known, known)
+        assert.deepStrictEqual(held.inputs, [{ seq, note: `note ${seq}` }])
+        const last = yield* Stand.readUntil(held, ` ${seq}\n`)
+        assert.strictEqual(held.point!.out + last.length, out)
+        assert.isTrue(last === `${"x".repeat(100_000)}\n${seq} ${seq}\n`)
+      }
+      assert.isBelow(Stand.textOf(join(Stand.runFolder(folder, "talker"), "inputs")).split("\n").length, 5)
+      yield* held.write(null, "")
+      assert.strictEqual(yield* Stand.whole(held), "")
+    })
+  )
+
+  it.live("one that cannot be read says so: nothing is made up", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      yield* Stand.script(daemon, "cut", "exec sleep 300")
+      yield* daemon.vanish
+      writeFileSync(join(Stand.runFolder(folder, "cut"), "point"), '{"format":7,"out":0,"err":0,"seq":0}')
+      const next = yield* Stand.daemon(folder)
+      assert.isTrue((yield* next.keeper.left)[0]?.isCut)
     })
   )
 })

@@ -144,13 +144,30 @@ export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandCo
 
 type Events = Queue.Queue<RunEvent, Cause.Done>
 
-/** Turns what the program writes into events; `drained` waits for all of it. */
-const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limit: number, queue: Events) {
-  let said = ""
+/** What a point of a command's run holds. */
+interface Known {
+  /** The last line on standard error. */
+  readonly said: string
+  /** What its hearer knew. */
+  readonly heard: unknown
+}
+
+/** Turns what the program writes into events; `drained` waits for all of it. `isUp`: it has said that it has started. */
+const output = Effect.fnUntraced(function* (
+  program: RunProcess.RunProcess,
+  limit: number,
+  queue: Events,
+  isUp: () => boolean
+) {
   const { before, ended, isKept } = program
+  const { err = 0, known, out = 0 } = before?.point ?? {}
+  let said = (known as Known | undefined)?.said ?? ""
   /** Bytes that it had written before it was taken up, and that are not told again yet. */
-  const left = { out: before?.out ?? 0, err: before?.err ?? 0 }
-  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<Line>, size: number) => {
+  const left = { out: before === undefined || before.out === out ? 0 : before.out, err: 0 }
+  if (before !== undefined && before.err !== err) left.err = before.err
+  /** Told up to there, at the end of a line. */
+  const told = { out, err }
+  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<Line>, size: number, whole?: number) => {
     const name = stream === "stdout" ? "out" : "err"
     if (name === "err") said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? said
     const events = lines.map(({ end, text }): RunEvent => {
@@ -160,9 +177,18 @@ const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limi
     const isBehind = left.out === 0 && left.err === 0
     if (size >= left[name]) left[name] = 0
     const isCaughtUp = before !== undefined && !isBehind && left.out === 0 && left.err === 0
-    return Queue.offerAll(queue, isCaughtUp ? [...events, { _tag: "Resumed" }] : events)
+    const reached = Effect.suspend(() => {
+      told[name] = whole ?? told[name]
+      const isAgain = left.out > 0 || left.err > 0
+      if (whole === undefined || isAgain || !isUp() || !program.isDue(told.out, told.err)) return Effect.void
+      const point = { ...told, seq: 0, state: said }
+      return Queue.offer(queue, { _tag: "Reached", point })
+    })
+    const all = Queue.offerAll(queue, isCaughtUp ? [...events, { _tag: "Resumed" }] : events)
+    return Effect.andThen(all, reached)
   }
-  if (before !== undefined && before.out === 0 && before.err === 0) yield* Queue.offer(queue, { _tag: "Resumed" })
+  if (known !== undefined) yield* Queue.offer(queue, { _tag: "Recalled", heard: (known as Known).heard })
+  if (before !== undefined && left.out === 0 && left.err === 0) yield* Queue.offer(queue, { _tag: "Resumed" })
   const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) =>
     Effect.forkScoped(RunProcess.drainPlaced(program[name], ended, limit, emit(name)))
   )
@@ -175,12 +201,14 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const { program, passed } = yield* launch(command, host, spec)
   if (spec.adopt?.isUp === true) yield* Queue.offer(queue, { _tag: "Started", pid: program.pid })
-  const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue)
-
   let silent = spec.adopt?.isUp === true
+  let isUp = silent
+  const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue, () => isUp)
+
   const started = Effect.suspend(() => {
     if (silent) return Effect.void
     silent = true
+    isUp = true
     return Queue.offer(queue, { _tag: "Started", pid: program.pid })
   })
   /** Silences a run that is ended by us: it starts no more. */
@@ -214,6 +242,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     send: () => Effect.fail(refused),
     answer: () => Effect.void,
     cancelCall: () => Effect.void,
+    keep: ({ state, ...point }, heard) => program.keep({ ...point, known: { said: state, heard } }),
     interruptTurn: end,
     end,
     kill: stopping(program.kill)

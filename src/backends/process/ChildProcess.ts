@@ -42,6 +42,8 @@ export interface ExitStatus {
 export interface Pipe {
   /** The next bytes; none at the end. */
   readonly read: Effect.Effect<Uint8Array | undefined>
+  /** Bytes before the first that is read; left out, none. */
+  readonly from?: number
 }
 
 export interface ChildProcess {

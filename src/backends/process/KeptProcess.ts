@@ -2,25 +2,31 @@
  * KeptProcess: a program that the keeper holds, as a ChildProcess: it outlives the daemon, and the next one takes it up.
  *
  * Guarantees: those of ChildProcess, but that a slow reader is felt only at a bound; one that is taken up is read
- * from its beginning, and says what it had been given before.
+ * from its beginning or its last point, and says what it had been given since.
  */
 import { Effect } from "effect"
-import type { HeldProgram, Input } from "../../keeper/HeldProgram.ts"
+import type { HeldProgram, Input, Point } from "../../keeper/HeldProgram.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
 import type { BackendError } from "../Backend.ts"
 import { type ChildProcess, type Program, spawnError } from "./ChildProcess.ts"
 
 /** A program as an earlier daemon left it. */
 export interface Before {
+  /** Since the point. */
   readonly inputs: ReadonlyArray<Input>
-  /** Bytes of its output that were there when it was taken up. */
+  /** Bytes of its output that were there when it was taken up, and the number of its last input. */
   readonly out: number
   readonly err: number
+  readonly seq: number
+  /** It is read from there. */
+  readonly point: Point | undefined
 }
 
 export interface Kept extends ChildProcess {
   /** Undefined: this daemon has started it. */
   readonly before: Before | undefined
+  readonly isDue: (out: number, err: number) => boolean
+  readonly keep: (point: Point) => Effect.Effect<void>
 }
 
 const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
@@ -30,8 +36,10 @@ export const nameOf = (runId: string, count: number): string => `${prefixOf(runI
 const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
   before,
   id: { pid: held.pid, start: held.start },
-  stdout: { read: held.read("out") },
-  stderr: { read: held.read("err") },
+  isDue: (out, err) => held.isDue(out, err),
+  keep: (point) => held.keep(point),
+  stdout: { read: held.read("out"), from: held.point?.out ?? 0 },
+  stderr: { read: held.read("err"), from: held.point?.err ?? 0 },
   exited: held.exited,
   write: (text, note = "") => held.write(text, note),
   closeInput: held.write(null, ""),
@@ -64,20 +72,23 @@ export const start = Effect.fnUntraced(function* (
 /** The program of that name, where an earlier daemon has left one. */
 export const take = Effect.fnUntraced(function* (name: string): Effect.fn.Return<Kept | undefined> {
   const held = yield* (yield* Keeper).take(name)
-  return held === undefined ? undefined : kept(held, { inputs: held.inputs, ...held.before })
+  return held === undefined ? undefined : kept(held, { inputs: held.inputs, point: held.point, ...held.before })
 })
 
-/** Whether an earlier daemon has left the run, with inputs that will do. */
-export const isHeldWith = (runId: string, will: (inputs: ReadonlyArray<Input>) => boolean): Effect.Effect<boolean> =>
+/** Whether an earlier daemon has left the run, with a point and inputs that will do. */
+export const isHeldWith = (
+  runId: string,
+  will: (inputs: ReadonlyArray<Input>, point: Point | undefined) => boolean
+): Effect.Effect<boolean> =>
   Effect.gen(function* () {
     const name = nameOf(runId, 1)
     const held = (yield* (yield* Keeper).left).find((one) => one.name === name)
-    return held !== undefined && will(held.inputs)
+    return held !== undefined && !held.isCut && will(held.inputs, held.point)
   })
 
 /** The same, with its first input or without one. */
 export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
-  isHeldWith(runId, (inputs) => !given || inputs.length > 0)
+  isHeldWith(runId, (inputs, point) => !given || point !== undefined || inputs.length > 0)
 
 /** Nothing of the run is asked for again. */
 export const forget = (runId: string): Effect.Effect<void> =>

@@ -30,14 +30,21 @@ export class LineSplitter {
   private rest = ""
   private given = 0
 
-  /** `limit` in UTF-16 units, of a piece without its mark. A surrogate pair is never cut. */
-  constructor(limit: number) {
+  /** `limit` in UTF-16 units, of a piece without its mark. A surrogate pair is never cut. `from`: bytes before the first. */
+  constructor(limit: number, from = 0) {
     this.limit = limit
+    this.begin = from
+    this.taken = from
   }
 
   /** Bytes that were taken. */
   get size(): number {
     return this.taken
+  }
+
+  /** Bytes up to the end of the last line, where nothing of the next one is handed out; undefined in the midst of a long one. */
+  get whole(): number | undefined {
+    return this.given === 0 ? this.begin : undefined
   }
 
   /** The lines that this chunk completes, and the pieces of one that has grown too long. */

@@ -12,6 +12,7 @@
  * leaves its runs to the next one.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
+import type { Point } from "../../keeper/HeldProgram.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
 import type { BackendError } from "../Backend.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
@@ -39,10 +40,14 @@ export interface RunProcessSpec extends Mark, Program {
 
 export interface RunProcess {
   readonly pid: number
-  /** Of a process that was taken up: it is read again from its beginning. */
+  /** Of a process that was taken up: it is read again from its beginning, or its last point. */
   readonly before: KeptProcess.Before | undefined
   /** True where it outlives the daemon. */
   readonly isKept: boolean
+  /** Whether so much was written since the last point that one there is worth its while. */
+  readonly isDue: (out: number, err: number) => boolean
+  /** The next daemon reads on from there. */
+  readonly keep: (point: Point) => Effect.Effect<void>
   readonly stdout: Pipe
   readonly stderr: Pipe
   /**
@@ -77,18 +82,18 @@ export const drain = Effect.fnUntraced(function* (
 })
 
 /**
- * The same by lines of at most so many characters: `take` gets those of each chunk with their places, and the bytes up
- * to the chunk's end; the rest at the end.
+ * The same by lines of at most so many characters: `take` gets those of each chunk with their places, the bytes up
+ * to the chunk's end, and those up to the end of the last line, but in the midst of a long one; the rest at the end.
  */
 export const drainPlaced = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
   limit: number,
-  take: (lines: ReadonlyArray<Line>, size: number) => Effect.Effect<unknown>
+  take: (lines: ReadonlyArray<Line>, size: number, whole: number | undefined) => Effect.Effect<unknown>
 ) {
-  const splitter = new LineSplitter(limit)
-  yield* drain(pipe, ended, (chunk) => take(splitter.push(chunk), splitter.size))
-  yield* take(splitter.end(), splitter.size)
+  const splitter = new LineSplitter(limit, pipe.from)
+  yield* drain(pipe, ended, (chunk) => take(splitter.push(chunk), splitter.size, splitter.whole))
+  yield* take(splitter.end(), splitter.size, undefined)
 })
 
 /** The same without places. */
@@ -151,6 +156,8 @@ export const make = Effect.fnUntraced(function* (
     pid: child.id.pid,
     before: kept?.before,
     isKept: kept !== undefined,
+    isDue: kept?.isDue ?? (() => false),
+    keep: kept?.keep ?? (() => Effect.void),
     stdout: child.stdout,
     stderr: child.stderr,
     write: child.write,

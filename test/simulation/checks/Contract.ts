@@ -180,6 +180,8 @@ export class Contract implements Check {
       case "Notice":
       case "Given":
       case "Resumed":
+      case "Recalled":
+      case "Reached":
       case "Windows":
         return
       default:
