@@ -349,7 +349,7 @@ export class RunEvents implements RunSink {
       yield* this.hearers().tools.ask({ _tag: "Heard" })
       yield* this.log.flushed
       yield* keep(point, known)
-    }).pipe(Effect.catch(({ message }) => Effect.logWarning(`its output is kept for now: ${message}`)))
+    }).pipe(Effect.catch((error) => Effect.logWarning("the output of a run is kept for now", error)))
   }
 
   private remember({ heard }: Event<"Recalled">): void {

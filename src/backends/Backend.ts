@@ -45,7 +45,7 @@ export interface Point {
   readonly out: number
   readonly err: number
   readonly seq: number
-  /** What the backend knew by then. */
+  /** Knowledge of the backend's by then. */
   readonly state: unknown
 }
 

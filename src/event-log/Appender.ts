@@ -29,17 +29,6 @@ export interface Options {
 /** Between two looks at what is on its way. */
 const LOOK = "5 millis"
 
-/** Looks again and again. */
-export const until = (
-  holds: () => boolean,
-  failure: () => StorageError | undefined
-): Effect.Effect<void, StorageError> =>
-  Effect.suspend(() => {
-    const failed = failure()
-    if (failed !== undefined) return Effect.fail(failed)
-    return holds() ? Effect.void : Effect.andThen(Effect.sleep(LOOK), until(holds, failure))
-  })
-
 export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, maxLazy: 4096 }
 
 export interface Parts {
@@ -128,14 +117,26 @@ export class Appender implements Owner {
       return refused.length === 0 ? Effect.void : Effect.logError("runes: lazy runes refused", ...refused)
     })
 
-  /** Returns once the lazy runes that were given until now wait no more: they are on their way, or were dropped. */
-  readonly lazyGone: Effect.Effect<void, StorageError> = Effect.suspend(() => {
-    const { given } = this.lazies
-    return until(
-      () => this.lazies.gone >= given,
-      () => this.failure()
-    )
-  })
+  /** Returns once all that was given until now is durable, or dropped. `durable`: up to which id the log is. */
+  flushed(durable: () => number): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => {
+      const { given } = this.lazies
+      const isOnItsWay = this.until(() => this.lazies.gone >= given)
+      return Effect.flatMap(isOnItsWay, () => {
+        const last = this.log.head
+        return this.until(() => durable() >= last)
+      })
+    })
+  }
+
+  /** Looks again and again. */
+  private until(holds: () => boolean): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => {
+      const failed = this.failure()
+      if (failed !== undefined) return Effect.fail(failed)
+      return holds() ? Effect.void : Effect.andThen(Effect.sleep(LOOK), this.until(holds))
+    })
+  }
 
   /** An actor's append was refused: that is written down, once its step is over. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {

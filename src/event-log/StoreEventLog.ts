@@ -6,7 +6,7 @@ import { Effect, Fiber, Queue, Semaphore, Stream } from "effect"
 import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import type { ActorLookup } from "./ActorLookup.ts"
-import { Appender, defaultOptions, type Options, until } from "./Appender.ts"
+import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
 import { type Erasing, MAX_FIELDS, sizeOf, textsIn, without } from "./Erasure.ts"
 import {
@@ -351,10 +351,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     recover,
     append: appender.append,
     appendLazy: appender.appendLazy,
-    flushed: Effect.flatMap(appender.lazyGone, () => {
-      const last = log.head
-      return until(() => recent.head >= last, failure)
-    }),
+    flushed: appender.flushed(() => recent.head),
     subscribe,
     follow: subscribed,
     head,

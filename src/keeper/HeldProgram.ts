@@ -124,9 +124,9 @@ export class HeldProgram {
   /** Inputs that it had been given, and the size of its output, when this daemon took it up. */
   readonly inputs: ReadonlyArray<Input>
   readonly before: { readonly out: number; readonly err: number; readonly seq: number }
-  /** Its output is read from here on, and its inputs are those after it; undefined: from the beginning. */
+  /** Where its output is read from, and after which its inputs are; undefined: the beginning. */
   readonly point: Point | undefined
-  /** What came before its output is gone, and nobody knows what was to be known of it. */
+  /** The beginning of its output is gone, and nobody knows what was to be known of it. */
   readonly isCut: boolean
   /** The next who asks for it has it. */
   isTaken = false

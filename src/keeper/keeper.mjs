@@ -71,19 +71,12 @@ function log(...words) {
   console.error(new Date().toISOString(), ...words)
 }
 
-/** What fails is logged, and costs nothing else. */
+/** What fails is logged under this name, where it has one, and costs nothing else. */
 const attempt = (what, body) => {
   try {
     return body()
   } catch (error) {
-    log(what, error)
-  }
-}
-const quietly = (body) => {
-  try {
-    return body()
-  } catch {
-    return undefined
+    if (what !== "") log(what, error)
   }
 }
 const parsed = (file) => attempt(file, () => JSON.parse(text(file) || "null"))
@@ -630,11 +623,11 @@ const adopt = (id) => {
   if (run !== undefined) {
     runs.set(id, Object.assign(run, { id }))
     // a shell that waits to be told what it is to become ends; where there is none, this is refused
-    quietly(() => fs.closeSync(fs.openSync(path.join(dir, "spec"), O_WRONLY | O_NONBLOCK)))
+    attempt("", () => fs.closeSync(fs.openSync(path.join(dir, "spec"), O_WRONLY | O_NONBLOCK)))
     const look = () => (isAlive() ? setTimeout(look, 200) : exited(run, null, null))
     return look()
   }
-  const sizeOf = (name) => quietly(() => lastOf(dir, name).size) ?? 0
+  const sizeOf = (name) => attempt("", () => lastOf(dir, name).size) ?? 0
   const { at, code = null, signal = null, ...rest } = record
   const sizes = { out: sizeOf("out"), err: sizeOf("err"), seq: notesOf(dir).seq }
   past.set(id, { run: id, pid, start, cgroup, ...sizes, ...rest, exit: { code, signal, at }, ended: true })
@@ -673,15 +666,8 @@ const orders = {
   signal: (run, { signal: name }, reply) => (signal(run, name), reply({})),
   end: (run, { grace = GRACE }, reply) => (end(run, grace), reply({})),
   forget: (run, _, reply) => (forget(run), reply({})),
-  mark: (run, message, reply) => {
-    for (const one of [run.out, run.err]) mark(one, message[one.name])
-    reply({})
-  },
-  free: (run, message, reply) => {
-    for (const one of [run.out, run.err]) free(one, message[one.name])
-    trim(run, message.seq)
-    reply({})
-  }
+  mark: (run, { err, out }, reply) => (mark(run.out, out), mark(run.err, err), reply({})),
+  free: (run, { err, out, seq }, reply) => (free(run.out, out), free(run.err, err), trim(run, seq), reply({}))
 }
 
 const answer = (from, message, reply) => {
@@ -787,7 +773,7 @@ const isAlone = () => {
   if (start !== undefined && identity(pid) === start) return false
   const own = path.join(DIR, `own.${process.pid}`)
   fs.writeFileSync(own, `${process.pid} ${identity(process.pid)}`)
-  const isFirst = quietly(() => (fs.linkSync(own, segment(DIR, "lock", last + 1)), true)) ?? false
+  const isFirst = attempt("", () => (fs.linkSync(own, segment(DIR, "lock", last + 1)), true)) ?? false
   fs.rmSync(own)
   if (!isFirst || locks().at(-1) !== last + 1) return false
   for (const lower of locks().slice(0, -1)) fs.rmSync(segment(DIR, "lock", lower), { force: true })

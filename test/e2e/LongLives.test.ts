@@ -7,9 +7,9 @@ import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
 
 /** Bytes: of unread output, and of a file of it. */
-const BOUND = 400_000
-const SEGMENT = 100_000
-/** What is kept of the output of a run that rests: files that are not full yet, and what came since the last point. */
+const BOUND = 100_000
+const SEGMENT = 25_000
+/** Bytes that are kept of the output of a run that rests: files that are not full yet, and what came since the last point. */
 const KEPT = 5 * SEGMENT
 
 const staged = Effect.map(Stage.keeping, (stage) => {
@@ -91,7 +91,7 @@ echo "note $part" >&2; while [ ! -e go$part ]; do sleep 0.02; done; done; echo d
           const shop = stage.home({ agents: { ada: stage.agent(on) } })
           yield* stage.up
           yield* shop.register
-          const word = "word ".repeat(40_000)
+          const word = "word ".repeat(12_000)
           const turns = 8
           for (let turn = 1; turn <= turns; turn++) {
             yield* shop.tell(
@@ -123,7 +123,7 @@ echo "note $part" >&2; while [ ! -e go$part ]; do sleep 0.02; done; done; echo d
           const said = (yield* shop.log("turn.assistant_delta"))
             .map(({ payload }) => String(payload["content"]))
             .join("")
-          assert.strictEqual(said.match(/word /g)?.length, turns * 2 * 40_000)
+          assert.strictEqual(said.match(/word /g)?.length, turns * 2 * 12_000)
           assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
         })
     )

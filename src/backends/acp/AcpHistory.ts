@@ -11,7 +11,10 @@
 import type { Input } from "../../keeper/HeldProgram.ts"
 import type { Before } from "../process/KeptProcess.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
+import * as RestPoint from "../process/RestPoint.ts"
 import type { AcpSession } from "./AcpSession.ts"
+import type { KnownUpdates } from "./AcpUpdates.ts"
+import type { KnownWire } from "./AcpWire.ts"
 
 /** `id`: of a request, ours or the agent's. */
 export type Note =
@@ -45,10 +48,23 @@ const parse = ({ note }: Input): Noted | undefined => {
 
 /** Whether a run that an earlier daemon has left can be taken up. */
 export const isHeld = (runId: string) =>
-  KeptProcess.isHeldWith(runId, (inputs) => {
+  KeptProcess.isHeldWith(runId, (inputs, point) => {
     const says = new Set(inputs.map((input) => parse(input)?.say))
-    return says.has("session") && says.has("prompt") && !says.has("terminal")
+    const { isBound = false } = RestPoint.of<Rest>({ before: { point } })?.state ?? {}
+    const isBegun = point !== undefined || (says.has("session") && says.has("prompt"))
+    return isBegun && !isBound && !says.has("terminal")
   })
+
+/** Knowledge of an agent between two turns, for a daemon that hears it from there on. */
+export interface Rest {
+  readonly session: AcpSession
+  readonly updates: KnownUpdates
+  readonly wire: KnownWire
+  /** Of the event that was told last. */
+  readonly place: { readonly end: number; readonly index: number }
+  /** True where a command was run for it. */
+  readonly isBound: boolean
+}
 
 export class AcpHistory {
   /** Bytes of output that were there when the process was taken up. */

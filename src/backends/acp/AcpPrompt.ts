@@ -5,7 +5,7 @@
  * within the prompt where the agent says that it takes one; else it lies in a folder of the run, and the
  * prompt links to it. Nothing that was sent is left out in silence.
  */
-import type { ContentBlock } from "@agentclientprotocol/sdk"
+import type { ContentBlock, PromptRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
 import { pathToFileURL } from "node:url"
 import type { BackendError, TurnInput } from "../Backend.ts"
@@ -65,3 +65,14 @@ export const make =
       }
       return [...blocks, ...gone.map((line): ContentBlock => ({ type: "text", text: line }))]
     })
+
+/** The words of those who refused its calls, for the agent. */
+export const refusals = (words: ReadonlyArray<string>): PromptRequest["prompt"] => [
+  {
+    type: "text",
+    text: [
+      "You were refused leave by the person who was asked, who says why:",
+      ...words.map((said) => `- ${said}`)
+    ].join("\n")
+  }
+]

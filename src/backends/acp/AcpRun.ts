@@ -18,7 +18,7 @@ import * as AcpFiles from "./AcpFiles.ts"
 import * as AcpHistory from "./AcpHistory.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpPermissions } from "./AcpPermissions.ts"
-import type * as AcpPrompt from "./AcpPrompt.ts"
+import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpSession from "./AcpSession.ts"
 import { AcpRecall } from "./AcpRecall.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
@@ -35,6 +35,7 @@ import {
   type TurnInput
 } from "../Backend.ts"
 import type { Line } from "../process/LineSplitter.ts"
+import * as RestPoint from "../process/RestPoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
 
@@ -112,7 +113,11 @@ class AcpRun {
   /** A further prompt of the same turn is under way, as an earlier daemon has sent it. */
   private goesOn = false
   /** The place of the event that was told last. */
-  private place = { end: 0, index: 0 }
+  private place: AcpHistory.Rest["place"]
+  /** A command was run for the agent, which ends with this daemon. */
+  private isBound: boolean
+  /** Bytes of standard error, to the end of a line. */
+  private errorsTaken: number
 
   constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
     this.options = options
@@ -124,8 +129,13 @@ class AcpRun {
     const { notice } = this
     const tell = (make: () => ReadonlyArray<RunEvent>) => this.tell(make)
     const hear = (make: () => ReadonlyArray<RunEvent>) => this.hear(make)
-    const updates = new AcpUpdates(options.config.trustKinds)
+    const rest = RestPoint.of<AcpHistory.Rest>(options.program)?.state
+    const updates = new AcpUpdates(options.config.trustKinds, rest?.updates)
     this.updates = updates
+    this.session = rest?.session
+    this.place = rest?.place ?? { end: 0, index: 0 }
+    this.isBound = rest?.isBound ?? false
+    this.errorsTaken = options.program.stderr.from ?? 0
     const history = AcpHistory.of(options.program.before)
     this.recall = history === undefined ? undefined : new AcpRecall(history, updates)
     this.permissions = new AcpPermissions({ updates, tell, hear, notice })
@@ -136,6 +146,7 @@ class AcpRun {
   readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
     const { program } = this.options
     const isNew = this.recall === undefined
+    yield* this.offer(() => RestPoint.again(program, this.session?.sessionId))
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
@@ -143,6 +154,18 @@ class AcpRun {
     yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
     return this.run
   })
+
+  /** A point, between two turns and where much was written since the last one. */
+  private rests(out: number): Effect.Effect<void> {
+    const { isDue } = this.options.program
+    if (!isDue(out, this.errorsTaken)) return Effect.void
+    return this.offer(() => {
+      const { errorsTaken: err, isBound, place, session, updates, wire } = this
+      if (session === undefined || updates.active !== undefined || !wire.isQuiet()) return []
+      const state: AcpHistory.Rest = { session, updates: updates.known, wire: wire.known(), place, isBound }
+      return [{ _tag: "Reached", point: { out, err, seq: wire.given(), state } }]
+    })
+  }
 
   /** Takes a terminal's output. */
   readonly written: AcpTerminals.Options["written"] = (id, chunk) => {
@@ -206,14 +229,12 @@ class AcpRun {
 
   private get errors(): Effect.Effect<void> {
     const { program } = this.options
-    const emit = (lines: ReadonlyArray<Line>) => {
+    const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
       this.said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? this.said
-      return this.offer(() =>
-        lines.map(({ end, text }) => {
-          const place: Place = { err: [1, end] }
-          return { _tag: "Delta", stream: "stderr", text, ...(program.isKept ? { place } : {}) }
-        })
-      )
+      return this.offer(() => {
+        this.errorsTaken = whole ?? this.errorsTaken
+        return RunProcess.errorsOf(program, 1, lines)
+      })
     }
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
@@ -307,11 +328,7 @@ class AcpRun {
    */
   private explain(words: ReadonlyArray<string>, usage: Messages.Spent): Effect.Effect<void> {
     const { sessionId } = this.session!
-    const text = [
-      "You were refused leave by the person who was asked, who says why:",
-      ...words.map((said) => `- ${said}`)
-    ].join("\n")
-    const request: PromptRequest = { sessionId, prompt: [{ type: "text", text }] }
+    const request: PromptRequest = { sessionId, prompt: AcpPrompt.refusals(words) }
     this.quiet = 0
     return Effect.andThen(
       this.further(usage),
@@ -445,7 +462,7 @@ class AcpRun {
   past(end: number, size: number | undefined): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { recall } = this
-      if (recall === undefined) return Effect.void
+      if (recall === undefined) return this.rests(end)
       const isAll = size !== undefined && size >= recall.size
       const notes = recall.upTo(isAll ? Number.POSITIVE_INFINITY : end)
       const events = this.tell(() => notes.flatMap((note) => this.did(note, recall)))
@@ -513,6 +530,7 @@ class AcpRun {
         return this.files?.write(params)
       case "terminal/create":
         // it is known before it runs that the command ends with this daemon
+        this.isBound = true
         return Effect.andThen(this.note({ say: "terminal" }, true), this.terminals.create(params))
       case "terminal/output":
         return this.terminals.output(params)
@@ -636,6 +654,7 @@ class AcpRun {
       // the protocol knows no way to end a call of the agent's
       cancelCall: this.terminals.cancel,
       choose: this.choose,
+      keep: (point, heard) => RestPoint.keep(program, point, heard),
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: program.kill
@@ -661,7 +680,7 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     })
     .pipe(Scope.provide(inner))
   // nothing is heard before it listens
-  const wire = yield* AcpWire.make(options.program, {
+  const listener: AcpWire.Listener = {
     heard: () => run.heard(),
     notified: (method, params) => run.notified(method, params),
     asked: (method, params) => run.serve(method, params),
@@ -669,7 +688,12 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
     past: (end, size) => run.past(end, size),
     noise: (text) => run.notice(text),
     stuck: Effect.suspend(() => run.stuck)
-  })
+  }
+  const wire = yield* AcpWire.make(
+    options.program,
+    listener,
+    RestPoint.of<AcpHistory.Rest>(options.program)?.state.wire
+  )
   const run: AcpRun = new AcpRun(options, { queue, scope, inner, terminals, wire })
   return yield* run.start()
 })

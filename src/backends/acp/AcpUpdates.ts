@@ -18,7 +18,7 @@ import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
 import * as Offers from "../Offers.ts"
 import * as Messages from "./AcpMessages.ts"
-import { AcpUsage } from "./AcpUsage.ts"
+import { AcpUsage, type KnownUsage } from "./AcpUsage.ts"
 
 type Call = Messages.ToolCall
 
@@ -76,6 +76,14 @@ export type End =
   | { readonly _tag: "Completed" }
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly errorType: string; readonly message: string; readonly retry: boolean }
+
+/** Knowledge of a session between two turns, for a daemon that hears it from there on. */
+export interface KnownUpdates {
+  readonly used: ReadonlyArray<readonly [string, number]>
+  readonly changes: number
+  readonly deeds: number
+  readonly usage: KnownUsage
+}
 
 /** Longest answer that is kept: of a longer one, its end. */
 const MAX_ANSWER = 1024 * 1024
@@ -159,15 +167,24 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
 export class AcpUpdates {
   private turn: Turn | undefined = undefined
   /** How often each of the agent's ids was used, the newest last. */
-  private readonly used = new Map<string, number>()
-  private readonly usages = new AcpUsage()
-  private changes = 0
-  private deeds = 0
+  private readonly used: Map<string, number>
+  private readonly usages: AcpUsage
+  private changes: number
+  private deeds: number
   private readonly trusted: ReadonlySet<string>
 
-  /** `trusted`: kinds of calls that the config takes to have no side effects. */
-  constructor(trusted: ReadonlyArray<string> = []) {
+  /** `trusted`: kinds of calls that the config takes to have no side effects; `known`: of a session that is taken up. */
+  constructor(trusted: ReadonlyArray<string> = [], known?: KnownUpdates) {
     this.trusted = new Set(trusted)
+    this.used = new Map(known?.used ?? [])
+    this.usages = new AcpUsage(known?.usage)
+    this.changes = known?.changes ?? 0
+    this.deeds = known?.deeds ?? 0
+  }
+
+  /** Between two turns. */
+  get known(): KnownUpdates {
+    return { used: [...this.used], changes: this.changes, deeds: this.deeds, usage: this.usages.known }
   }
 
   /** The turn that is under way. */

@@ -8,6 +8,12 @@
 import type { RunEvent } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
 
+/** Knowledge of a session, for a daemon that hears it from there on. */
+export interface KnownUsage {
+  readonly model: string
+  readonly cost: number
+}
+
 const NONE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0 }
 
 const whole = ({ cacheRead = 0, cacheWrite = 0, inputTokens, outputTokens }: Messages.Spent) => ({
@@ -19,12 +25,21 @@ const whole = ({ cacheRead = 0, cacheWrite = 0, inputTokens, outputTokens }: Mes
 
 export class AcpUsage {
   /** As the session, or its newest update, names it. */
-  model = ""
-  private cost = 0
+  model: string
+  private cost: number
   /** The cost of the turn under way is said by the agent. */
   private isPriced = false
   /** With the requests of the turn. */
   private told = NONE
+
+  constructor({ cost, model }: KnownUsage = { cost: 0, model: "" }) {
+    this.cost = cost
+    this.model = model
+  }
+
+  get known(): KnownUsage {
+    return { cost: this.cost, model: this.model }
+  }
 
   begin(): void {
     this.isPriced = false

@@ -67,8 +67,20 @@ export interface Wire {
   readonly seen: () => number
   /** The same, but for a line that is taken now. */
   readonly taken: () => number
+  /** Lines and notes that the agent was given, by any daemon. */
+  readonly given: () => number
+  /** No request of the agent's waits for its answer. */
+  readonly isQuiet: () => boolean
+  readonly known: () => KnownWire
   /** Reads to the end of what the agent says. */
   readonly listen: Effect.Effect<void>
+}
+
+/** Knowledge of our own requests, for a daemon that hears the agent from there on. */
+export interface KnownWire {
+  readonly last: number
+  /** Without an answer. */
+  readonly open: ReadonlyArray<number>
 }
 
 /** The longest message, in characters. */
@@ -77,6 +89,8 @@ const MAX_MESSAGE = 16 * 1024 * 1024
 const OUTGOING = 1024
 /** Requests of the agent that are not answered yet. */
 const OPEN_REQUESTS = 128
+/** Requests of ours without an answer that are known to the next daemon. */
+const MAX_KNOWN = 100
 /** How many lines that are no messages are told of. */
 const NOISES = 10
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
@@ -114,12 +128,21 @@ const outgoing = Effect.fnUntraced(function* (program: RunProcess.RunProcess, st
     Effect.forever(Effect.flatMap(Queue.take(queue), ([text, note]) => program.write(text, note)))
   )
   let full = false
-  return (text: string, note: string): Effect.Effect<void> =>
+  let given = program.before?.seq ?? 0
+  const write = (text: string, note: string): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (Queue.offerUnsafe(queue, [text, note]) || full) return Effect.void
+      if (Queue.offerUnsafe(queue, [text, note])) return Effect.sync(() => void (given += 1))
+      if (full) return Effect.void
       full = true
       return stuck
     })
+  /** Returns when it is durable. */
+  const wait = (note: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      given += 1
+      return program.write("", note)
+    })
+  return { write, wait, given: () => given }
 })
 
 /** Bytes of output up to the end of a line: `seen`, that is taken now or was last; `taken`, that was last. */
@@ -142,10 +165,10 @@ const writer = Effect.fnUntraced(function* (
   const note: Wire["note"] = (note, wait = false) =>
     Effect.suspend(() => {
       if (!program.isKept) return Effect.void
-      return wait ? program.write("", noted(note)) : out("", noted(note))
+      return wait ? out.wait(noted(note)) : out.write("", noted(note))
     })
-  const send: Send = (message, note) => Effect.suspend(() => out(lineOf(message), noted(note)))
-  return { note, send }
+  const send: Send = (message, note) => Effect.suspend(() => out.write(lineOf(message), noted(note)))
+  return { note, send, given: out.given }
 })
 
 const lineOf = (message: Message): string => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`
@@ -174,7 +197,7 @@ const noises = (tell: Listener["noise"]) => {
 /** Answers the agent's requests, each once. */
 const server = (listener: Listener, send: Send, scope: Scope.Scope) => {
   let open = 0
-  return Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
+  const serve = Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
     const reply = (message: Message, done: boolean, result?: unknown) =>
       send({ id, ...message }, { say: "reply", id, done, ...optionIn(result) })
     const recalled = listener.recalled(id, method, params)
@@ -191,20 +214,34 @@ const server = (listener: Listener, send: Send, scope: Scope.Scope) => {
     )
     yield* Effect.forkIn(answer, scope, { startImmediately: true })
   })
+  return { serve, isQuiet: () => open === 0 }
 }
 
+const requesting = (call: Wire["call"]): Wire["request"] =>
+  Effect.fnUntraced(function* (method, params) {
+    const answer = yield* Deferred.make<unknown, Refusal>()
+    yield* call(method, params, (got) =>
+      got._tag === "Result" ? Deferred.succeed(answer, got.result) : Deferred.fail(answer, got.refusal)
+    )
+    return yield* Deferred.await(answer)
+  })
+
+/** `known`: of an agent that is heard from there on. */
 export const make = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
-  listener: Listener
+  listener: Listener,
+  known: KnownWire = { last: 0, open: [] }
 ): Effect.fn.Return<Wire, never, Scope.Scope> {
   const scope = yield* Effect.scope
-  const at: Position = { seen: 0, taken: 0 }
-  const { note, send } = yield* writer(program, at, listener.stuck)
-  const waiting = new Map<number, (answer: Answer) => Effect.Effect<void>>()
+  const { from = 0 } = program.stdout
+  const at: Position = { seen: from, taken: from }
+  const { given, note, send } = yield* writer(program, at, listener.stuck)
+  const nothing = () => Effect.void
+  const waiting = new Map<number, (answer: Answer) => Effect.Effect<void>>(known.open.map((id) => [id, nothing]))
   const noise = noises(listener.noise)
-  let last = 0
+  let { last } = known
 
-  const serve = server(listener, send, scope)
+  const { isQuiet, serve } = server(listener, send, scope)
 
   const read = (line: string): Effect.Effect<void> => {
     listener.heard()
@@ -242,26 +279,23 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     call,
-    request: Effect.fnUntraced(function* (method, params) {
-      const answer = yield* Deferred.make<unknown, Refusal>()
-      yield* call(method, params, (got) =>
-        got._tag === "Result" ? Deferred.succeed(answer, got.result) : Deferred.fail(answer, got.refusal)
-      )
-      return yield* Deferred.await(answer)
-    }),
+    request: requesting(call),
     expect: (id, answered) => {
       last = Math.max(last, id)
       waiting.set(id, answered)
     },
     notify: (method, params, note) => send({ method, params }, note),
     note,
+    given,
+    isQuiet,
+    known: () => ({ last, open: [...waiting.keys()].slice(-MAX_KNOWN) }),
     seen: () => at.seen,
     taken: () => at.taken,
     listen: Effect.suspend(() => {
       const each = (lines: ReadonlyArray<Line>, size: number) =>
         Effect.andThen(Effect.forEach(lines, take, { discard: true }), listener.past(at.seen, size))
       return Effect.andThen(
-        listener.past(0, 0),
+        listener.past(from, from),
         RunProcess.drainPlaced(program.stdout, program.ended, MAX_MESSAGE, each)
       )
     })

@@ -18,9 +18,24 @@ const WAKE_UP = "wake-up"
 /** Clocks round, ms. */
 const EARLY = 1_000
 
+/** Knowledge of it, for a daemon that hears the process from there on. */
+export interface KnownBackground {
+  readonly tasks: ReadonlyArray<Work>
+  readonly wakeUps: ReadonlyArray<Work>
+}
+
 export class ClaudeBackground {
-  private tasks: ReadonlyArray<Work> = []
-  private readonly wakeUps = new Map<string, Work>()
+  private tasks: ReadonlyArray<Work>
+  private readonly wakeUps: Map<string, Work>
+
+  constructor({ tasks = [], wakeUps = [] }: Partial<KnownBackground> = {}) {
+    this.tasks = tasks
+    this.wakeUps = new Map(wakeUps.map((work) => [work.id, work]))
+  }
+
+  get known(): KnownBackground {
+    return { tasks: this.tasks, wakeUps: [...this.wakeUps.values()] }
+  }
 
   /** Counts the sub-agents at work. */
   get agents(): number {

@@ -30,6 +30,14 @@ interface Open {
   asked: boolean
 }
 
+type Plan = { readonly path: string; readonly text: string }
+
+/** Knowledge of calls that are over, for a daemon that hears the process from there on. */
+export interface KnownCalls {
+  readonly used: ReadonlyArray<readonly [string, number]>
+  readonly plan: Plan | undefined
+}
+
 /** How many names of calls are known again when the CLI repeats them. */
 const MAX_NAMES = 10_000
 
@@ -51,14 +59,21 @@ export class ClaudeCalls {
   private readonly questions = new Map<string, Question>()
   private readonly refused = new Set<string>()
   /** How often each of the CLI's names was used, the newest last. */
-  private readonly used = new Map<string, number>()
+  private readonly used: Map<string, number>
 
   /** The plan that the CLI has written last. */
-  private plan: { readonly path: string; readonly text: string } | undefined = undefined
+  private plan: Plan | undefined
 
   /** `given`: servers that agentd gave the run. */
-  constructor(given: ReadonlyArray<string> = []) {
+  constructor(given: ReadonlyArray<string> = [], { plan, used = [] }: Partial<KnownCalls> = {}) {
     this.given = given
+    this.used = new Map(used)
+    this.plan = plan
+  }
+
+  /** Where no call is open. */
+  get known(): KnownCalls {
+    return { used: [...this.used], plan: this.plan }
   }
 
   /** Nothing is due of the CLI: a call runs, or a person was asked. */

@@ -35,7 +35,7 @@ export class ClaudeHistory {
   /** The session that it was started with. */
   readonly session: string | undefined
 
-  constructor({ inputs, out }: Before, stream: ClaudeStream) {
+  constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ClaudeStream) {
     this.size = out
     this.stream = stream
     this.notes = inputs.flatMap(({ note }) => parse(note) ?? [])

@@ -40,10 +40,11 @@ import type { Session } from "./ClaudeCommand.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, parse } from "./ClaudeRecord.ts"
 import { ClaudeHistory } from "./ClaudeHistory.ts"
-import { ClaudeStream, type Note, type Wait } from "./ClaudeStream.ts"
+import { ClaudeStream, type KnownStream, type Note, type Wait } from "./ClaudeStream.ts"
 import { CONTINUED, type Line } from "../process/LineSplitter.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import * as RestPoint from "../process/RestPoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 export interface Options {
@@ -71,8 +72,19 @@ interface Attempt {
   history: ClaudeHistory | undefined
   /** Bytes of its output up to the end of the last record that was taken. */
   taken: number
+  /** The same of standard error, at the end of a line. */
+  errors: number
+  /** Counts its inputs. */
+  given: number
   /** The process's last lines on standard error. */
   said: string
+}
+
+/** Knowledge of a process at rest. */
+interface Rest {
+  readonly session: string
+  readonly said: string
+  readonly stream: KnownStream
 }
 
 /** Events that wait for a reader; then the CLI's pipe fills up, then it waits. */
@@ -130,10 +142,23 @@ const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, sessi
   const how = yield* command(session)
   const program = yield* RunProcess.make({ ...how, count, keeps: true, takesUp: spec.adopt !== undefined })
   const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)
-  const stream = new ClaudeStream(program.pid, Object.keys(spec.mcp))
-  const history = program.before === undefined ? undefined : new ClaudeHistory(program.before, stream)
-  const of = history?.session ?? session.id
-  const attempt: Attempt = { session: of, program, stream, count, input, history, taken: 0, said: "" }
+  const { before } = program
+  const { err = 0, out = 0 } = before?.point ?? {}
+  const { state } = RestPoint.of<Rest>(program) ?? {}
+  const stream = new ClaudeStream(program.pid, Object.keys(spec.mcp), state?.stream)
+  const history = before === undefined ? undefined : new ClaudeHistory(before, stream)
+  const attempt: Attempt = {
+    session: state?.session ?? history?.session ?? session.id,
+    program,
+    stream,
+    count,
+    input,
+    history,
+    taken: out,
+    errors: err,
+    given: before?.seq ?? 0,
+    said: state?.said ?? ""
+  }
   return attempt
 })
 
@@ -221,8 +246,9 @@ class ClaudeRun {
 
   private write(record: ClaudeRecord | undefined, note: Note): void {
     if (record === undefined) return
-    const { input, taken } = this.attempt
-    Queue.offerUnsafe(input, [`${JSON.stringify(record)}\n`, ClaudeHistory.noteOf(note, taken)])
+    const { attempt } = this
+    const line = `${JSON.stringify(record)}\n`
+    if (Queue.offerUnsafe(attempt.input, [line, ClaudeHistory.noteOf(note, attempt.taken)])) attempt.given++
   }
 
   private records(attempt: Attempt): Effect.Effect<void> {
@@ -247,7 +273,7 @@ class ClaudeRun {
         const place: Place = { out: [count, end, index + 1] }
         return { ...event, place }
       })
-      return [...before, ...placed]
+      return [...before, ...placed, ...this.rests(attempt)]
     }
     const take = (lines: ReadonlyArray<Line>, size: number) =>
       Effect.flatMap(Effect.all([Clock.currentTimeMillis, Monotonic.now]), ([now, heardAt]) => {
@@ -256,10 +282,19 @@ class ClaudeRun {
         return Effect.andThen(this.tell(all), this.turned)
       })
     const first = Effect.andThen(
-      this.tell(() => this.caughtUp(attempt, 0)),
+      this.tell(() => [...RestPoint.again(program, stream.session), ...this.caughtUp(attempt, attempt.taken)]),
       this.turned
     )
     return Effect.andThen(first, RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
+  }
+
+  /** A point, where the process is at rest and has written much since the last one. */
+  private rests({ errors: err, given: seq, history, program, said, session, stream, taken: out }: Attempt) {
+    const known = history === undefined && program.isDue(out, err) ? stream.known : undefined
+    if (known === undefined) return []
+    const state: Rest = { session, said, stream: known }
+    const reached: RunEvent = { _tag: "Reached", point: { out, err, seq, state } }
+    return [reached]
   }
 
   /** Once all is told again that an earlier daemon had heard of it, the process is heard as any other. */
@@ -288,17 +323,15 @@ class ClaudeRun {
 
   private errors(attempt: Attempt): Effect.Effect<void> {
     const { count, program } = attempt
-    const emit = (lines: ReadonlyArray<Line>) => {
+    const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
       attempt.said = [attempt.said, ...lines.map(({ text }) => text)]
         .filter((line) => line.trim() !== "")
         .join("\n")
         .slice(-MAX_SAID)
-      return this.tell(() =>
-        lines.map(({ end, text }) => {
-          const place: Place = { err: [count, end] }
-          return { _tag: "Delta", stream: "stderr", text, ...(program.isKept ? { place } : {}) }
-        })
-      )
+      return this.tell(() => {
+        attempt.errors = whole ?? attempt.errors
+        return RunProcess.errorsOf(program, count, lines)
+      })
     }
     return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
   }
@@ -503,6 +536,7 @@ class ClaudeRun {
           model === null ? Effect.void : this.choose("model", model),
           mode === null ? Effect.void : this.choose("mode", mode)
         ),
+      keep: (point, heard) => RestPoint.keep(this.attempt.program, point, heard),
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: Effect.suspend(() => this.attempt.program.kill)

@@ -11,13 +11,13 @@
  * malformed change nothing.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
-import { ClaudeBackground } from "./ClaudeBackground.ts"
-import { ClaudeCalls, refusalOf } from "./ClaudeCalls.ts"
+import { ClaudeBackground, type KnownBackground } from "./ClaudeBackground.ts"
+import { ClaudeCalls, type KnownCalls, refusalOf } from "./ClaudeCalls.ts"
 import { epoch } from "../../gateway/LimitHeaders.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
 import * as Offers from "../Offers.ts"
-import { ClaudeUsage } from "./ClaudeUsage.ts"
+import { ClaudeUsage, type KnownUsage } from "./ClaudeUsage.ts"
 import * as ClaudeWindows from "./ClaudeWindows.ts"
 
 /** The effect of a record. */
@@ -59,6 +59,21 @@ interface Turn {
   held: boolean
 }
 
+/** Knowledge of a process that rests, for a daemon that hears it from there on. */
+export interface KnownStream {
+  readonly sessionId: string
+  readonly lifecycle: boolean
+  readonly opened: number
+  readonly requests: number
+  readonly news: string
+  readonly message: string
+  readonly pieces: number
+  readonly commands: string
+  readonly usage: KnownUsage
+  readonly calls: KnownCalls
+  readonly background: KnownBackground
+}
+
 /** Longest answer that is kept of a turn that does not come to its end. */
 const MAX_ANSWER = 256 * 1024
 
@@ -75,39 +90,66 @@ const NEW: Omit<Turn, "turnId" | "uuid"> = {
 export class ClaudeStream {
   private events: Array<RunEvent> = []
   private says: Array<ClaudeRecord> = []
-  private readonly usage = new ClaudeUsage()
+  private readonly usage: ClaudeUsage
   private readonly pid: number
   private turn: Turn | undefined = undefined
-  private up = false
+  private up: boolean
+  private sessionId: string
   /** Between the beginning and the result of a turn, ours or its own. */
   private busy = false
   /** True where the CLI tells of its inputs when it takes them. */
-  private lifecycle = false
+  private lifecycle: boolean
   private readonly calls: ClaudeCalls
-  private readonly background = new ClaudeBackground()
+  private readonly background: ClaudeBackground
   /** Turns of its own. */
-  private opened = 0
+  private opened: number
   /** The newest end of a task, in its words: why it begins a turn of its own. */
-  private news = ""
+  private news: string
   /** The message that comes in pieces: its id, and how much of its block under way was told. */
-  private message = ""
-  private pieces = 0
+  private message: string
+  private pieces: number
   private error = ""
   private resetsAt: number | undefined = undefined
-  private requests = 0
+  private requests: number
   /** Requests of ours whose answer somebody waits for. */
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
   /** Commands that it has told of. */
-  private commands = ""
+  private commands: string
   /** The fault that the last turn ended with. */
   fault: ClaudeFault.Fault | undefined = undefined
   /** The CLI's complaint before it was up. */
   complaint = ""
 
-  /** `given`: servers that agentd gave the run. */
-  constructor(pid: number, given: ReadonlyArray<string> = []) {
+  /** `given`: servers that agentd gave the run; `known`: of a process that is heard from a rest of it on. */
+  constructor(pid: number, given: ReadonlyArray<string> = [], known: Partial<KnownStream> = {}) {
+    const { commands = "", lifecycle = false, message = "", news = "", opened = 0, pieces = 0, requests = 0 } = known
     this.pid = pid
-    this.calls = new ClaudeCalls(given)
+    this.up = known.sessionId !== undefined
+    this.sessionId = known.sessionId ?? ""
+    this.lifecycle = lifecycle
+    this.opened = opened
+    this.news = news
+    this.message = message
+    this.pieces = pieces
+    this.requests = requests
+    this.commands = commands
+    this.usage = new ClaudeUsage(known.usage)
+    this.calls = new ClaudeCalls(given, known.calls)
+    this.background = new ClaudeBackground(known.background)
+  }
+
+  /** Undefined where it does not rest: a turn is under way, or an answer of its is awaited. */
+  get known(): KnownStream | undefined {
+    if (!this.idle || this.calls.busy || this.asks.size > 0) return undefined
+    const { commands, lifecycle, message, news, opened, pieces, requests, sessionId } = this
+    const words = { commands, lifecycle, message, news, opened, pieces, requests, sessionId }
+    const { background, calls, usage } = this
+    return { ...words, background: background.known, calls: calls.known, usage: usage.known }
+  }
+
+  /** As it names it; empty until it is up. */
+  get session(): string {
+    return this.sessionId
   }
 
   get isUp(): boolean {
@@ -272,7 +314,8 @@ export class ClaudeStream {
         this.busy = true
         const first = !this.up
         this.up = true
-        if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: text(record, "session_id") })
+        if (first) this.sessionId = text(record, "session_id")
+        if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: this.sessionId })
         this.offers(texts(record, "slash_commands"))
         // one that tells of no inputs has taken what it has when it begins
         if (this.turn?.taken === true || !this.lifecycle) this.begin()

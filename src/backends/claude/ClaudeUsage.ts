@@ -26,6 +26,16 @@ interface Message {
   told: Tokens
 }
 
+/** Knowledge of what was spent, for a daemon that hears the process from there on. */
+export interface KnownUsage {
+  readonly messages: ReadonlyArray<readonly [string, Message]>
+  readonly coming: string
+  readonly unnamed: number
+  readonly told: ReadonlyArray<readonly [string, Tokens]>
+  readonly sums: ReadonlyArray<readonly [string, Spent]>
+  readonly usd: number
+}
+
 /** Messages whose usage is remembered, since the last result. */
 const MAX_MESSAGES = 256
 /** Models that a result may name. */
@@ -90,15 +100,29 @@ const eventOf = (model: string, { input, output, read, write }: Tokens, usd: num
 
 export class ClaudeUsage {
   /** By id, since the last result. */
-  private readonly messages = new Map<string, Message>()
+  private readonly messages: Map<string, Message>
   /** The message of the main chain that is coming. */
-  private coming = ""
-  private unnamed = 0
+  private coming: string
+  private unnamed: number
   /** Since the last result, by model. */
-  private readonly told = new Map<string, Tokens>()
+  private readonly told: Map<string, Tokens>
   /** Of the last result. */
-  private sums: ReadonlyMap<string, Spent> = new Map()
-  private usd = 0
+  private sums: ReadonlyMap<string, Spent>
+  private usd: number
+
+  constructor({ coming = "", messages = [], sums = [], told = [], unnamed = 0, usd = 0 }: Partial<KnownUsage> = {}) {
+    this.messages = new Map(messages)
+    this.coming = coming
+    this.unnamed = unnamed
+    this.told = new Map(told)
+    this.sums = new Map(sums)
+    this.usd = usd
+  }
+
+  get known(): KnownUsage {
+    const { coming, messages, sums, told, unnamed, usd } = this
+    return { coming, messages: [...messages], sums: [...sums], told: [...told], unnamed, usd }
+  }
 
   /** A `stream_event` of the main chain. */
   streamed(event: ClaudeRecord): ReadonlyArray<RunEvent> {

@@ -10,7 +10,7 @@
  * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, AGENTD_PROMPT_FILE where the prompt
  * comes by file, and AGENTD_FILES where files come with it: their paths, one a line. With `shell`, the prompt as argument (or its file) is "$1".
  */
-import { type Cause, Effect, Fiber, type FileSystem, Queue, Stream } from "effect"
+import { type Cause, Effect, Fiber, type FileSystem, Queue, Semaphore, Stream } from "effect"
 import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -23,6 +23,7 @@ import * as KeptProcess from "../process/KeptProcess.ts"
 import * as FileContents from "../FileContents.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Line } from "../process/LineSplitter.ts"
+import * as RestPoint from "../process/RestPoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as RunFolder from "../RunFolder.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
@@ -144,14 +145,6 @@ export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandCo
 
 type Events = Queue.Queue<RunEvent, Cause.Done>
 
-/** What a point of a command's run holds. */
-interface Known {
-  /** The last line on standard error. */
-  readonly said: string
-  /** What its hearer knew. */
-  readonly heard: unknown
-}
-
 /** Turns what the program writes into events; `drained` waits for all of it. `isUp`: it has said that it has started. */
 const output = Effect.fnUntraced(function* (
   program: RunProcess.RunProcess,
@@ -160,13 +153,21 @@ const output = Effect.fnUntraced(function* (
   isUp: () => boolean
 ) {
   const { before, ended, isKept } = program
-  const { err = 0, known, out = 0 } = before?.point ?? {}
-  let said = (known as Known | undefined)?.said ?? ""
+  const { err = 0, out = 0 } = before?.point ?? {}
+  let said = RestPoint.of<string>(program)?.state ?? ""
   /** Bytes that it had written before it was taken up, and that are not told again yet. */
   const left = { out: before === undefined || before.out === out ? 0 : before.out, err: 0 }
   if (before !== undefined && before.err !== err) left.err = before.err
   /** Told up to there, at the end of a line. */
   const told = { out, err }
+  /** Keeps the order: what was told when a point is told is what lies before it. */
+  const order = Semaphore.makeUnsafe(1)
+  /** A point, where much was written since the last one. */
+  const point = Effect.suspend(() => {
+    const isAgain = left.out > 0 || left.err > 0
+    if (isAgain || !isUp() || !program.isDue(told.out, told.err)) return Effect.void
+    return Queue.offer(queue, { _tag: "Reached", point: { ...told, seq: 0, state: said } })
+  })
   const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<Line>, size: number, whole?: number) => {
     const name = stream === "stdout" ? "out" : "err"
     if (name === "err") said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? said
@@ -177,22 +178,18 @@ const output = Effect.fnUntraced(function* (
     const isBehind = left.out === 0 && left.err === 0
     if (size >= left[name]) left[name] = 0
     const isCaughtUp = before !== undefined && !isBehind && left.out === 0 && left.err === 0
+    const all = Queue.offerAll(queue, isCaughtUp ? [...events, { _tag: "Resumed" }] : events)
     const reached = Effect.suspend(() => {
       told[name] = whole ?? told[name]
-      const isAgain = left.out > 0 || left.err > 0
-      if (whole === undefined || isAgain || !isUp() || !program.isDue(told.out, told.err)) return Effect.void
-      const point = { ...told, seq: 0, state: said }
-      return Queue.offer(queue, { _tag: "Reached", point })
+      return point
     })
-    const all = Queue.offerAll(queue, isCaughtUp ? [...events, { _tag: "Resumed" }] : events)
-    return Effect.andThen(all, reached)
+    return order.withPermit(Effect.andThen(all, reached))
   }
-  if (known !== undefined) yield* Queue.offer(queue, { _tag: "Recalled", heard: (known as Known).heard })
   if (before !== undefined && left.out === 0 && left.err === 0) yield* Queue.offer(queue, { _tag: "Resumed" })
   const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) =>
     Effect.forkScoped(RunProcess.drainPlaced(program[name], ended, limit, emit(name)))
   )
-  return { drained: Effect.asVoid(Fiber.awaitAll(pumps)), lastError: () => said }
+  return { drained: Effect.asVoid(Fiber.awaitAll(pumps)), lastError: () => said, order, point }
 })
 
 const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
@@ -200,16 +197,18 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   // registered first, hence the scope's last act: whoever still reads sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const { program, passed } = yield* launch(command, host, spec)
-  if (spec.adopt?.isUp === true) yield* Queue.offer(queue, { _tag: "Started", pid: program.pid })
+  const again = RestPoint.again(program)
+  if (again.length > 0) yield* Queue.offerAll(queue, again)
+  else if (spec.adopt?.isUp === true) yield* Queue.offer(queue, { _tag: "Started", pid: program.pid })
   let silent = spec.adopt?.isUp === true
   let isUp = silent
-  const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue, () => isUp)
+  const { drained, lastError, order, point } = yield* output(program, command.maxLine ?? MAX_LINE, queue, () => isUp)
 
   const started = Effect.suspend(() => {
     if (silent) return Effect.void
     silent = true
-    isUp = true
-    return Queue.offer(queue, { _tag: "Started", pid: program.pid })
+    const up = Effect.map(Queue.offer(queue, { _tag: "Started", pid: program.pid }), () => void (isUp = true))
+    return order.withPermit(Effect.andThen(up, point))
   })
   /** Silences a run that is ended by us: it starts no more. */
   const stopping = <A>(how: Effect.Effect<A>) => Effect.suspend(() => ((silent = true), how))
@@ -242,7 +241,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     send: () => Effect.fail(refused),
     answer: () => Effect.void,
     cancelCall: () => Effect.void,
-    keep: ({ state, ...point }, heard) => program.keep({ ...point, known: { said: state, heard } }),
+    keep: (point, heard) => RestPoint.keep(program, point, heard),
     interruptTurn: end,
     end,
     kill: stopping(program.kill)

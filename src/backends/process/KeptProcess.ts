@@ -18,7 +18,7 @@ export interface Before {
   readonly out: number
   readonly err: number
   readonly seq: number
-  /** It is read from there. */
+  /** Where it is read from. */
   readonly point: Point | undefined
 }
 

@@ -14,7 +14,7 @@
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { Point } from "../../keeper/HeldProgram.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
-import type { BackendError } from "../Backend.ts"
+import type { BackendError, Place, RunEvent } from "../Backend.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
 import * as KeptProcess from "./KeptProcess.ts"
 import { type Line, LineSplitter } from "./LineSplitter.ts"
@@ -103,6 +103,17 @@ export const drainLines = (
   limit: number,
   take: (lines: ReadonlyArray<string>) => Effect.Effect<unknown>
 ) => drainPlaced(pipe, ended, limit, (lines) => take(lines.map(({ text }) => text)))
+
+/** Lines of standard error as events; `count`: of the program. */
+export const errorsOf = (
+  { isKept }: Pick<RunProcess, "isKept">,
+  count: number,
+  lines: ReadonlyArray<Line>
+): ReadonlyArray<RunEvent> =>
+  lines.map(({ end, text }) => {
+    const place: Place = { err: [count, end] }
+    return { _tag: "Delta", stream: "stderr", text, ...(isKept ? { place } : {}) }
+  })
 
 export const make = Effect.fnUntraced(function* (
   spec: RunProcessSpec
