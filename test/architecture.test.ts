@@ -144,6 +144,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
   "src/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
+  "src/event-log/Beginning.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
   "src/event-log/Soon.ts": "the default of the reference",

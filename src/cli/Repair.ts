@@ -9,9 +9,11 @@ import { join } from "node:path"
 import * as DaemonLog from "../app/DaemonLog.ts"
 import { folds } from "../app/Folds.ts"
 import { StorageError } from "../event-log/EventLog.ts"
+import type { Beginning } from "../event-log/Beginning.ts"
 import * as RepairStore from "../event-log/Repair.ts"
 import type { Cut, RepairPlan } from "../event-log/RepairPlan.ts"
 import type { RuneRow } from "../event-log/RuneRow.ts"
+import { firstState } from "../event-log/FirstState.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { confirm } from "./Confirm.ts"
 import { Invocation, print } from "./Invocation.ts"
@@ -81,8 +83,9 @@ const jsonOf = (plan: RepairPlan, losses: Losses, beside: string | null) => ({
 })
 
 /** Why a rune of the conversation does not fold, one rune after the other. */
-const foldsOf = (conversation: string) => {
-  const states = new Map(folds.filter((fold) => fold.of?.(conversation) ?? true).map((fold) => [fold, fold.initial]))
+const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => {
+  const own = folds.filter((fold) => fold.of?.(conversation) ?? true)
+  const states = new Map(own.map((fold) => [fold, firstState(beginning, conversation, fold)]))
   return (row: RuneRow): string | undefined => {
     const rune = RepairStore.runeOf(row)
     if (rune === undefined) return "its payload cannot be read"

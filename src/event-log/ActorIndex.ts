@@ -224,9 +224,8 @@ export class ActorIndex implements Chore {
 
   /** The next runes: those that have left the store lie in segments. */
   private next({ page }: Opened): ReadonlyArray<Row> {
-    return this.place < this.store.left
-      ? this.segments.after(this.place)
-      : (page.all(this.place) as unknown as ReadonlyArray<Row>)
+    const left = this.place < this.store.left ? this.segments.after(this.place) : []
+    return left.length > 0 ? left : (page.all(this.place) as unknown as ReadonlyArray<Row>)
   }
 
   private fill(opened: Opened): void {

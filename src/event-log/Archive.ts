@@ -31,6 +31,8 @@ export interface Volume {
   readonly head: number
   /** The hash of what is left of a payload, by the rune whose texts were erased. */
   readonly erased: ReadonlyMap<number, string>
+  /** The newest rune that a person's setting has deleted: what the file has of older ones is compared with nothing. */
+  readonly begins?: number
 }
 
 /** Beside the store. */
@@ -40,6 +42,10 @@ const ERASE_SPAN = 5_000
 const VERSION = 1
 /** A file that is wrong all over is wrong. */
 const MAX_PROBLEMS = 100
+
+/** The stream of a file; undefined for other files. */
+export const streamOf = (name: string): string | undefined =>
+  name.endsWith(".jsonl.gz") ? decodeURIComponent(name.slice(0, -".jsonl.gz".length)) : undefined
 
 const nameOf = (stream: string): string => `${encodeURIComponent(stream)}.jsonl.gz`
 
@@ -139,6 +145,8 @@ const payloadIn = (line: string, eventId: number): readonly [prefix: string, pay
   return [line.slice(0, from), line.slice(from, -1)]
 }
 
+const eventIdOf = (line: string): number => Number(/^\{"eventId":(\d+),/.exec(line)?.[1] ?? Number.POSITIVE_INFINITY)
+
 /** The payload of one rune, as its archive holds it. */
 export const payloadOf = Effect.fnUntraced(function* (folder: string, stream: string, eventId: number) {
   const path = join(folder, nameOf(stream))
@@ -200,6 +208,7 @@ class Comparison {
     if (this.lines++ === 0) {
       return line === headerOf(this.of.stream) ? Effect.void : this.broken("does not begin as one of this stream")
     }
+    if (eventIdOf(line) <= (this.of.begins ?? 0)) return Effect.void
     return Effect.flatMap(this.pages.take, (rune) => {
       if (rune === undefined) return this.broken("holds more than the stream")
       this.compare(rune, line)

@@ -39,6 +39,12 @@ export class ChainWalk {
     this.before = options.before ?? (() => undefined)
   }
 
+  /** The runes up to there are deleted; streams go on from these. */
+  begin(last: number, links: ReadonlyArray<Link & { readonly stream: string }>): void {
+    for (const { eventId, hash, seq, stream } of links) this.links.set(stream, { eventId, seq, hash })
+    this.head = last
+  }
+
   get streams(): number {
     return this.links.size
   }

@@ -69,6 +69,26 @@ export interface Sealing {
   readonly least: number
 }
 
+/** The part of the log that may be deleted: whole segments, the oldest ones first. */
+export interface Forgetting {
+  /** Only what is older goes: since then something is open; ms since the epoch. */
+  readonly openSince: number
+  /** Older runes than this go; ms since the epoch. */
+  readonly before: number
+  /** Bytes of segments that stay; what is beyond goes, too. */
+  readonly keepBytes: number
+  /** The person's setting, in words. */
+  readonly by: string
+}
+
+/** Where the log begins, if not with its first rune: what was before was deleted by a person's setting. */
+export interface Begins {
+  readonly eventId: number
+  /** The time of the newest deleted rune, ms since the epoch. */
+  readonly at: number
+  readonly by: string
+}
+
 /** A rune that is not as it was written. */
 export interface Problem {
   readonly eventId: number
@@ -115,6 +135,8 @@ export interface Verdict {
   readonly streams: number
   /** Runes whose texts were erased, as later runes say. */
   readonly erased: ReadonlyArray<Erased>
+  /** Left out: with the first rune. */
+  readonly begins?: Begins
   /** Empty when all is well. */
   readonly problems: ReadonlyArray<Problem>
 }
@@ -174,8 +196,13 @@ export class EventLog extends Context.Service<
      * that says so, or undefined where they are too few. Whoever reads finds them as before.
      */
     readonly seal: (sealing: Sealing) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
-    /** The runes that have left the store, by the newest of them, and the bytes of their files. */
-    readonly sealed: Effect.Effect<{ readonly last: number; readonly bytes: number }>
+    /** The runes that have left the store, by the newest of them, the bytes of their files, and the newest deleted one. */
+    readonly sealed: Effect.Effect<{ readonly last: number; readonly bytes: number; readonly deleted: number }>
+    /**
+     * Deletes the oldest segments, as far as `forgetting` lets them go; the rune that says so, or undefined where none
+     * may. The states that their runes had made are kept, and each chain goes on.
+     */
+    readonly forget: (forgetting: Forgetting) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
     /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
     readonly failed: Effect.Effect<StorageError>
     /**

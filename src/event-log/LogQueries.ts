@@ -9,7 +9,7 @@ import type { LogReader, Page } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Cause, Rune } from "./Rune.ts"
-import type { Listed } from "./Segments.ts"
+import type { Segments } from "./Segments.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
 import { type Snapshots, StreamReader } from "./StreamReader.ts"
@@ -33,7 +33,7 @@ export interface Source {
   readonly snapshots: Snapshots
   readonly walk: Walk
   /** The segments of the store. */
-  readonly listed?: () => ReadonlyArray<Listed>
+  readonly segments?: (() => Segments) | undefined
   /** The definitions of the store's tables, as they should be. */
   readonly schema?: Effect.Effect<string, StorageError>
   /** The file that says where an actor's runes are is wrong. */
@@ -68,6 +68,7 @@ export class LogQueries {
       snapshots: of.snapshots,
       shown: (stored) => this.shown(stored),
       recent: of.recent,
+      beginning: () => of.segments?.().beginning,
       folds: of.rules.folds,
       newest: (stream) => this.newest(stream),
       head: of.head,
@@ -79,8 +80,7 @@ export class LogQueries {
 
   /** Reads that need no log that is open for writing. */
   get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> {
-    const { archives, reader, refill, rules, schema, walk } = this.of
-    const segments = () => this.of.listed?.() ?? []
+    const { archives, reader, refill, rules, schema, segments, walk } = this.of
     return {
       read: (selection) => this.read(selection),
       tail: (selection, count) => this.tail(selection, count),
@@ -93,7 +93,7 @@ export class LogQueries {
         walk,
         rules,
         folder: archives.folder,
-        segments,
+        ...(segments === undefined ? {} : { segments }),
         ...(schema === undefined ? {} : { schema }),
         ...(refill === undefined ? {} : { refill })
       })

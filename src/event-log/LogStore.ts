@@ -47,6 +47,8 @@ export type Order =
   | { readonly _tag: "Leave"; readonly id: number; readonly made: Made }
   /** A segment's file was written anew, and the rune that says so is durable. */
   | { readonly _tag: "Relist"; readonly id: number; readonly made: Made }
+  /** The rune that tells that segments are deleted is durable. */
+  | { readonly _tag: "Forget"; readonly id: number; readonly made: Made }
   /** Texts of a payload, and the snapshots that may hold them. */
   | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
 
@@ -156,7 +158,11 @@ export class LogStore {
     else if (order._tag === "Reindex") this.actors.discard()
     else if (order._tag === "Leave") this.sealer.leave(order.made)
     else if (order._tag === "Relist") this.store.relist(order.made)
-    else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
+    else if (order._tag === "Forget") {
+      this.store.forget(order.made)
+      // what it says of deleted runes is of no use
+      this.actors.discard()
+    } else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
     else {
       this.store.rewrite(order.erasing)
       this.index.forget(order.erasing.stream)

@@ -53,6 +53,19 @@ export const ownKinds = {
   ),
   /** A segment's file was written anew without a text that was erased. */
   "segment.rewritten": kind(Schema.Struct(segment), { visibility: "internal" }),
+  /**
+   * The oldest runes were deleted, up to `last`, by a person's setting: what states they had made is in the file. One
+   * stands for all that were deleted before.
+   */
+  "log.begins": kind(
+    Schema.Struct({
+      ...segment,
+      streams: Schema.Int,
+      /** The time of the newest deleted rune, ms since the epoch. */
+      at: Schema.Finite,
+      by: Schema.String
+    })
+  ),
   /** In the place of a rune that a repair could not keep; `again`: the rune stands once more further on. */
   "rune.lost": kind(
     Schema.Struct({

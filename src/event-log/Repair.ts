@@ -21,6 +21,7 @@ import * as NodeSqlite from "./NodeSqlite.ts"
 import { BLANK, erasuresIn, headOf, type Options, type Place, placesIn, RepairPlan } from "./RepairPlan.ts"
 import type { Rune } from "./Rune.ts"
 import { COLUMNS, fromRow, type RuneRow } from "./RuneRow.ts"
+import { type Beginning, isBeginning } from "./Beginning.ts"
 import { type Made, SEGMENTS, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
 import { type Listed, listedIn, Segments } from "./Segments.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
@@ -38,7 +39,8 @@ export interface Input {
   readonly rules: Rules
   /** The stream that alone is repaired; left out: all. */
   readonly only?: string | undefined
-  readonly folds?: Options["folds"]
+  /** Why a rune does not fold, from where the runes begin. */
+  readonly folds?: (beginning: Beginning | undefined) => NonNullable<Options["folds"]>
   /** Hears of each rune that is lost and can be read. */
   readonly onLost: (row: RuneRow) => void
 }
@@ -85,8 +87,11 @@ const opened = (input: Input, definitions: ReadonlyArray<Definition>): Opened =>
     const names = fs.existsSync(folder) ? fs.readdirSync(folder) : []
     listed = names
       .flatMap((file) => {
-        const [, first, last] = /^(\d+)-(\d+)\.zst$/.exec(file) ?? []
-        return first === undefined ? [] : [{ first: Number(first), last: Number(last), file, sha256: "", bytes: 0 }]
+        const [, first, last] = /^(\d+|begins)-(\d+)\.zst$/.exec(file) ?? []
+        if (first === undefined) return []
+        const content = new SegmentFile(join(folder, file))
+        const { bytes, sha256 } = isBeginning(file) ? content : { bytes: 0, sha256: "" }
+        return [{ first: isBeginning(file) ? 1 : Number(first), last: Number(last), file, sha256, bytes }]
       })
       .toSorted((a, b) => a.first - b.first)
   }
@@ -99,8 +104,9 @@ const planOf = ({ database, file, folds, only, rules, segments }: Opened): Repai
     home: rules.home,
     isLazy: (kind) => rules.kinds.get(kind)?.lazy === true,
     erasures,
+    begins: segments.beginning?.summary.heads ?? [],
     only,
-    ...(folds === undefined ? {} : { folds })
+    ...(folds === undefined ? {} : { folds: folds(segments.beginning) })
   })
   const anchor = anchorIn(file)
   plan.behind = anchor === undefined ? undefined : behind(database, anchor)
@@ -179,12 +185,36 @@ class Rewriting {
     const { segments } = this.of
     const places = placesIn(this.of.database, segments)
     this.into.exec("BEGIN")
-    for (const listed of segments.listed) this.segment(listed, places)
+    for (const listed of segments.listed) {
+      if (listed.last <= segments.deleted) this.begin(listed)
+      else this.segment(listed, places)
+    }
     for (const place of places) this.insert(this.rowOf(place))
     this.tell()
     this.into.prepare("UPDATE head SET event_id = ?").run(this.last)
     this.into.exec("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")
     fs.closeSync(this.lines)
+  }
+
+  /** In the place of what a person's setting has deleted. */
+  private begin(listed: Listed): void {
+    const { heads } = this.of.segments.beginning!.summary
+    this.list(listed, heads)
+    for (const head of heads) {
+      this.heads.set(head.stream, head)
+      this.links.set(head.stream, head)
+    }
+    this.last = listed.last
+  }
+
+  private list({ bytes, file, first, last, sha256 }: Listed, heads: Iterable<SegmentHead>): void {
+    this.into
+      .prepare("INSERT INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
+      .run(first, last, file, sha256, bytes)
+    const set = this.into.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
+    for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
+      set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
+    }
   }
 
   private segment(listed: Listed, places: Iterator<Place>): void {
@@ -208,13 +238,7 @@ class Rewriting {
       this.made.push(writer.finish([...heads.values()]))
     }
     const now = this.made.find((one) => one.first === first) ?? { bytes, file, first, last, sha256 }
-    this.into
-      .prepare("INSERT INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
-      .run(first, last, now.file, now.sha256, now.bytes)
-    const set = this.into.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
-    for (const { eventId, guarded, hash, isSealed, seq, stream } of heads.values()) {
-      set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
-    }
+    this.list(now, heads.values())
   }
 
   private headAfter({ event_id, hash, kind, seq, stream }: RuneRow): SegmentHead {
@@ -306,7 +330,10 @@ class Rewriting {
     const { home } = this.of.rules
     for (const { actor, at, kind, payload } of this.again) this.append(kind, actor, payload ?? BLANK, at)
     const told = this.plan.cuts.has(home) ? this.listed() : this.made
-    for (const made of told) this.append("segment.rewritten", "log/repair", textOf(made))
+    for (const made of told) {
+      if (!isBeginning(made.file)) this.append("segment.rewritten", "log/repair", textOf(made))
+      else this.append("log.begins", "log/repair", textOf(this.beginsAgain(made)))
+    }
     for (const { event_id: eventId, stream } of this.blanked) {
       const by = "repair"
       this.append("rune.erasing", "log/repair", textOf({ eventId, stream, fields: [], left: hashPayload(BLANK), by }))
@@ -319,6 +346,11 @@ class Rewriting {
       "log/repair",
       textOf({ folder: this.beside, lost, unknown, blanked: blanked.length, streams })
     )
+  }
+
+  private beginsAgain(made: Made) {
+    const { at, heads } = this.of.segments.beginning!.summary
+    return { ...made, streams: heads.length, at, by: "a setting, before a repair" }
   }
 
   private listed(): ReadonlyArray<Made> {

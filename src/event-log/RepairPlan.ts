@@ -8,6 +8,7 @@
 import type { Link } from "./ChainWalk.ts"
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
+import type { SegmentHead } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
 import type { Database } from "./Sqlite.ts"
 
@@ -35,6 +36,8 @@ export interface Options {
   readonly isLazy: (kind: string) => boolean
   /** The hash of what is left, by the rune whose texts were erased. */
   readonly erasures: ReadonlyMap<number, string>
+  /** Where streams go on whose older runes a person's setting has deleted. */
+  readonly begins?: ReadonlyArray<SegmentHead>
   /** The stream that alone is looked at; left out: all. */
   readonly only?: string | undefined
   /** Why a rune whose chain holds does not fold; undefined: it does. */
@@ -59,6 +62,7 @@ export class RepairPlan {
 
   constructor(of: Options) {
     this.of = of
+    for (const { eventId, hash, seq, stream } of of.begins ?? []) this.links.set(stream, { eventId, seq, hash })
   }
 
   get isWell(): boolean {
@@ -153,6 +157,8 @@ const attempt = <A>(read: () => A): A | undefined => {
 /** Rows of one segment's block, or nothing of its positions. */
 function* inSegments(segments: Segments): Generator<Place> {
   for (const { content, first, last } of segments.open) {
+    // what a person's setting has deleted is not lost
+    if (last <= segments.deleted) continue
     let next = first
     const footer = attempt(() => content.footer)
     for (let block = 0; block < (footer?.blocks.length ?? 0); block++) {

@@ -56,6 +56,8 @@ interface Footer {
   /** First rune, offset, bytes. */
   readonly blocks: ReadonlyArray<readonly [first: number, offset: number, bytes: number]>
   readonly heads: ReadonlyArray<SegmentHead>
+  /** Of another kind of file (Beginning). */
+  readonly contents?: unknown
 }
 
 const lineOf = (row: RuneRow): string => JSON.stringify(COLUMNS.map((column) => row[column]))
@@ -65,12 +67,25 @@ const rowOf = (line: string): RuneRow => {
   return Object.fromEntries(COLUMNS.map((column, index) => [column, values[index]])) as unknown as RuneRow
 }
 
-const compress = (text: string): Buffer =>
+export const compress = (text: string): Buffer =>
   zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
+
+/** The end of a file. */
+export const closing = (footer: Omit<Footer, "version">): Buffer => {
+  const bytes = compress(JSON.stringify({ version: VERSION, ...footer } satisfies Footer))
+  const ends = Buffer.alloc(16)
+  ends.writeUInt32LE(SKIPPABLE, 0)
+  ends.writeUInt32LE(bytes.length + 8, 4)
+  ends.writeUInt32LE(bytes.length, 8)
+  ends.writeUInt32LE(MAGIC, 12)
+  return Buffer.concat([ends.subarray(0, 8), bytes, ends.subarray(8)])
+}
+
+export const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
 /** The names of segments' files, whole and begun, in their folder. */
 export const filesIn = (folder: string): ReadonlyArray<string> =>
-  fs.existsSync(folder) ? fs.readdirSync(folder).filter((name) => /^(\d+-\d+\.zst|segment\.part)$/.test(name)) : []
+  namesIn(folder).filter((name) => /^((\d+|begins)-\d+\.zst|segment\.part)$/.test(name))
 
 export const remove = (path: string): void => fs.rmSync(path, { force: true })
 
@@ -107,13 +122,7 @@ export class SegmentWriter {
   finish(heads: ReadonlyArray<SegmentHead>): Made {
     this.block()
     const { blocks, first, last, runes } = this
-    const footer = compress(JSON.stringify({ version: VERSION, first, last, blocks, heads } satisfies Footer))
-    const ends = Buffer.alloc(16)
-    ends.writeUInt32LE(SKIPPABLE, 0)
-    ends.writeUInt32LE(footer.length + 8, 4)
-    ends.writeUInt32LE(footer.length, 8)
-    ends.writeUInt32LE(MAGIC, 12)
-    this.write(Buffer.concat([ends.subarray(0, 8), footer, ends.subarray(8)]))
+    this.write(closing({ first, last, blocks, heads }))
     fs.fsyncSync(this.handle)
     const sha256 = this.sha256.digest("hex")
     if (new SegmentFile(this.part).sha256 !== sha256) throw new Error(`${this.part} is not as it was written`)
@@ -160,10 +169,10 @@ export class SegmentFile {
   get footer(): Footer {
     return (this.known ??= this.reading((handle) => {
       const { size } = fs.fstatSync(handle)
-      const end = this.bytes(handle, size - 8, 8)
+      const end = this.part(handle, size - 8, 8)
       if (end.readUInt32LE(4) !== MAGIC) throw new Error(`${this.path} does not end as a segment does`)
       const length = end.readUInt32LE(0)
-      const footer = JSON.parse(String(zstdDecompressSync(this.bytes(handle, size - 8 - length, length)))) as Footer
+      const footer = JSON.parse(String(zstdDecompressSync(this.part(handle, size - 8 - length, length)))) as Footer
       if (footer.version !== VERSION) throw new Error(`${this.path} is of version ${footer.version}`)
       return footer
     }))
@@ -187,12 +196,20 @@ export class SegmentFile {
 
   rows(block: number): ReadonlyArray<RuneRow> {
     const [, offset, length] = this.footer.blocks[block]!
-    const frame = this.reading((handle) => this.bytes(handle, offset, length))
-    return String(zstdDecompressSync(frame)).trimEnd().split("\n").map(rowOf)
+    return this.text(offset, length).trimEnd().split("\n").map(rowOf)
+  }
+
+  /** Of a frame. */
+  text(offset: number, length: number): string {
+    return String(zstdDecompressSync(this.reading((handle) => this.part(handle, offset, length))))
   }
 
   runes(block: number): ReadonlyArray<StoredRune> {
     return this.rows(block).map(fromRow)
+  }
+
+  get bytes(): number {
+    return fs.statSync(this.path).size
   }
 
   /** Of the file as it is. */
@@ -208,7 +225,7 @@ export class SegmentFile {
     return sha256.digest("hex")
   }
 
-  private bytes(handle: number, offset: number, length: number): Buffer {
+  private part(handle: number, offset: number, length: number): Buffer {
     const bytes = Buffer.alloc(length)
     if (offset < 0 || fs.readSync(handle, bytes, 0, length, offset) !== length)
       throw new Error(`${this.path} is cut off`)

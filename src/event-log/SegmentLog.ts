@@ -14,7 +14,9 @@ import { type Erasing, without } from "./Erasure.ts"
 import type { RuneRefused, Sealing, StorageError } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
 import type { Rune } from "./Rune.ts"
-import { filesIn, type Made, remove, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
+import { isBeginning } from "./Beginning.ts"
+import * as Forgetting from "./Forgetting.ts"
+import { filesIn, type Made, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
 
@@ -26,11 +28,14 @@ export interface Store {
   readonly seal: (sealing: Sealing) => Effect.Effect<Made | undefined, StorageError>
   readonly leave: (made: Made) => Effect.Effect<void, StorageError>
   readonly relist: (made: Made) => Effect.Effect<void, StorageError>
+  readonly forget: (made: Made) => Effect.Effect<void, StorageError>
 }
 
 export interface Parts extends Store {
   /** Absolute. */
   readonly folder: string
+  /** Of archives, absolute. */
+  readonly archives: string | undefined
   readonly segments: Segments
   /** Segments as the runes of the home stream tell of them, by their first rune. */
   readonly told: ReadonlyMap<number, Made>
@@ -80,26 +85,27 @@ const tell = Effect.fnUntraced(function* (
 })
 
 /** Finishes what a daemon that was killed has begun. */
-export const resume = ({ folder, leave, segments, told }: Parts): Effect.Effect<void, StorageError> =>
+export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
   Effect.gen(function* () {
-    const names = yield* Effect.try({ try: () => filesIn(folder), catch: failed(folder) })
-    const listed = new Set(segments.listed.map(({ first }) => first))
+    const { leave, segments, told } = parts
     for (const made of [...told.values()].toSorted((a, b) => a.first - b.first)) {
-      if (listed.has(made.first)) continue
+      const isListed = segments.listed.some(({ file, first }) => first === made.first && file === made.file)
+      if (isBeginning(made.file)) {
+        if (!isListed) yield* Forgetting.finish(parts, made)
+        continue
+      }
+      if (isListed) continue
       segments.list([...segments.listed, made])
       yield* leave(made)
     }
-    const known = new Set(segments.listed.map(({ file }) => file))
-    for (const name of names) {
-      if (!known.has(name)) yield* Effect.try({ try: () => remove(join(folder, name)), catch: failed(folder) })
-    }
+    yield* Forgetting.swept(parts)
   })
 
 /** Erases the texts of a rune in its segment. Done twice it makes the same file. */
 export const rewrite = ({ folder, relist, segments }: Parts, append: Appender["append"], home: string) =>
   Effect.fnUntraced(function* ({ eventId, fields, left }: Erasing) {
     const segment = segments.listed.find(({ first, last }) => first <= eventId && eventId <= last)
-    if (segment === undefined) return
+    if (segment === undefined || isBeginning(segment.file)) return
     const path = join(folder, segment.file)
     const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(path) })
     const file = new SegmentFile(path)

@@ -6,6 +6,7 @@
  * this file.
  */
 import { join } from "node:path"
+import { Beginning, isBeginning } from "./Beginning.ts"
 import type { RuneRow } from "./RuneRow.ts"
 import { fromRow } from "./RuneRow.ts"
 import { SegmentFile } from "./SegmentFile.ts"
@@ -34,9 +35,14 @@ interface Open extends Listed {
   readonly content: SegmentFile
 }
 
+const isThere = ({ file }: Listed): boolean => !isBeginning(file)
+
 export class Segments {
   private readonly folder: string
   private all: ReadonlyArray<Open> = []
+  /** Segments that hold runes. */
+  private there: ReadonlyArray<Open> = []
+  private known: Beginning | undefined
   private readonly blocks = new Map<string, ReadonlyArray<RuneRow>>()
 
   constructor(folder: string, listed: ReadonlyArray<Listed>) {
@@ -47,7 +53,20 @@ export class Segments {
   /** The segments are these from now on. */
   list(listed: ReadonlyArray<Listed>): void {
     this.blocks.clear()
+    this.known = undefined
     this.all = listed.map((one) => ({ ...one, content: new SegmentFile(join(this.folder, one.file)) }))
+    this.there = this.all.filter(isThere)
+  }
+
+  /** The newest rune that a person's setting has deleted; 0 for none. */
+  get deleted(): number {
+    return this.all.findLast((one) => !isThere(one))?.last ?? 0
+  }
+
+  /** All that is known of the deleted ones; undefined: none is. A throw means that it cannot be read. */
+  get beginning(): Beginning | undefined {
+    const listed = this.all.find((one) => !isThere(one))
+    return listed && (this.known ??= new Beginning(listed.content, listed.sha256))
   }
 
   get listed(): ReadonlyArray<Listed> {
@@ -74,7 +93,7 @@ export class Segments {
 
   /** The rows of one block with `after` < position, oldest first; empty where there are none. */
   after(after: number): ReadonlyArray<RuneRow> {
-    const segment = this.all.find(({ last }) => last > after)
+    const segment = this.there.find(({ last }) => last > after)
     if (segment === undefined) return []
     const rows = this.block(segment, segment.content.blockOf(Math.max(after + 1, segment.first)))
     return after < rows[0]!.event_id ? rows : rows.filter((row) => row.event_id > after)
@@ -82,14 +101,14 @@ export class Segments {
 
   /** The rows of one block with position ≤ `before`, oldest first; empty where there are none. */
   before(before: number): ReadonlyArray<RuneRow> {
-    const segment = this.all.findLast(({ first }) => first <= before)
+    const segment = this.there.findLast(({ first }) => first <= before)
     if (segment === undefined) return []
     const rows = this.block(segment, segment.content.blockOf(Math.min(before, segment.last)))
     return rows.at(-1)!.event_id <= before ? rows : rows.filter((row) => row.event_id <= before)
   }
 
   row(eventId: number): RuneRow | undefined {
-    const segment = this.all.find(({ first, last }) => first <= eventId && eventId <= last)
+    const segment = this.there.find(({ first, last }) => first <= eventId && eventId <= last)
     if (segment === undefined) return undefined
     const rows = this.block(segment, segment.content.blockOf(eventId))
     return rows[eventId - rows[0]!.event_id]

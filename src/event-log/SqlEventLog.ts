@@ -45,6 +45,7 @@ import { nodeSqlite } from "./Sqlite.ts"
 import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, storageError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
+import type * as SegmentLog from "./SegmentLog.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
 import { syncFolder } from "./SyncFolder.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
@@ -153,6 +154,10 @@ const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
       const made = segmentIn(own.payload)
       return { ...moved, segments: [...moved.segments.filter(({ first }) => first !== made.first), made] }
     }
+    if (own?.kind === "log.begins") {
+      const made = segmentIn(own.payload)
+      return { ...moved, segments: [made, ...moved.segments.filter(({ last }) => last > made.last)] }
+    }
     if (own?.kind !== "rune.erased") return moved
     const { eventId } = own.payload
     return { ...moved, unfinished: moved.unfinished.filter((erasing) => erasing.eventId !== eventId) }
@@ -220,9 +225,15 @@ const tellingOf = Effect.fnUntraced(function* (behind: string | undefined, rules
 })
 
 /** Restores the states against which appends are checked. */
-const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
+const restore = Effect.fnUntraced(function* (
+  rules: Rules,
+  opened: Opened,
+  reader: LogReader,
+  snapshots: Snapshots,
+  segments: Segments
+) {
   const { guard, home, kinds } = rules
-  const source = { reader, snapshots, shown: toRunes, recent: nothingRecent }
+  const source = { reader, snapshots, shown: toRunes, recent: nothingRecent, beginning: () => segments.beginning }
   const streams = new Map<string, StreamState>()
   const newest = new Map<string, number>()
   const worth: Array<SnapshotOrder> = []
@@ -278,6 +289,9 @@ const keepStates = (
             if (own?.kind === "rune.erasing") unfinished.set(own.payload.eventId, own.payload)
             else if (own?.kind === "rune.erased") unfinished.delete(own.payload.eventId)
             else if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
+              told.set(own.payload.first, segmentIn(own.payload))
+            } else if (own?.kind === "log.begins") {
+              for (const [first, { last }] of told) if (last <= own.payload.last) told.delete(first)
               told.set(own.payload.first, segmentIn(own.payload))
             }
           }
@@ -362,6 +376,14 @@ const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
     SqlReader.make(sql, { file, giveUpAfter })
   )
 
+/** The steps of the log's thread with segments. */
+const segmentsFor = (log: SqliteLog, giveUpAfter: Duration.Duration): SegmentLog.Store => ({
+  seal: (sealing) => log.seal(sealing),
+  leave: (made) => untilItPasses(giveUpAfter)(log.leave(made)),
+  relist: (made) => untilItPasses(giveUpAfter)(log.relist(made)),
+  forget: (made) => untilItPasses(giveUpAfter)(log.forget(made))
+})
+
 const writable = (open: Open, walk: (file: string, reader: LogReader, segments: Segments) => Walk) =>
   Effect.fnUntraced(function* (options: Options) {
     const { file, maxBytes } = options
@@ -383,7 +405,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
     const reader = new SegmentReader(yield* readerOf(file, giveUpAfter), () => segments)
     const index = yield* inOurWords(file)(NodeSqlite.make({ file: indexFileOf(file), readOnly: true }))
     const snapshots = snapshotsIn(index)
-    const restored = yield* restore(rules, opened, reader, snapshots)
+    const restored = yield* restore(rules, opened, reader, snapshots, segments)
     const limits = {
       maxRuneBytes: options.maxRuneBytes ?? defaultLimits.maxRuneBytes,
       maxDrafts: options.maxDrafts ?? defaultLimits.maxDrafts
@@ -394,6 +416,8 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
     for (const order of restored.worth) log.keep(order)
     const keepLast = keepStates(log, rules, restored, soon)
     yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
+    const { told } = restored
+    const moved = movedFold(rules)
     const lookup = yield* Effect.acquireRelease(
       Effect.sync(() => new ActorLookup(actorFileOf(file), () => log.reindex())),
       (opened) => Effect.sync(() => opened.close())
@@ -416,14 +440,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
         erase: (stream, after, upTo) => untilItPasses(giveUpAfter)(log.erase(stream, after, upTo)),
         rewrite: (erasing) => untilItPasses(giveUpAfter)(log.rewrite(erasing)),
         unfinished: restored.unfinished,
-        segments: {
-          folder,
-          segments,
-          told: restored.told,
-          seal: (sealing) => log.seal(sealing),
-          leave: (made) => untilItPasses(giveUpAfter)(log.leave(made)),
-          relist: (made) => untilItPasses(giveUpAfter)(log.relist(made))
-        },
+        segments: { ...segmentsFor(log, giveUpAfter), folder, segments, archives: archiveOf(file), told, moved },
         settled: log.settled
       },
       rules
@@ -469,7 +486,7 @@ const readable = Effect.fnUntraced(function* (file: string) {
     reader,
     snapshots: noSnapshots,
     archives: { folder: archiveOf(file), streams: new Set<string>() },
-    listed: () => now().listed,
+    segments: now,
     walk: walkThere(file),
     schema
   }

@@ -116,6 +116,9 @@ export abstract class SqliteLog extends AdmittingLog {
   /** A segment's file was written anew. */
   abstract relist(made: Made): Effect.Effect<void, StorageError>
 
+  /** The store lists one in the place of all segments up to there when it returns. */
+  abstract forget(made: Made): Effect.Effect<void, StorageError>
+
   /** Completes when the storage has given up. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
 
@@ -278,6 +281,10 @@ class ThreadedLog extends SqliteLog {
 
   relist(made: Made): Effect.Effect<void, StorageError> {
     return this.carry((id) => ({ _tag: "Relist", id, made }))
+  }
+
+  forget(made: Made): Effect.Effect<void, StorageError> {
+    return this.carry((id) => ({ _tag: "Forget", id, made }))
   }
 
   seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError> {
@@ -447,6 +454,10 @@ class InlineLog extends SqliteLog {
 
   relist(made: Made): Effect.Effect<void, StorageError> {
     return this.carried({ _tag: "Relist", id: 0, made })
+  }
+
+  forget(made: Made): Effect.Effect<void, StorageError> {
+    return this.carried({ _tag: "Forget", id: 0, made })
   }
 
   seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError> {

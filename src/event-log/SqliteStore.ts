@@ -199,7 +199,17 @@ export class SqliteStore {
     this.left = Math.max(this.left, last)
   }
 
-  /** A segment's file was written anew, or is gone. */
+  /** The segments up to there are deleted: one stands for them all. Durable when it returns. */
+  forget({ bytes, file, first, last, sha256 }: Made): void {
+    this.transaction(() => {
+      this.database.prepare("DELETE FROM segments WHERE last <= ?").run(last)
+      this.database
+        .prepare("INSERT INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
+        .run(first, last, file, sha256, bytes)
+    })
+  }
+
+  /** A segment's file was written anew. */
   relist({ bytes, file, first, last, sha256 }: Made): void {
     this.database
       .prepare("UPDATE segments SET file = ?, sha256 = ?, bytes = ? WHERE first = ? AND last = ?")

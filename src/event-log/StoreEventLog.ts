@@ -2,7 +2,7 @@
  * StoreEventLog: the service over any log and store: what is written goes through the
  * log, what is read comes in pages, a subscription is both.
  */
-import { Effect, Fiber, Queue, Semaphore, Stream } from "effect"
+import { Effect, Fiber, Option, Queue, Semaphore, Stream } from "effect"
 import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import type { ActorLookup } from "./ActorLookup.ts"
@@ -19,6 +19,7 @@ import {
   type StreamHead
 } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
+import * as Forgetting from "./Forgetting.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import { type Archives, LogQueries } from "./LogQueries.ts"
 import type { LogReader } from "./LogReader.ts"
@@ -26,7 +27,7 @@ import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Payload, Rune } from "./Rune.ts"
-import type { Listed } from "./Segments.ts"
+import type { Segments } from "./Segments.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { parsePayload } from "./StoredRune.ts"
 import * as SegmentLog from "./SegmentLog.ts"
@@ -59,7 +60,7 @@ export interface Writable {
   /** Erasures that were begun, by their runes. */
   readonly unfinished: ReadonlyMap<number, Erasing>
   /** Left out: a log without a file. */
-  readonly segments?: SegmentLog.Parts
+  readonly segments?: SegmentLog.Parts & { readonly moved: StreamFold<unknown> }
   /** Until nothing is on its way. */
   readonly settled: Effect.Effect<void>
 }
@@ -113,6 +114,7 @@ const KEPT = new Set([
   "stream.checkpoint",
   "segment.sealed",
   "segment.rewritten",
+  "log.begins",
   "session.archived",
   "rune.erasing",
   "rune.erased",
@@ -300,6 +302,43 @@ const resuming = ({ segments, unfinished }: Writable, lock: Semaphore.Semaphore,
   return Effect.forkScoped(Effect.andThen(lock.withPermit(finished), unfinished.size > 0 ? erasures : Effect.void))
 }
 
+/** Of all files at once. */
+const READERS = 1_000
+
+interface Locks {
+  readonly lock: Semaphore.Semaphore
+  /** Held while the files are read. */
+  readonly files: Semaphore.Semaphore
+}
+
+/** The oldest runes leave the store, and, while nobody reads all of them, the log. */
+const sealingOf = (
+  { archives, log, segments }: Writable,
+  rules: Rules,
+  append: Appender["append"],
+  { files, lock }: Locks
+): Pick<EventLog["Service"], "seal" | "sealed" | "forget"> => {
+  const nothing = () => Effect.succeed(undefined)
+  if (segments === undefined) {
+    return { seal: nothing, sealed: Effect.succeed({ last: 0, bytes: 0, deleted: 0 }), forget: nothing }
+  }
+  const { segments: all } = segments
+  const folds = [...rules.folds, segments.moved, foldOf(rules.guard)]
+  const isArchived = (stream: string) => archives.streams.has(stream)
+  const seal = SegmentLog.seal(segments, append, rules.home)
+  const forget = Forgetting.forget(segments, { append, rules, folds, isArchived })
+  return {
+    seal: (sealing) => lock.withPermit(seal(sealing)),
+    sealed: Effect.sync(() => ({ last: all.last, bytes: all.bytes, deleted: all.deleted })),
+    forget: (which) =>
+      Effect.suspend(() => {
+        // what is damaged may be mended yet
+        if (log.admission.stops.length > 0) return Effect.succeed(undefined)
+        return Effect.map(files.withPermitsIfAvailable(READERS)(forget(which)), Option.getOrUndefined)
+      }).pipe(lock.withPermit)
+  }
+}
+
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
   const { failed, failure, keep, log, newest, reader, settled } = of
   const soon = yield* Soon
@@ -314,7 +353,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   )
   const queries = new LogQueries({
     ...of,
-    listed: () => of.segments?.segments.listed ?? [],
+    segments: of.segments && (() => of.segments!.segments),
     rules,
     head,
     recent: (after) => recent.since(after),
@@ -332,8 +371,8 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     page: (selection, after, upTo) => queries.page(selection, after, upTo)
   })
   const lock = Semaphore.makeUnsafe(1)
+  const files = Semaphore.makeUnsafe(READERS)
   const eraser = erasing(of, rules, { recent, append: appender.append, lock })
-  const { segments } = of
   yield* resuming(of, lock, eraser.resume)
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
   // what waits is still written, and told, before the end
@@ -359,11 +398,8 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     archive: archiving({ ...of, reader }, appender.append, head, erasuresIn(queries, rules.home), lock),
     erasable: eraser.erasable,
     erase: eraser.erase,
-    seal: (sealing) =>
-      segments === undefined
-        ? Effect.succeed(undefined)
-        : lock.withPermit(SegmentLog.seal(segments, appender.append, rules.home)(sealing)),
-    sealed: Effect.sync(() => ({ last: segments?.segments.last ?? 0, bytes: segments?.segments.bytes ?? 0 })),
+    ...sealingOf(of, rules, appender.append, { lock, files }),
+    verify: files.withPermit(queries.reads.verify),
     failed,
     streams,
     keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) =>
@@ -374,7 +410,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
 /** A log that another process writes: what is there now can be read, and nothing else. */
 export const makeReadOnly = (
   of: Pick<Writable, "archives" | "reader" | "schema" | "snapshots" | "walk"> & {
-    readonly listed: () => ReadonlyArray<Listed>
+    readonly segments: () => Segments
   },
   rules: Rules,
   where: string
@@ -404,7 +440,8 @@ export const makeReadOnly = (
     erasable: () => Effect.fail(refused),
     erase: () => Effect.fail(refused),
     seal: () => Effect.fail(refused),
-    sealed: Effect.succeed({ last: 0, bytes: 0 }),
+    sealed: Effect.succeed({ last: 0, bytes: 0, deleted: 0 }),
+    forget: () => Effect.fail(refused),
     damaged: Effect.succeed([]),
     damages: Stream.empty,
     subscribe: queries.reads.read,

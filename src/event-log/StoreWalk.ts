@@ -6,6 +6,7 @@
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Erased, Problem } from "./EventLog.ts"
 import { fromRow } from "./RuneRow.ts"
+import type { SegmentHead } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import type { Left, Tables } from "./TableCheck.ts"
@@ -70,11 +71,13 @@ export class StoreWalk {
   /** Compares the files of segments with what the store says of them. */
   files(segments: Segments): void {
     this.hasLeft = segments.last
+    this.chain.head = segments.deleted
     for (const { content, first, last, sha256 } of segments.open) {
       try {
         if (first < 1 || last < first) this.broken(first, "a segment is listed that cannot be")
         else if (content.sha256 !== sha256) this.broken(first, `its segment ${content.path} is not as it was made`)
         else if (content.footer.last !== last) this.broken(first, `its segment ${content.path} ends elsewhere`)
+        else if (last <= segments.deleted) this.begin(content.footer.heads, last)
       } catch (error) {
         this.broken(first, `its segment cannot be read: ${error instanceof Error ? error.message : String(error)}`)
       }
@@ -95,6 +98,11 @@ export class StoreWalk {
       }
     }
     return undefined
+  }
+
+  private begin(heads: ReadonlyArray<SegmentHead>, last: number): void {
+    this.chain.begin(last, heads)
+    for (const { stream, ...left } of heads) this.heads.set(stream, left)
   }
 
   private broken(eventId: number, message: string): void {

@@ -22,6 +22,8 @@ export interface StreamFold<S> {
   /** How the state becomes JSON and comes back; left out where `PlainState` knows. */
   toPlain?(state: S): unknown
   fromPlain?(plain: unknown): S
+  /** The state out of what an older version has kept, where the runes are deleted; a throw where it does not know how. */
+  fromOlder?(plain: unknown, version: number): S
 }
 
 /** A state, and the newest rune that is folded in. */

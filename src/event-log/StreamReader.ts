@@ -10,6 +10,8 @@
  */
 import { Effect, Semaphore } from "effect"
 import { type Reading, StorageError } from "./EventLog.ts"
+import type { Beginning } from "./Beginning.ts"
+import { firstState } from "./FirstState.ts"
 import { pieces } from "./JsonPieces.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rune } from "./Rune.ts"
@@ -65,6 +67,8 @@ export interface Source {
   readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
   /** All runes after a cursor, of every stream, where they are still in memory. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
+  /** All that is known of runes that a person's setting has deleted. A throw means that it cannot be read. */
+  readonly beginning?: () => Beginning | undefined
 }
 
 export const nothingRecent = (): undefined => undefined
@@ -95,12 +99,27 @@ const fold = (progress: Progress, runes: ReadonlyArray<Rune>): void => {
   }
 }
 
+const unreadable = (cause: unknown): StorageError =>
+  new StorageError({
+    reason: "corrupt",
+    message: `What the log knows of its deleted runes cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
+    remedy: "Put the file back from a backup: `agentd restore FILE` takes the whole store."
+  })
+
 /** Where the fold begins: at its snapshot, if there is one. */
-const begin = Effect.fnUntraced(function* ({ reader, snapshots }: Source, stream: string, fold: AnyFold) {
+const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Source, stream: string, fold: AnyFold) {
   const row = yield* snapshots.get(stream, fold.name)
   const there = row === undefined ? [] : yield* reader.at([row.eventId])
-  const at = restored(fold, row, there[0]?.hash) ?? { state: fold.initial, eventId: 0, read: 0 }
-  return { fold, at, upTo: at.eventId, thrown: undefined } as Progress
+  const saved = restored(fold, row, there[0]?.hash)
+  if (saved !== undefined) return { fold, at: saved, upTo: saved.eventId, thrown: undefined } as Progress
+  const begins = yield* Effect.try({ try: () => beginning?.(), catch: unreadable })
+  return yield* Effect.match(Effect.try({ try: () => firstState(begins, stream, fold), catch: (cause) => cause }), {
+    onSuccess: (state): Progress => {
+      const eventId = begins?.head(stream)?.eventId ?? 0
+      return { fold, at: { state, eventId, read: 0 }, upTo: eventId, thrown: undefined }
+    },
+    onFailure: (thrown): Progress => ({ fold, at: { state: fold.initial, eventId: 0, read: 0 }, upTo: 0, thrown })
+  })
 })
 
 /** A stream as it stands. */

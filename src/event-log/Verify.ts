@@ -6,14 +6,16 @@
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
 import * as Archive from "./Archive.ts"
-import type { Problem, StorageError, Verdict } from "./EventLog.ts"
+import type { Begins, Problem, StorageError, Verdict } from "./EventLog.ts"
 import { errorOf } from "./GroupCommit.ts"
-import type { InvariantGuard, States } from "./InvariantGuard.ts"
+import { foldOf, type InvariantGuard, type States } from "./InvariantGuard.ts"
 import { readOwn } from "./OwnKinds.ts"
+import type { Beginning } from "./Beginning.ts"
 import type { Listed, Segments } from "./Segments.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
+import { firstState } from "./FirstState.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
 import { storageError } from "./StorageFailure.ts"
 import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
@@ -92,12 +94,16 @@ class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
   /** By their first runes: what the runes say of segments. */
-  readonly segments = new Map<number, Omit<Listed, "file">>()
+  readonly segments = new Map<number, Listed>()
+  /** As a rune says: older ones are deleted. */
+  begins: Begins | undefined
   private readonly states = new Map<string, States>()
   private readonly rules: Rules
+  private readonly beginning: Beginning | undefined
 
-  constructor(rules: Rules) {
+  constructor(rules: Rules, beginning?: Beginning) {
     this.rules = rules
+    this.beginning = beginning
   }
 
   each(looked: Looked): void {
@@ -107,12 +113,24 @@ class Look {
     if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
       this.segments.set(own.payload.first, own.payload)
     }
+    if (own?.kind === "log.begins") this.deleted(own.payload)
     if (looked.isErased) return
     const seen = { ...looked, payload: parsePayload(looked as unknown as StoredRune) ?? {} }
-    const states = this.states.get(looked.stream) ?? guard.initial
+    const states = this.states.get(looked.stream) ?? this.first(looked.stream)
     const violation = guard.check(states, seen)
     if (violation !== undefined) this.report(looked, violation.rule, violation.message)
     this.states.set(looked.stream, guard.apply(states, seen))
+  }
+
+  private deleted(told: Listed & { readonly at: number; readonly by: string }): void {
+    for (const [first, { last }] of this.segments) if (last <= told.last) this.segments.delete(first)
+    this.segments.set(told.first, told)
+    this.begins = { eventId: told.last + 1, at: told.at, by: told.by }
+  }
+
+  private first(stream: string): States {
+    const { guard } = this.rules
+    return firstState(this.beginning, stream, foldOf(guard)) as States
   }
 
   report(rune: { readonly eventId: number; readonly stream: string }, rule: string, message: string): void {
@@ -126,7 +144,8 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
   ...guard.kinds,
   archives.kind,
   "segment.sealed",
-  "segment.rewritten"
+  "segment.rewritten",
+  "log.begins"
 ]
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
@@ -141,11 +160,20 @@ const tableProblems = Effect.fnUntraced(function* (
   return [...tables.problems, ...(isChanged ? ["the definitions of its tables and triggers were changed"] : [])]
 })
 
-const isAs = (told: Omit<Listed, "file"> | undefined, { bytes, file, first, last, sha256 }: Listed): boolean =>
-  told?.sha256 === sha256 && told.last === last && told.bytes === bytes && file === `${first}-${last}.zst`
+const isAs = (told: Listed | undefined, { bytes, file, last, sha256 }: Listed): boolean =>
+  told?.sha256 === sha256 && told.last === last && told.bytes === bytes && told.file === file
+
+/** A file that cannot be read is named by the walk. */
+const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
+  try {
+    return segments?.beginning
+  } catch {
+    return undefined
+  }
+}
 
 /** Segments as the runes tell of them, and as the store lists them. */
-const segmentProblems = (told: ReadonlyMap<number, Omit<Listed, "file">>, listed: ReadonlyArray<Listed>) => [
+const segmentProblems = (told: ReadonlyMap<number, Listed>, listed: ReadonlyArray<Listed>) => [
   ...listed
     .filter((one) => !isAs(told.get(one.first), one))
     .map(({ file, first }) => ({
@@ -172,7 +200,7 @@ export const verify = ({
   readonly walk: Walk
   readonly folder: string | undefined
   /** As the store lists them. */
-  readonly segments?: () => ReadonlyArray<Listed>
+  readonly segments?: () => Segments
   /** The definitions of a store's tables. */
   readonly schema?: Effect.Effect<string, StorageError>
   /** The file that says which runes an actor has is wrong. */
@@ -182,7 +210,8 @@ export const verify = ({
     const { guard, kinds } = rules
     const marks = { seals: kinds.sealing, guarded: guard.kinds }
     const before = yield* reader.lastCommitted
-    const look = new Look(rules)
+    const beginning = beginningOf(segments?.())
+    const look = new Look(rules, beginning)
     const walked = yield* walk(relevantOf(guard, rules), marks, (looked) => looked.forEach((one) => look.each(one)))
     const { erased, erasures, head, runes, streams } = walked
     const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
@@ -191,11 +220,15 @@ export const verify = ({
     for (const message of yield* tableProblems(walked.tables, schema)) {
       rest.report({ eventId: 0, stream: "" }, "INV-HASH-VALID", message)
     }
-    for (const { eventId, message } of segmentProblems(look.segments, segments?.() ?? [])) {
+    for (const { eventId, message } of segmentProblems(look.segments, segments?.().listed ?? [])) {
       rest.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
     }
     for (const stream of folder === undefined ? [] : look.archived) {
-      const { problems } = yield* Archive.check({ reader, guard, folder: folder!, stream, head, erased: erasures })
+      // its runes are all deleted, and so is its archive
+      if (beginning?.head(stream)?.isSealed === true) continue
+      const begins = beginning?.summary.last ?? 0
+      const volume = { reader, guard, folder: folder!, stream, head, erased: erasures, begins }
+      const { problems } = yield* Archive.check(volume)
       for (const { eventId, message, rule } of problems) rest.report({ eventId, stream }, rule, message)
     }
     // A daemon may have gone on writing meanwhile: the end lies between the two.
@@ -211,6 +244,7 @@ export const verify = ({
       runes,
       streams,
       erased: erased.slice(0, MAX_PROBLEMS),
+      ...(look.begins === undefined ? {} : { begins: look.begins }),
       problems: [...found, ...rest.problems].slice(0, MAX_PROBLEMS)
     }
   })

@@ -20,6 +20,7 @@ const LATER: ReadonlyArray<string> = [
   "config.waits",
   "conversation.given_up",
   "http.port_taken",
+  "log.begins",
   "inbox.asked_again",
   "inbox.dismissed",
   "inbox.dropped",

@@ -79,11 +79,11 @@ class Store extends LogStore {
   }
 
   override carryOut(order: Order): void {
-    if (order._tag === "Reindex" || order._tag === "Leave" || order._tag === "Relist") return super.carryOut(order)
     const { touch } = this.disk
-    const name = ({ Snapshot: "snapshot", Position: "position", Erase: "erasure", Rewrite: "erasure" } as const)[
-      order._tag
-    ]
+    const names = { Snapshot: "snapshot", Position: "position", Erase: "erasure", Rewrite: "erasure" } as const
+    const { _tag: tag } = order
+    if (!(tag in names)) return super.carryOut(order)
+    const name = names[tag as keyof typeof names]
     if (!touch(`${name}: before`)) return
     super.carryOut(order)
     if (order._tag === "Snapshot") this.disk.kept(order.order)
