@@ -64,6 +64,7 @@ import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
+import * as LogSize from "./LogSize.ts"
 import * as Sealing from "./Sealing.ts"
 import * as Wellness from "./Wellness.ts"
 import { Redact } from "../event-log/Redact.ts"
@@ -219,6 +220,13 @@ const keptAtMost = Effect.fnUntraced(function* (usual: Duration.Duration | undef
   return all.length === 0 ? undefined : all.reduce(Duration.max)
 })
 
+const sealingOf = (state: string, user: UserConfig) =>
+  Sealing.run({
+    prompts: keptAtMost(user.keepPrompts),
+    log: user.keepLog,
+    storeBytes: () => LogSize.storeBytes(state)
+  })
+
 /** A rune of the daemon itself. */
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
@@ -354,7 +362,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         { id: "channels' config", start: Effect.succeed(furnish) },
         nests.plans.child,
         { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
-        { id: "sealing", start: Effect.succeed(Sealing.run(keptAtMost(user.keepPrompts))) },
+        { id: "sealing", start: Effect.succeed(sealingOf(options.state, user)) },
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]

@@ -13,6 +13,12 @@ import type { DaemonStatus } from "../rpc/DaemonMessages.ts"
 const DAY = Duration.toMillis(Duration.days(1))
 const HOUR = Duration.toMillis(Duration.hours(1))
 
+/** Bytes of the store, segments not counted. */
+export const storeBytes = (state: string): number => {
+  const file = join(state, "runes.db")
+  return sizeOf(file) + sizeOf(`${file}-wal`)
+}
+
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /** Bytes on the disk that this user may still fill; null where there is no telling. */
@@ -50,18 +56,19 @@ const runesOfDay = Effect.gen(function* () {
 /** How the log is now; its growth is looked at once a minute. `state`: the state folder. */
 export const make = Effect.fnUntraced(function* (state: string) {
   const log = yield* EventLog
-  const file = join(state, "runes.db")
   const daily = yield* Effect.cachedWithTTL(
     Effect.orElseSucceed(Effect.provideService(runesOfDay, EventLog, log), () => null),
     "1 minute"
   )
   return Effect.gen(function* () {
     const head = yield* log.head
-    const sealed = (yield* log.sealed).bytes
-    const bytes = sizeOf(file) + sizeOf(`${file}-wal`)
+    const { bytes: sealed, deleted } = yield* log.sealed
+    const bytes = storeBytes(state)
     const runes = yield* daily
     // what has left for segments is small: a rune of the day costs what one of all costs, sooner or later
-    const perDay = runes === null || head === 0 ? null : Math.round((runes * (bytes + sealed)) / head)
-    return { head, bytes, sealed, perDay, free: freeIn(state) } satisfies DaemonStatus["log"]
+    const kept = head - deleted
+    const perDay = runes === null || kept === 0 ? null : Math.round((runes * (bytes + sealed)) / kept)
+    const begins = deleted === 0 ? {} : { begins: deleted + 1 }
+    return { head, bytes, sealed, ...begins, perDay, free: freeIn(state) } satisfies DaemonStatus["log"]
   })
 })

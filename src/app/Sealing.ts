@@ -1,5 +1,6 @@
 /**
- * Sealing: the daemon's child that has the oldest runes of a long log moved out of the store, into segments.
+ * Sealing: the daemon's child that has the oldest runes of a long log moved out of the store, into segments, and the
+ * oldest segments deleted where a person's `keepLog` says so.
  *
  * Guarantees: the newest runes stay in the store; so does everything since the oldest message, question, call, alert
  * or goal that is open, and what `keepPrompts` is still to erase; what cannot be told holds back all of it. A piece at a
@@ -9,6 +10,7 @@ import { Clock, Duration, Effect } from "effect"
 import { Agents } from "../agents/Agents.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { Channels } from "../channels/Channels.ts"
+import { boundsOf, type Kept } from "../config/KeepLog.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
@@ -71,14 +73,42 @@ export const once = (kept: Duration.Duration | undefined, { keep, least, most }:
     return (yield* log.seal({ upTo, before, least })) !== undefined
   })
 
-/** `kept`: how long prompts are kept at most; undefined: for ever. */
-export const run = (kept: Effect.Effect<Duration.Duration | undefined, never, Agents>, limits: Bounds = bounds) =>
+/** Deletes the segments that are not to be kept; answers whether there were any. `storeBytes`: what is in no segment. */
+export const forgetting = (keep: Kept, storeBytes: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    if ((yield* log.sealed).bytes === 0) return false
+    const bounds = boundsOf(keep, yield* Clock.currentTimeMillis, storeBytes)
+    const rune = yield* log.forget({ ...bounds, openSince: yield* openSince, by: `keepLog "${keep.text}"` })
+    if (rune === undefined) return false
+    yield* Effect.logInfo(
+      `the log begins at rune ${Number(rune.payload["last"]) + 1} now: keepLog "${keep.text}" keeps no more`
+    )
+    return true
+  })
+
+export interface Options {
+  /** How long prompts are kept at most; undefined: for ever. */
+  readonly prompts: Effect.Effect<Duration.Duration | undefined, never, Agents>
+  /** How much of the log is kept; undefined: all. */
+  readonly log: Kept | undefined
+  /** Bytes of the log that are in no segment. */
+  readonly storeBytes: () => number
+  readonly limits?: Bounds
+}
+
+export const run = ({ limits = bounds, log: keep, prompts, storeBytes }: Options) =>
   Effect.gen(function* () {
     yield* (yield* Agents).recovered
+    const round = Effect.gen(function* () {
+      const isSealed = yield* once(yield* prompts, limits)
+      if (keep !== undefined && !isSealed) yield* forgetting(keep, storeBytes())
+      return isSealed
+    })
     return yield* Effect.forever(
-      Effect.flatMap(kept, (time) => once(time, limits)).pipe(
+      round.pipe(
         Effect.catchCause((cause) =>
-          Effect.as(Effect.logWarning("the log's oldest runes stay in the store", cause), false)
+          Effect.as(Effect.logWarning("the log's oldest runes stay where they are", cause), false)
         ),
         Effect.flatMap((isSealed) => Effect.sleep(isSealed ? PAUSE : LOOK))
       )

@@ -4,7 +4,7 @@
  * Guarantees: all of it is listed with its size before anybody is asked; a work tree that holds work stays, and is said
  * to stay.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Result } from "effect"
 import * as Holding from "../backends/Holding.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
@@ -13,6 +13,8 @@ import { confirm } from "./Confirm.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry, Invocation, print, printLines } from "./Invocation.ts"
+import { loadUser } from "../config/ConfigFile.ts"
+import * as KeptLog from "./KeptLog.ts"
 import * as Leftovers from "./Leftovers.ts"
 import { age, count, plain, table } from "./Output.ts"
 
@@ -44,16 +46,21 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
   const agents = yield* agentsThere
   const before = now - Duration.toMillis(Duration.days(days))
   const { kept, leftovers } = yield* Leftovers.find({ state: paths.state, before, agents })
+  const { keepLog } = yield* loadUser(paths.userConfig)
+  const log = yield* Effect.result(KeptLog.look(paths.store, keepLog))
+  const segments = Result.getOrElse(log, () => [])
   const bytes = leftovers.reduce((sum, one) => sum + one.bytes, 0)
   const stays = kept.map(({ bytes, path, why }) => `stays: ${plain(path)} (${sizeOf(bytes)}): ${plain(why)}`)
   const listed = [
     ...(leftovers.length === 0
       ? [`Nothing in ${paths.state} that is older than ${count(days, "day")} can go.`]
       : table(["WHAT", "SIZE", "AGE", "WHERE"], rowsOf(leftovers, now), { colour, columns })),
-    ...stays
+    ...stays,
+    ...(Result.isFailure(log) ? [log.failure.message] : KeptLog.words(segments, keepLog)).map(plain)
   ]
   if (dryRun || leftovers.length === 0) {
-    return yield* print({ dryRun, bytes, leftovers: leftovers.map(publicly), kept, removed: [] }, () => listed)
+    const found = { dryRun, bytes, leftovers: leftovers.map(publicly), kept, segments, removed: [] }
+    return yield* print(found, () => listed)
   }
   if (!json) yield* printLines(listed)
   yield* confirm(yes, `${count(leftovers.length, "thing")}, ${sizeOf(bytes)}, would be removed for good.`, "Remove it?")
@@ -63,7 +70,7 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
   const gone = done.filter(({ left }) => left === null)
   const freed = gone.reduce((sum, one) => sum + one.bytes, 0)
   const left = done.flatMap(({ left, path }) => (left === null ? [] : [`stays: ${plain(path)}: ${plain(left)}`]))
-  yield* print({ dryRun, bytes: freed, leftovers: done, kept, removed: gone.map(({ path }) => path) }, () => [
+  yield* print({ dryRun, bytes: freed, leftovers: done, kept, segments, removed: gone.map(({ path }) => path) }, () => [
     ...left,
     `Removed ${count(gone.length, "thing")}, ${sizeOf(freed)}.`
   ])

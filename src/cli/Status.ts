@@ -61,10 +61,10 @@ const http = (report: DaemonStatus["http"]): string => {
 }
 
 const logOf = (log: DaemonStatus["log"]): string => {
-  const { free, head, perDay, sealed } = log
+  const { begins, free, head, perDay, sealed } = log
   const lasts = DiskRoom.lasts(log)
   return [
-    `${count(head, "rune")}, ${bytes(log.bytes)}`,
+    `${count(head, "rune")}${begins === undefined ? "" : ` (those before ${begins} are deleted)`}, ${bytes(log.bytes)}`,
     ...(sealed === undefined || sealed === 0 ? [] : [`and ${bytes(sealed)} in segments`]),
     ...(typeof perDay === "number" ? [`${bytes(perDay)} a day`] : []),
     ...(typeof free === "number" ? [`${bytes(free)} free${lasts === undefined ? "" : `, which lasts ${lasts}`}`] : [])

@@ -52,12 +52,20 @@ export const byHand = Effect.fnUntraced(function* (file: string) {
   return yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(DaemonLog.layerReadOnly({ file })))
 })
 
+const dateOf = (at: number): string => new Date(at).toISOString().slice(0, 16).replace("T", " ")
+
 export const run = Effect.fnUntraced(function* () {
   const { colour, columns, json, paths } = yield* Invocation
   const running = (yield* probe(paths.socket)) === "live"
   const verdict = running ? yield* byDaemon(paths.socket, !json && columns !== null) : yield* byHand(paths.store)
-  const { erased, problems, runes, streams } = verdict ?? { runes: 0, streams: 0, erased: [], problems: [] }
-  yield* print({ runes, streams, erased, problems }, () => [
+  const none: Verdict = { runes: 0, streams: 0, erased: [], problems: [] }
+  const { begins, erased, problems, runes, streams } = verdict ?? none
+  yield* print({ runes, streams, erased, begins: begins ?? null, problems }, () => [
+    ...(begins === undefined
+      ? []
+      : [
+          `The log begins at rune ${begins.eventId}: what is from before ${dateOf(begins.at)} was deleted (${plain(begins.by)}).`
+        ]),
     ...erased.map(({ eventId, stream }) => `rune ${eventId} of ${plain(stream)}: its texts were erased`),
     ...problems.map(
       ({ eventId, message, rule, stream }) =>

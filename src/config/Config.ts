@@ -12,6 +12,7 @@ import { ChannelsConfig } from "./ChannelConfig.ts"
 import { didYouMean } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
 import { GoalConfig } from "./GoalConfig.ts"
+import { KeepLog } from "./KeepLog.ts"
 import { Span } from "./Span.ts"
 
 export const MAX_AGENTS = 1000
@@ -235,6 +236,10 @@ export const UserConfig = Schema.Struct({
   keepPrompts: optional(
     Span,
     'How long texts of prompts, messages and tools are kept, for projects that say nothing else: "30d". Default: for ever. After a change: agentd restart.'
+  ),
+  keepLog: optional(
+    KeepLog,
+    'How much of the log is kept: "90 days", or "20 GB" on the disk. What is older or beyond is deleted for good, in pieces, as long as nothing in it is open. See before what goes: agentd gc --dry-run. Default: all, for ever. After a change: agentd restart.'
   )
 })
 export type UserConfig = typeof UserConfig.Type

@@ -68,6 +68,8 @@ export const DaemonStatus = Schema.Struct({
     bytes: Schema.Finite,
     /** Of the segments, to which the oldest runes have gone. Not there: an older daemon. */
     sealed: Schema.optionalKey(Schema.Finite),
+    /** The first rune that is there: older ones were deleted by a person's setting. Not there: none was. */
+    begins: Schema.optionalKey(Schema.Int),
     /** Bytes that a day adds; null where it is too early to say. */
     perDay: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
     /** Bytes that are free on the disk; null where there is no telling. */
@@ -146,6 +148,8 @@ export const VerifyEvent = Schema.Union([
     runes: Schema.Int,
     streams: Schema.Int,
     erased: Schema.Array(Schema.Struct({ eventId: Schema.Int, stream: Schema.String })),
+    /** Where the log begins: older runes were deleted by a person's setting. */
+    begins: Schema.optionalKey(Schema.Struct({ eventId: Schema.Int, at: Schema.Finite, by: Schema.String })),
     problems: Schema.Array(
       Schema.Struct({
         eventId: Schema.Int,

@@ -1,11 +1,12 @@
 /** When the oldest runes leave the store: never while something in them is open. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Agents } from "../../src/agents/Agents.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
 import * as Sealing from "../../src/app/Sealing.ts"
 import { Channels } from "../../src/channels/Channels.ts"
+import type { Kept } from "../../src/config/KeepLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { Goals } from "../../src/goals/Goals.ts"
 import { Plates } from "../../src/plates/Plates.ts"
@@ -60,6 +61,41 @@ describe("the oldest runes leave the store", () => {
     ["a mail waits", { mails: { batches: [{}] } }, 0],
     ["mails are not read yet", { mails: undefined }, 0]
   ]
+  const keeping: ReadonlyArray<readonly [what: string, keep: Partial<Kept>, open: Open, deleted: number]> = [
+    ["all of it is younger", { time: Duration.hours(5) }, {}, 0],
+    ["the first hour is too old", { time: Duration.minutes(150) }, {}, 200],
+    ["all of it is too old", { time: Duration.minutes(30) }, {}, 450],
+    ["a message of the first hour is open", { time: Duration.minutes(30) }, { agents: HOUR }, 0],
+    ["a message of the second hour is open", { time: Duration.minutes(30) }, { agents: 2 * HOUR }, 200],
+    ["a mail waits", { time: Duration.minutes(30) }, { mails: { batches: [{}] } }, 0],
+    ["it is larger than what is kept", { bytes: 1 }, {}, 450],
+    ["it is smaller than what is kept", { bytes: 1e9 }, {}, 0],
+    ["the store alone is larger than what is kept", { bytes: 1000 }, {}, 450]
+  ]
+  for (const [what, keep, open, wanted] of keeping) {
+    it.effect(`keepLog: ${what}`, () =>
+      Effect.gen(function* () {
+        const file = yield* storeFile
+        const deleted = yield* withInlineLog({ file }, (log) =>
+          Effect.gen(function* () {
+            for (const hour of [1, 2]) {
+              yield* TestClock.setTime(hour * HOUR)
+              yield* log.append(Array.from({ length: 300 }, (_, n) => note("shop", n)))
+            }
+            for (let n = 0; n < 10; n++) yield* Effect.provide(Sealing.once(undefined, limits), services({}))
+            yield* TestClock.setTime(4 * HOUR)
+            const kept = { text: "so much", time: null, bytes: null, ...keep }
+            yield* Effect.provide(Sealing.forgetting(kept, 1000), services(open))
+            const { deleted } = yield* log.sealed
+            assert.strictEqual((yield* log.verify).begins?.eventId, deleted === 0 ? undefined : deleted + 1)
+            return deleted
+          }).pipe(Effect.provideService(EventLog, log))
+        )
+        assert.isTrue(deleted >= wanted && deleted < wanted + 101, String(deleted))
+      })
+    )
+  }
+
   for (const [what, open, last] of cases) {
     it.effect(what, () =>
       Effect.gen(function* () {

@@ -4,10 +4,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import * as Worktree from "../../src/agents/Worktree.ts"
 import * as Leftovers from "../../src/cli/Leftovers.ts"
-import { folder } from "../event-log/Disk.ts"
+import { folder, note, storeFile, withInlineLog } from "../event-log/Disk.ts"
 import { agentd } from "./Child.ts"
 
 const git = (at: string, ...args: ReadonlyArray<string>) =>
@@ -146,5 +146,40 @@ describe("gc", () => {
       assert.match((yield* ask("--yes")).out, /Nothing in/)
       assert.strictEqual((yield* ask("--days", "-1")).code, 2)
     })
+  )
+
+  it.live(
+    "says which segments of the log `keepLog` deletes, before it does; then verify says where the log begins",
+    () =>
+      Effect.gen(function* () {
+        const file = yield* storeFile
+        const [state, config] = [dirname(file), yield* folder]
+        const env = { XDG_CONFIG_HOME: config }
+        const ask = (...args: ReadonlyArray<string>) => agentd(["--state", state, ...args], { env })
+        yield* withInlineLog({ file }, (log) =>
+          Effect.gen(function* () {
+            yield* log.append(Array.from({ length: 300 }, (_, n) => note("shop", n)))
+            for (const upTo of [100, 200]) yield* log.seal({ upTo, before: EVER, least: 1 })
+          })
+        )
+        assert.match((yield* ask("gc", "--dry-run")).out, /2 segments, .*no keepLog is set/)
+        fs.mkdirSync(join(config, "agentd"))
+        fs.writeFileSync(join(config, "agentd/config.jsonc"), JSON.stringify({ keepLog: "0 days" }))
+        const { out } = yield* ask("gc", "--dry-run")
+        assert.match(out, /keepLog "0 days"/)
+        assert.include(out, `goes: ${join(state, "segments/1-100.zst")}`)
+        const { segments } = JSON.parse((yield* ask("gc", "--json")).out) as { segments: Array<{ goes: boolean }> }
+        assert.deepStrictEqual(
+          segments.map(({ goes }) => goes),
+          [true, true]
+        )
+        assert.isTrue(fs.existsSync(join(state, "segments/1-100.zst")), "gc deletes none itself")
+        yield* withInlineLog({ file }, (log) =>
+          log.forget({ openSince: EVER, before: EVER, keepBytes: 0, by: "a test" })
+        )
+        const verdict = yield* ask("verify")
+        assert.strictEqual(verdict.code, 0, verdict.err)
+        assert.match(verdict.out, /The log begins at rune 201: .* was deleted \(a test\)\./)
+      })
   )
 })

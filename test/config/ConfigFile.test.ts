@@ -343,7 +343,18 @@ describe("ConfigFile.jsonSchema", () => {
 
   it("the user's file has what holds for all projects, the daemon's settings, and nothing of one project", () => {
     const user = ConfigFile.jsonSchema("user") as Shape
-    const keys = ["$schema", "http", "approvals", "telemetry", "budget", "prices", "mail", "orphanGrace", "keepPrompts"]
+    const keys = [
+      "$schema",
+      "http",
+      "approvals",
+      "telemetry",
+      "budget",
+      "prices",
+      "mail",
+      "orphanGrace",
+      "keepPrompts",
+      "keepLog"
+    ]
     assert.deepStrictEqual(Object.keys(user.properties ?? {}), keys)
   })
 })

@@ -1,0 +1,45 @@
+/**
+ * KeepLog: how much of the log a person keeps, as it is written in a config: a time, or a size on the disk.
+ *
+ * Guarantees: `"90 days"` and `"20 GB"` decode; a number without a unit and anything else are refused with a message
+ * that shows the right form. What was written is kept: people are told of it in their own words.
+ */
+import { Duration, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Size } from "./Size.ts"
+import { Span } from "./Span.ts"
+
+const FORM = 'a length of time such as "90 days", or a size such as "20 GB"'
+
+export const Kept = Schema.Struct({
+  /** In the person's words. */
+  text: Schema.String,
+  /** What is older goes; null: no matter how old. */
+  time: Schema.NullOr(Schema.Duration),
+  /** What is beyond goes, the oldest first; null: no matter how much. */
+  bytes: Schema.NullOr(Schema.Finite)
+})
+export type Kept = typeof Kept.Type
+
+const decodeSpan = Schema.decodeUnknownEffect(Span)
+const decodeSize = Schema.decodeUnknownEffect(Size)
+
+const decode = (text: string) => {
+  const isSize = /b\s*$/i.test(text)
+  const decoded: Effect.Effect<Kept, Schema.SchemaError> = isSize
+    ? Effect.map(decodeSize(text), (bytes) => ({ text, time: null, bytes }))
+    : Effect.map(decodeSpan(text), (time) => ({ text, time, bytes: null }))
+  return Effect.mapError(decoded, () => new SchemaIssue.InvalidValue({ message: `must be ${FORM}` }, text))
+}
+
+export const KeepLog = Schema.String.annotate({ expected: FORM }).pipe(
+  Schema.decodeTo(Schema.toType(Kept), {
+    decode: SchemaGetter.transformEffect(decode),
+    encode: SchemaGetter.transform(({ text }): string => text)
+  })
+)
+
+/** What goes of segments, now; `others`: bytes of the log that are in no segment. */
+export const boundsOf = ({ bytes, time }: Kept, now: number, others: number) => ({
+  before: time === null ? 0 : now - Duration.toMillis(time),
+  keepBytes: bytes === null ? Number.MAX_SAFE_INTEGER : Math.max(0, bytes - others)
+})
