@@ -106,6 +106,17 @@ const unreadable = (cause: unknown): StorageError =>
     remedy: "Put the file back from a backup: `agentd restore FILE` takes the whole store."
   })
 
+/** Where the stream's runes begin. */
+const firstOf = (begins: Beginning | undefined, stream: string, fold: AnyFold): Progress => {
+  try {
+    const eventId = begins?.head(stream)?.eventId ?? 0
+    const at = { state: firstState(begins, stream, fold), eventId, read: 0 }
+    return { fold, at, upTo: eventId, thrown: undefined }
+  } catch (cause) {
+    return { fold, at: { state: fold.initial, eventId: 0, read: 0 }, upTo: 0, thrown: cause ?? "nothing" }
+  }
+}
+
 /** Where the fold begins: at its snapshot, if there is one. */
 const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Source, stream: string, fold: AnyFold) {
   const row = yield* snapshots.get(stream, fold.name)
@@ -113,13 +124,7 @@ const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Sou
   const saved = restored(fold, row, there[0]?.hash)
   if (saved !== undefined) return { fold, at: saved, upTo: saved.eventId, thrown: undefined } as Progress
   const begins = yield* Effect.try({ try: () => beginning?.(), catch: unreadable })
-  return yield* Effect.match(Effect.try({ try: () => firstState(begins, stream, fold), catch: (cause) => cause }), {
-    onSuccess: (state): Progress => {
-      const eventId = begins?.head(stream)?.eventId ?? 0
-      return { fold, at: { state, eventId, read: 0 }, upTo: eventId, thrown: undefined }
-    },
-    onFailure: (thrown): Progress => ({ fold, at: { state: fold.initial, eventId: 0, read: 0 }, upTo: 0, thrown })
-  })
+  return firstOf(begins, stream, fold)
 })
 
 /** A stream as it stands. */
