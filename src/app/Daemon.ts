@@ -64,11 +64,11 @@ import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
-import * as LogSize from "./LogSize.ts"
 import * as Sealing from "./Sealing.ts"
 import * as Wellness from "./Wellness.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { secretsIn } from "../event-log/SecretValues.ts"
+import { storeBytes } from "../event-log/SegmentFile.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { folds } from "./Folds.ts"
 import { Notify } from "../systemd/Notify.ts"
@@ -224,7 +224,7 @@ const sealingOf = (state: string, user: UserConfig) =>
   Sealing.run({
     prompts: keptAtMost(user.keepPrompts),
     log: user.keepLog,
-    storeBytes: () => LogSize.storeBytes(state)
+    storeBytes: () => storeBytes(join(state, "runes.db"))
   })
 
 /** A rune of the daemon itself. */

@@ -5,21 +5,14 @@
  * the log is old, an hour at least; what cannot be known is null.
  */
 import { Clock, Duration, Effect } from "effect"
-import { statfsSync, statSync } from "node:fs"
+import { statfsSync } from "node:fs"
 import { join } from "node:path"
 import { EventLog } from "../event-log/EventLog.ts"
+import { storeBytes } from "../event-log/SegmentFile.ts"
 import type { DaemonStatus } from "../rpc/DaemonMessages.ts"
 
 const DAY = Duration.toMillis(Duration.days(1))
 const HOUR = Duration.toMillis(Duration.hours(1))
-
-/** Bytes of the store, segments not counted. */
-export const storeBytes = (state: string): number => {
-  const file = join(state, "runes.db")
-  return sizeOf(file) + sizeOf(`${file}-wal`)
-}
-
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /** Bytes on the disk that this user may still fill; null where there is no telling. */
 const freeIn = (folder: string): number | null => {
@@ -63,7 +56,7 @@ export const make = Effect.fnUntraced(function* (state: string) {
   return Effect.gen(function* () {
     const head = yield* log.head
     const { bytes: sealed, deleted } = yield* log.sealed
-    const bytes = storeBytes(state)
+    const bytes = storeBytes(join(state, "runes.db"))
     const runes = yield* daily
     // what has left for segments is small: a rune of the day costs what one of all costs, sooner or later
     const kept = head - deleted

@@ -81,9 +81,8 @@ export const forgetting = (keep: Kept, storeBytes: number) =>
     const bounds = boundsOf(keep, yield* Clock.currentTimeMillis, storeBytes)
     const rune = yield* log.forget({ ...bounds, openSince: yield* openSince, by: `keepLog "${keep.text}"` })
     if (rune === undefined) return false
-    yield* Effect.logInfo(
-      `the log begins at rune ${Number(rune.payload["last"]) + 1} now: keepLog "${keep.text}" keeps no more`
-    )
+    const { deleted } = yield* log.sealed
+    yield* Effect.logInfo(`the log begins at rune ${deleted + 1} now: keepLog "${keep.text}" keeps no more`)
     return true
   })
 

@@ -7,10 +7,9 @@
 import { Clock, Effect } from "effect"
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { storeBytes } from "../app/LogSize.ts"
 import { boundsOf, type Kept } from "../config/KeepLog.ts"
 import { type Candidate, candidatesIn, chosen } from "../event-log/Forgetting.ts"
-import { SEGMENTS } from "../event-log/SegmentFile.ts"
+import { SEGMENTS, storeBytes } from "../event-log/SegmentFile.ts"
 import { listedIn, Segments } from "../event-log/Segments.ts"
 import { nodeSqlite } from "../event-log/Sqlite.ts"
 import { storageError } from "../event-log/StorageFailure.ts"
@@ -43,7 +42,7 @@ export const look = Effect.fnUntraced(function* (store: string, keep: Kept | und
       const segments = segmentsIn(store)
       if (segments === undefined) return []
       const all = [...candidatesIn(segments)]
-      const others = storeBytes(dirname(store))
+      const others = storeBytes(store)
       const bounds = keep && { ...boundsOf(keep, now, others), openSince: Number.MAX_SAFE_INTEGER }
       const gone = new Set<Candidate>(bounds === undefined ? [] : chosen(all, segments.bytes, bounds))
       return all.map((one) => ({

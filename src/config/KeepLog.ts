@@ -13,9 +13,9 @@ const FORM = 'a length of time such as "90 days", or a size such as "20 GB"'
 export const Kept = Schema.Struct({
   /** In the person's words. */
   text: Schema.String,
-  /** What is older goes; null: no matter how old. */
+  /** Older runes go; null: no matter how old. */
   time: Schema.NullOr(Schema.Duration),
-  /** What is beyond goes, the oldest first; null: no matter how much. */
+  /** Runes beyond it go, the oldest first; null: no matter how much. */
   bytes: Schema.NullOr(Schema.Finite)
 })
 export type Kept = typeof Kept.Type
@@ -38,7 +38,7 @@ export const KeepLog = Schema.String.annotate({ expected: FORM }).pipe(
   })
 )
 
-/** What goes of segments, now; `others`: bytes of the log that are in no segment. */
+/** The bounds of segments, now; `others`: bytes of the log that are in no segment. */
 export const boundsOf = ({ bytes, time }: Kept, now: number, others: number) => ({
   before: time === null ? 0 : now - Duration.toMillis(time),
   keepBytes: bytes === null ? Number.MAX_SAFE_INTEGER : Math.max(0, bytes - others)

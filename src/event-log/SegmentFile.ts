@@ -81,6 +81,11 @@ export const closing = (footer: Omit<Footer, "version">): Buffer => {
   return Buffer.concat([ends.subarray(0, 8), bytes, ends.subarray(8)])
 }
 
+const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+/** Bytes of a store on the disk, segments not counted. */
+export const storeBytes = (file: string): number => sizeOf(file) + sizeOf(`${file}-wal`)
+
 export const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
 /** The names of segments' files, whole and begun, in their folder. */
