@@ -4,6 +4,7 @@
  * task: near-linear means that it hardly grows where the plan grows tenfold.
  */
 import { Effect } from "effect"
+import { atOnce } from "../../src/domain/InTurns.ts"
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import { pieces } from "../../src/goals/GoalActor.ts"
 import type * as GoalMachine from "../../src/goals/GoalMachine.ts"
@@ -18,7 +19,7 @@ const AGENTS = 8
 const DEPENDENCIES = 3
 
 /** Layers of a hundred; each task depends on three of the layer before. */
-const raw = (size: number) =>
+export const raw = (size: number) =>
   Array.from({ length: size }, (_, index) => ({
     id: `task-${index}`,
     title: `Do what is to be done as number ${index}`,
@@ -62,6 +63,14 @@ const workOff = (whole: Plan): number => {
   }
 }
 
+/** Kinds of runes by their events. */
+const kindOf: { readonly [event: string]: string } = {
+  goal_submitted: "plan.goal_received",
+  decompose_goal: "plan.created",
+  plan_updated: "plan.updated",
+  auto_start: "plan.approved"
+}
+
 /** The runes of a goal in which every task is done. */
 const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Rune> => {
   const runes: Array<Rune> = []
@@ -73,7 +82,7 @@ const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Rune> => {
       seq: eventId,
       stream: "bench",
       at: eventId,
-      kind: "plan.moved",
+      kind: kindOf[event._tag] ?? `plan.${event._tag}`,
       actor: "plan/g1",
       from: null,
       to: null,
@@ -85,7 +94,7 @@ const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Rune> => {
     })
   }
   say({ _tag: "goal_submitted", planId: "g1", goal: "all of it", by: "bench" })
-  for (const [index, piece] of pieces(tasks).entries()) {
+  for (const [index, piece] of atOnce(pieces(tasks)).entries()) {
     say(
       index === 0
         ? { _tag: "decompose_goal", tasks: piece, total: tasks.length }

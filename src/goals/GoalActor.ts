@@ -18,6 +18,7 @@ import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment } from "../backends/process/ChildProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
+import { inTurns, type Steps } from "../domain/InTurns.ts"
 import { CommandRefused, type Report } from "../domain/Messages.ts"
 import { readWork } from "../domain/WorkKinds.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
@@ -63,8 +64,10 @@ export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.
 
 /** Most ms between two looks, in case no report comes. */
 const LOOK_AGAIN = 30_000
-/** Most bytes of one piece of a plan, as JSON: a rune holds each piece twice. */
-const PIECE_BYTES = 300_000
+/** Most bytes of one piece of a plan, as JSON, unless a task has more: a rune holds each piece twice. */
+const PIECE_BYTES = 60_000
+/** Bytes that are counted at the cost of a small step (InTurns). */
+const COUNTED = 10_000
 /** Reports of one turn that are kept. */
 const MAX_REPORTS = 16
 /** Of the newest ends of turns so many are searched for one turn. */
@@ -80,7 +83,7 @@ export const scratchOf = (folder: string, conversation: string, goalId: string):
   `${folder}/${conversation}/${goalId}`
 
 /** Cuts tasks into pieces, each of which a rune holds. */
-export const pieces = (tasks: ReadonlyArray<Task>): ReadonlyArray<ReadonlyArray<Task>> => {
+export const pieces = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray<ReadonlyArray<Task>>> {
   const all: Array<Array<Task>> = [[]]
   let bytes = 0
   for (const task of tasks) {
@@ -93,6 +96,7 @@ export const pieces = (tasks: ReadonlyArray<Task>): ReadonlyArray<ReadonlyArray<
       piece.push(task)
       bytes += size
     }
+    yield 0.1 + size / COUNTED
   }
   return all
 }
@@ -214,7 +218,11 @@ export class GoalActor {
   private enter(tasks: ReadonlyArray<Task>, event: (piece: ReadonlyArray<Task>, index: number) => GoalMachine.Event) {
     const all = Effect.suspend(() => {
       this.entering = true
-      return Effect.forEach(pieces(tasks), (piece, index) => this.move(event(piece, index)), { discard: true })
+      return Effect.flatMap(inTurns(pieces(tasks)), (all) =>
+        Effect.forEach(all, (piece, index) => Effect.andThen(this.move(event(piece, index)), Effect.yieldNow), {
+          discard: true
+        })
+      )
     }).pipe(
       Effect.ensuring(
         Effect.sync(() => {

@@ -101,9 +101,9 @@ export interface Data {
   readonly reason: string | null
 }
 
-/** Most tasks of a plan, and of the first rune of a plan. */
+/** Most tasks of a plan, and of one rune of it: others have their turn between two. */
 export const MAX_TASKS = 200_000
-export const FIRST_TASKS = 1_000
+export const FIRST_TASKS = 200
 
 export const initial = (options: { readonly maxRounds?: number } = {}): Data => ({
   planId: null,

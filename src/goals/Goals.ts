@@ -113,6 +113,15 @@ const nothingToApprove = (goal: GoalActor): CommandRefused =>
         `See where it stands: agentd goal show ${goal.goalId}`
       )
 
+/** The hash of the plan as it stands when it is hashed. */
+const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
+  for (;;) {
+    const { state } = goal
+    const hash = yield* PlanHash.hashOf(goal.around.conversation, goal.goalId, state)
+    if (goal.state === state) return hash
+  }
+})
+
 interface Explained {
   readonly _tag: string
   readonly message: string
@@ -275,14 +284,13 @@ class Commands {
     verb: string,
     name: string,
     caller: Caller,
-    event: (goal: GoalActor) => GoalMachine.Event | CommandRefused,
+    event: (goal: GoalActor) => Effect.Effect<GoalMachine.Event, CommandRefused>,
     words: string
   ) {
     return carriedOut(
       Effect.gen({ self: this }, function* () {
         const goal = yield* this.findOpen(name, caller)
-        const next = event(goal)
-        if (next instanceof CommandRefused) return yield* next
+        const next = yield* event(goal)
         const { eventId } = yield* Effect.catchTag(goal.move(next), "Refused", () =>
           refuse(
             `${goal.goalId} is ${goal.state.stand.state}: there is nothing to ${verb}.`,
@@ -300,7 +308,8 @@ class Commands {
         const goal = yield* this.findOpen(name, caller)
         if (goal.state.stand.state !== "planning" || !isWhole(goal)) return yield* nothingToApprove(goal)
         const { project } = yield* this.info(yield* this.find(name, caller))
-        const { plan } = goal.state
+        const { state } = goal
+        const { plan } = state
         const tasks: Array<Task> = []
         let size = 0
         for (const { task } of plan.nodes.slice(from, from + TASKS_A_PAGE)) {
@@ -312,9 +321,9 @@ class Commands {
         const asked: AskedPlan = {
           goalId: goal.goalId,
           project,
-          goal: goal.state.goal,
+          goal: state.goal,
           options: goal.options,
-          hash: PlanHash.hashOf(goal.around.conversation, goal.goalId, goal.state),
+          hash: yield* PlanHash.hashOf(goal.around.conversation, goal.goalId, state),
           total: plan.size,
           tasks,
           next
@@ -328,17 +337,18 @@ class Commands {
       "approve",
       name,
       caller,
-      (goal) => {
-        if (!isWhole(goal)) return nothingToApprove(goal)
-        const own = PlanHash.hashOf(goal.around.conversation, goal.goalId, goal.state)
+      Effect.fnUntraced(function* (goal) {
+        if (!isWhole(goal)) return yield* nothingToApprove(goal)
+        const own = yield* hashNow(goal)
         const refused = CallHash.refusalOf(
           `the plan of ${goal.goalId}`,
           hash,
           own,
           `agentd goal approve ${goal.goalId}`
         )
-        return refused === undefined ? { _tag: "plan_approved", by: caller.by } : new CommandRefused(refused)
-      },
+        if (refused !== undefined) return yield* new CommandRefused(refused)
+        return { _tag: "plan_approved", by: caller.by } as const
+      }),
       "is approved: its tasks are given out."
     )
 
@@ -347,7 +357,7 @@ class Commands {
       "reject",
       name,
       caller,
-      () => ({ _tag: "plan_rejected", by: caller.by, reason }),
+      () => Effect.succeed({ _tag: "plan_rejected", by: caller.by, reason }),
       "needs another plan now."
     )
 
@@ -356,7 +366,7 @@ class Commands {
       "cancel",
       name,
       caller,
-      () => ({ _tag: "user_cancel", by: caller.by, reason: reason || `cancelled by ${caller.by}` }),
+      () => Effect.succeed({ _tag: "user_cancel", by: caller.by, reason: reason || `cancelled by ${caller.by}` }),
       "is stopped; what its agents have committed stays on their branches."
     )
 
@@ -375,7 +385,7 @@ class Commands {
           )
         }
         const tasks = meant.slice(0, MAX_RETRIED).map((node) => node.task.id)
-        return { _tag: "dependency_resolved", reason: `${caller.by} lets it go on`, tasks }
+        return Effect.succeed({ _tag: "dependency_resolved", reason: `${caller.by} lets it go on`, tasks })
       },
       "goes on."
     )

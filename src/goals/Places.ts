@@ -1,36 +1,41 @@
 /**
- * Places: where each name of a growing list stands. Immutable: what is added comes
- * into a map of its own, and small maps are merged into one now and then, so that
- * there are never more than a handful.
+ * Places: where each name of a growing list stands. Immutable to look at: the names of all that grew from one
+ * another lie in one map, of which each sees those that were there before its own end; so to add costs what is added.
+ *
+ * Guarantees: growing the same one twice by the same names costs no copy; by other names, one.
  */
 export class Places {
-  /** The largest first, each less than half as large as the one before. */
-  private readonly maps: ReadonlyArray<ReadonlyMap<string, number>>
+  /** By name; places count from 0 on, in the order in which the names came. */
+  private readonly all: Map<string, number>
+  /** How many of them are these. */
+  private readonly size: number
 
-  private constructor(maps: ReadonlyArray<ReadonlyMap<string, number>>) {
-    this.maps = maps
+  private constructor(all: Map<string, number>, size: number) {
+    this.all = all
+    this.size = size
   }
 
-  static readonly none = new Places([])
+  static readonly none = new Places(new Map(), 0)
 
   find(name: string): number | undefined {
-    for (const map of this.maps) {
-      const place = map.get(name)
-      if (place !== undefined) return place
-    }
-    return undefined
+    const place = this.all.get(name)
+    return place === undefined || place >= this.size ? undefined : place
   }
 
-  /** Names that are not there yet. */
-  with(added: ReadonlyMap<string, number>): Places {
-    const maps = [...this.maps]
-    let newest = added
-    for (let last = maps.at(-1); last !== undefined && last.size <= 2 * newest.size; last = maps.at(-1)) {
-      const merged = new Map(last)
-      for (const [name, place] of newest) merged.set(name, place)
-      newest = merged
-      maps.pop()
+  /** Names that are not there yet, in order. */
+  with(added: Iterable<string>): Places {
+    let { size } = this
+    // none is where every list begins
+    let all = size === 0 ? new Map<string, number>() : this.all
+    for (const name of added) {
+      const place = all.get(name)
+      if (place !== size) {
+        // the map has grown from here in another way
+        if (all.size > size) all = new Map(all.entries().take(size))
+        all.set(name, size)
+      }
+      size++
     }
-    return new Places([...maps, newest])
+    return new Places(all, size)
   }
 }

@@ -8,6 +8,7 @@
  * nothing recurses along the graph, so a chain may be as long as it likes. No clock, no
  * I/O: the same changes in the same order give the same plan.
  */
+import { HashMap, Option } from "effect"
 import type { Task, TaskCounts, TaskState } from "../domain/GoalMessages.ts"
 import * as Heap from "./Heap.ts"
 import { Links } from "./Links.ts"
@@ -59,6 +60,9 @@ export interface Node extends Row {
   readonly broken: number
   /** The number of the task's entry in a queue; 0 where it is in none. */
   readonly entry: number
+  /** The first links that hold a dependency of the task, and whether later ones may: of a task that came with a later piece. */
+  readonly links: number
+  readonly awaited: boolean
 }
 
 const rowOf = (task: Task, at: number): Row => ({
@@ -133,6 +137,8 @@ interface Piece {
   readonly dependents: Array<number>
 }
 
+type Awaited = HashMap.HashMap<string, ReadonlyArray<number>>
+
 /** All that a plan is. */
 interface Parts {
   readonly nodes: Vector<Node>
@@ -145,10 +151,8 @@ interface Parts {
    * end of each.
    */
   readonly waiting: Vector<Waiting | undefined>
-  /** Ids that come with a later piece of the plan, and the tasks that depend on them: one map for each piece. */
-  readonly awaited: ReadonlyArray<ReadonlyMap<string, ReadonlyArray<number>>>
-  /** How many awaited ids have not come yet. */
-  readonly missing: number
+  /** Ids that come with a later piece of the plan, and the tasks that depend on them. */
+  readonly awaited: Awaited
   readonly lanes: Vector<Lane>
   /** By key. */
   readonly laneOf: Places
@@ -173,8 +177,7 @@ export class Plan {
     places: Places.none,
     links: [],
     waiting: Vector.empty,
-    awaited: [],
-    missing: 0,
+    awaited: HashMap.empty(),
     lanes: Vector.empty,
     laneOf: Places.none,
     later: undefined,
@@ -351,8 +354,7 @@ class Draft {
   private readonly counts: { -readonly [state in keyof TaskCounts]: number }
   private places: Places
   private links: ReadonlyArray<Links>
-  private awaited: Parts["awaited"]
-  private missing: number
+  private awaited: Awaited
   private laneOf: Places
   private later: Heap.Heap<Entry> | undefined
   private flying: ReadonlySet<number>
@@ -369,7 +371,6 @@ class Draft {
     this.places = before.places
     this.links = before.links
     this.awaited = before.awaited
-    this.missing = before.missing
     this.laneOf = before.laneOf
     this.later = before.later
     this.flying = before.flying
@@ -389,8 +390,7 @@ class Draft {
       places: this.places,
       links: this.links,
       waiting: this.waiting.done(),
-      awaited: this.missing === 0 ? [] : this.awaited,
-      missing: this.missing,
+      awaited: this.awaited,
       lanes: this.lanes.done(),
       laneOf: this.laneOf,
       later: this.later,
@@ -422,11 +422,12 @@ class Draft {
     }
     for (const row of rows) this.enter(row, piece)
     const arrived = this.arrive(piece)
-    this.places = this.places.with(piece.added)
-    if (piece.awaited.size > 0) {
-      this.missing += piece.awaited.size
-      this.awaited = [...this.awaited, piece.awaited]
-    }
+    this.places = this.places.with(piece.added.keys())
+    this.awaited = HashMap.mutate(this.awaited, (all) => {
+      for (const [id, indexes] of piece.awaited) {
+        HashMap.set(all, id, [...Option.getOrElse(HashMap.get(all, id), () => []), ...indexes])
+      }
+    })
     if (piece.dependencies.length > 0) this.links = [...this.links, new Links(piece.dependencies, piece.dependents)]
     for (const index of arrived) this.wait(index)
     for (let index = from; index < this.nodes.size; index++) {
@@ -440,12 +441,13 @@ class Draft {
     const { state, task } = row
     const index = this.nodes.size
     let waits = false
+    let isAwaiting = false
     let broken = 0
     for (const id of task.dependsOn) {
       const beside = added.get(id)
       const place = beside ?? this.places.find(id)
       if (place === undefined) {
-        waits = true
+        waits = isAwaiting = true
         const waiting = awaited.get(id)
         if (waiting === undefined) awaited.set(id, [index])
         else waiting.push(index)
@@ -460,25 +462,27 @@ class Draft {
     this.counts[state]++
     this.errors += row.errors
     if (FLIES.has(state)) this.flying = new Set([...this.flying, index])
-    this.nodes.push({ ...row, index, lane: this.laneFor(task), waits, broken, entry: 0 })
+    const links = this.links.length
+    this.nodes.push({ ...row, index, lane: this.laneFor(task), waits, broken, entry: 0, links, awaited: isAwaiting })
     this.waiting.push(undefined)
   }
 
   /** Links the tasks that awaited tasks of this piece; answers with their places. */
-  private arrive({ added, dependencies, dependents }: Piece): ReadonlyArray<number> {
-    const arrived: Array<number> = []
-    for (const earlier of this.awaited) {
+  private arrive({ added, dependencies, dependents }: Piece): ReadonlySet<number> {
+    const arrived = new Set<number>()
+    if (HashMap.isEmpty(this.awaited)) return arrived
+    this.awaited = HashMap.mutate(this.awaited, (all) => {
       for (const [id, index] of added) {
-        const waiting = earlier.get(id)
+        const waiting = Option.getOrUndefined(HashMap.get(all, id))
         if (waiting === undefined) continue
-        this.missing--
+        HashMap.remove(all, id)
         for (const other of waiting) {
           dependencies.push(index)
           dependents.push(other)
-          arrived.push(other)
+          arrived.add(other)
         }
       }
-    }
+    })
     return arrived
   }
 
@@ -486,7 +490,8 @@ class Draft {
   private wait(index: number, from?: Waiting): boolean {
     let { known, link, place } = from ?? { known: this.links.length, link: this.links.length - 1, place: Infinity }
     const isOpen = (dependency: number) => this.nodes.get(dependency).state !== "completed"
-    for (let last = 0; ;) {
+    const node = this.nodes.get(index)
+    for (let last = node.links; ;) {
       for (; link >= last; link--, place = Infinity) {
         const links = this.links[link]!
         place = links.youngest(index, place, isOpen)
@@ -495,13 +500,13 @@ class Draft {
         this.waiting.set(dependency, { index, known, link, place, beside: this.waiting.get(dependency) })
         return true
       }
-      if (known === this.links.length) break
+      if (known === this.links.length || !node.awaited) break
       // awaited dependencies have come since
       last = known
       known = this.links.length
       link = known - 1
     }
-    return this.missing > 0 && this.nodes.get(index).task.dependsOn.some((id) => this.places.find(id) === undefined)
+    return node.awaited && node.task.dependsOn.some((id) => this.places.find(id) === undefined)
   }
 
   private laneFor(task: Task): number {
@@ -509,7 +514,7 @@ class Draft {
     const known = this.laneOf.find(key)
     if (known !== undefined) return known
     const lane = this.lanes.push({ owner: task.owner, needs: task.needs, heap: undefined })
-    this.laneOf = this.laneOf.with(new Map([[key, lane]]))
+    this.laneOf = this.laneOf.with([key])
     return lane
   }
 

@@ -8,8 +8,10 @@
  */
 import { Duration, Effect, Result, Schema, SchemaIssue } from "effect"
 import { isAbsolute } from "node:path"
+import { inTurns, type Steps } from "../domain/InTurns.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Excerpt.ts"
+import * as JsonReader from "./JsonReader.ts"
 import { PlanSource } from "./PlanSource.ts"
 
 /** The plan cannot be taken. `problems` name the fields; `message` holds them all, ready to be handed back. */
@@ -36,8 +38,10 @@ interface Problem {
 const MAX_PROBLEMS = 20
 /** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
 export const MAX_LANES = 1_000
-/** Tasks that are checked before other fibers have their turn. */
-const A_PIECE = 2_000
+/** The longest task, dependencies and description and all, in bytes of JSON. */
+const MAX_TASK_BYTES = 4 * 1024 * 1024
+/** What decoding a task costs, and looking at how it stands to others (InTurns). */
+const [DECODED, LOOKED_AT] = [2, 0.1]
 
 export const refuse = (
   problems: ReadonlyArray<Problem>,
@@ -89,14 +93,15 @@ const taskOf = (planned: PlannedTask): Task => ({
 })
 
 /** Decodes each task by itself. */
-const decoded = Effect.fnUntraced(function* (raw: ReadonlyArray<unknown>) {
+const decoded = function* (raw: ReadonlyArray<unknown>): Steps<ReadonlyArray<Task> | PlanRefused> {
   const tasks: Array<Task> = []
   const problems: Array<Problem> = []
   for (const [index, item] of raw.entries()) {
-    if (index % A_PIECE === A_PIECE - 1) yield* Effect.yieldNow
     const result = decodeTask(item, { errors: "all", onExcessProperty: "error" })
-    if (Result.isSuccess(result)) tasks.push(taskOf(result.success))
-    else {
+    if (Result.isSuccess(result)) {
+      tasks.push(taskOf(result.success))
+      yield DECODED + LOOKED_AT * result.success.dependsOn.length
+    } else {
       for (const { message, path } of format(result.failure.issue).issues) {
         const field = pathOf(index, path ?? [])
         // a value may break two rules in the same words
@@ -108,12 +113,11 @@ const decoded = Effect.fnUntraced(function* (raw: ReadonlyArray<unknown>) {
     }
     if (problems.length >= MAX_PROBLEMS) break
   }
-  if (problems.length > 0) return yield* refuse(problems.slice(0, MAX_PROBLEMS))
-  return tasks
-})
+  return problems.length > 0 ? refuse(problems.slice(0, MAX_PROBLEMS)) : tasks
+}
 
 /** Problems between tasks: ids, owners, dependencies. */
-const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): ReadonlyArray<Problem> => {
+const related = function* (tasks: ReadonlyArray<Task>, { known, workers }: Door): Steps<ReadonlyArray<Problem>> {
   const problems: Array<Problem> = []
   const say = (index: number, field: string, message: string) =>
     problems.push({ field: `tasks[${index}].${field}`, message })
@@ -133,6 +137,7 @@ const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): Readonly
       )
     }
     lanes.add(JSON.stringify([owner, needs.toSorted()]))
+    yield LOOKED_AT
     if (problems.length >= MAX_PROBLEMS) return problems
   }
   if (lanes.size > MAX_LANES) {
@@ -154,14 +159,21 @@ const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): Readonly
         )
       }
     }
+    yield LOOKED_AT * (1 + dependsOn.length)
     if (problems.length >= MAX_PROBLEMS) return problems
   }
   return problems
 }
 
 /** The ids of one cycle; undefined where there is none. Removes tasks that depend on nothing, again and again. */
-export const cycle = (tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>): ReadonlyArray<string> | undefined => {
-  const place = new Map(tasks.map(({ id }, index) => [id, index]))
+export const cycle = function* (
+  tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>
+): Steps<ReadonlyArray<string> | undefined> {
+  const place = new Map<string, number>()
+  for (const [index, { id }] of tasks.entries()) {
+    place.set(id, index)
+    yield LOOKED_AT
+  }
   // by place, for there may be millions of dependencies
   const missing = new Int32Array(tasks.length)
   const dependents: Array<Array<number> | undefined> = []
@@ -174,10 +186,13 @@ export const cycle = (tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>): Rea
       if (list === undefined) dependents[other] = [index]
       else list.push(index)
     }
+    yield LOOKED_AT * (1 + dependsOn.length)
   }
   const open = [...tasks.keys()].filter((index) => missing[index] === 0)
   for (let index = open.pop(); index !== undefined; index = open.pop()) {
-    for (const other of dependents[index] ?? []) if (--missing[other]! === 0) open.push(other)
+    const all = dependents[index] ?? []
+    for (const other of all) if (--missing[other]! === 0) open.push(other)
+    yield LOOKED_AT * (1 + all.length)
   }
   const first = missing.findIndex((left) => left > 0)
   if (first === -1) return undefined
@@ -196,8 +211,8 @@ export const cycle = (tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>): Rea
   }
 }
 
-const cycleProblem = (tasks: ReadonlyArray<Task>): ReadonlyArray<Problem> => {
-  const found = cycle(tasks)
+const cycleProblem = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray<Problem>> {
+  const found = yield* cycle(tasks)
   if (found === undefined) return []
   const index = tasks.findIndex(({ id }) => id === found[0])
   const shown = found.length > 10 ? `${found.slice(0, 10).join(" → ")} → … (${found.length} tasks)` : found.join(" → ")
@@ -216,36 +231,35 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   const most = MAX_TASKS - (door.known?.size ?? 0)
   if (raw.length > most) return yield* one("tasks", `holds ${raw.length} tasks; at most ${most} are taken`)
   if (raw.length === 0 && door.known === undefined) return yield* one("tasks", "holds no task")
-  const tasks = yield* decoded(raw)
-  yield* Effect.yieldNow
-  const problems = related(tasks, door)
+  const tasks = yield* inTurns(decoded(raw))
+  if (tasks instanceof PlanRefused) return yield* tasks
+  const problems = yield* inTurns(related(tasks, door))
   if (problems.length > 0) return yield* refuse(problems.slice(0, MAX_PROBLEMS))
-  yield* Effect.yieldNow
-  const cycles = cycleProblem(tasks)
+  const cycles = yield* inTurns(cycleProblem(tasks))
   if (cycles.length > 0) return yield* refuse(cycles)
   return tasks
 })
 
-const parse = (text: string): Effect.Effect<unknown, PlanRefused> =>
-  Effect.try({
-    try: () => JSON.parse(text) as unknown,
-    catch: (error) => one("plan", `is not JSON: ${cut(error instanceof Error ? error.message : String(error), 300)}`)
-  })
+const notRead = (error: unknown): PlanRefused => {
+  if (!(error instanceof JsonReader.NotRead)) throw error
+  return one("plan", error.message === JsonReader.NOT_UTF8 ? "is not UTF-8" : `is not JSON: ${cut(error.message, 300)}`)
+}
 
-export const parseText = (text: string, door: Door): Effect.Effect<ReadonlyArray<Task>, PlanRefused> =>
-  Effect.suspend(() => {
-    const bytes = Buffer.byteLength(text)
-    return bytes > MAX_PLAN_BYTES
-      ? Effect.fail(one("plan", `has ${bytes} bytes; at most ${MAX_PLAN_BYTES} are taken`))
-      : Effect.flatMap(parse(text), (value) => check(value, door))
-  })
+const parsed = function* (text: Uint8Array): Steps<unknown> {
+  try {
+    return yield* JsonReader.read(text, { entries: MAX_TASKS, bytes: MAX_TASK_BYTES })
+  } catch (error) {
+    return notRead(error)
+  }
+}
 
-/** Decodes UTF-8 without a byte order mark. */
-const decodeText = (bytes: Uint8Array): Effect.Effect<string, PlanRefused> =>
-  Effect.try({
-    try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
-    catch: () => one("plan", "is not UTF-8")
-  })
+export const parse = Effect.fnUntraced(function* (text: Uint8Array, door: Door) {
+  if (text.length > MAX_PLAN_BYTES) {
+    return yield* one("plan", `has ${text.length} bytes; at most ${MAX_PLAN_BYTES} are taken`)
+  }
+  const value = yield* inTurns(parsed(text))
+  return value instanceof PlanRefused ? yield* value : yield* check(value, door)
+})
 
 const UNREADABLE = "See that it is there, and that the user that agentd runs as may read it."
 
@@ -256,5 +270,5 @@ export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Do
   const bytes = yield* Effect.mapError(read(path, MAX_PLAN_BYTES), ({ message, reason }) =>
     reason === "Unreadable" ? refuse([{ field: "plan", message }], UNREADABLE) : one("plan", message)
   )
-  return yield* parseText(yield* decodeText(bytes), door)
+  return yield* parse(bytes, door)
 })

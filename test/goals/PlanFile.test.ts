@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Effect, Fiber, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
 import { join } from "node:path"
 import * as PlanFile from "../../src/goals/PlanFile.ts"
@@ -132,8 +132,38 @@ describe("PlanFile", () => {
 
   it.effect("what is no JSON says where", () =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(PlanFile.parseText('{ "tasks": [', door))
+      const error = yield* Effect.flip(PlanFile.parse(Buffer.from('{ "tasks": ['), door))
       assert.match(error.message, /is not JSON: .*position|end of JSON/)
+    })
+  )
+
+  it.effect("a long plan is taken a little at a time: another one has its turns meanwhile, as many as it is long", () =>
+    Effect.gen(function* () {
+      const turnsFor = Effect.fnUntraced(function* (size: number) {
+        let turns = 0
+        const bystander = yield* Effect.forkChild(
+          Effect.forever(
+            Effect.andThen(
+              Effect.yieldNow,
+              Effect.sync(() => void turns++)
+            )
+          )
+        )
+        const list = Array.from({ length: size }, (_, n) => ({
+          id: `t${n}`,
+          title: "x",
+          description: "y".repeat(200),
+          dependsOn: n < 3 ? [] : [`t${n - 1}`, `t${n - 3}`]
+        }))
+        const found = yield* PlanFile.parse(Buffer.from(JSON.stringify(tasks(...list))), door)
+        yield* Fiber.interrupt(bystander)
+        assert.lengthOf(found, size)
+        return turns
+      })
+      const [short, long] = [yield* turnsFor(1_000), yield* turnsFor(4_000)]
+      assert.isAtLeast(short, 15)
+      assert.isAtLeast(long, 3.5 * short)
+      assert.isAtMost(long, 4.5 * short)
     })
   )
 
@@ -177,7 +207,7 @@ describe("hostile JSON", () => {
         `{"tasks":[{"id":"a","title":${deep}}]}`,
         `{"tasks":[{"id":"a","title":"x","dependsOn":${deep}}]}`
       ]) {
-        const error = yield* Effect.flip(PlanFile.parseText(text, door))
+        const error = yield* Effect.flip(PlanFile.parse(Buffer.from(text), door))
         assert.match(error.message, /^tasks\[0\]/)
         assert.isBelow(error.message.length, 1_000)
       }
