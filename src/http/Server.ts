@@ -34,10 +34,11 @@ const WAITS = /^\/hooks\/claude\/permission\b/
  * first: so many would have to come in the moment between a hook's connection and its words.
  */
 const STRANGERS = 1024
-/** How long a client may take for its headers, and for the whole of its request. */
-const HEADERS_MS = 3_000
-const REQUEST_MS = 6_000
-const CHECK_MS = 1_000
+/**
+ * How long a client may take for its headers, and for the whole of its request. Long, for it takes no room from the
+ * others: where two hundred sessions call at once, a hook may get no time of the machine for seconds.
+ */
+const PATIENCE: Patience = { headers: 60_000, request: 90_000, look: 30_000 }
 const HEADER_BYTES = 16 * 1024
 /** The time that requests under way have when the daemon stops. */
 const GRACE = "500 millis"
@@ -55,8 +56,17 @@ export interface Options<E, R> {
   readonly port: number | undefined
   /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
+  /** Left out: what suits a daemon. */
+  readonly patience?: Patience
   /** Told when another program has the port, and when that program's owner is another one. */
   readonly taken: (by: Taken) => Effect.Effect<void>
+}
+
+/** ms that a client has for its headers and for its request, and between two looks: each wakes an idle daemon. */
+export interface Patience {
+  readonly headers: number
+  readonly request: number
+  readonly look: number
 }
 
 /** Another program has the port; null: the owner is not known. */
@@ -108,12 +118,13 @@ class Rooms {
 const listen = Effect.fnUntraced(function* (
   at: NodeHttpServer.Options,
   api: Api.Api,
-  doorOf: (server: Server) => Authorization
+  doorOf: (server: Server) => Authorization,
+  { headers, look, request }: Patience = PATIENCE
 ) {
   const node = createServer({
-    headersTimeout: HEADERS_MS,
-    requestTimeout: REQUEST_MS,
-    connectionsCheckingInterval: CHECK_MS,
+    headersTimeout: headers,
+    requestTimeout: request,
+    connectionsCheckingInterval: look,
     maxHeaderSize: HEADER_BYTES
   })
   const rooms = new Rooms()
@@ -128,11 +139,11 @@ const listen = Effect.fnUntraced(function* (
 const codeOf = ({ cause }: HttpServerError.ServeError): string =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : String(cause)
 
-const onSocket = Effect.fnUntraced(function* <E, R>({ claim, socket }: Options<E, R>, api: Api.Api) {
+const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }: Options<E, R>, api: Api.Api) {
   const fs = yield* FileSystem.FileSystem
   const listening = yield* Listening
   yield* claim(socket)
-  yield* listen({ path: socket }, api, () => ({ _tag: "Unix" })).pipe(
+  yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
     Effect.andThen(fs.chmod(socket, 0o600)),
     Effect.mapError(
       (error) =>
@@ -185,7 +196,8 @@ const onPort = Effect.fnUntraced(function* <E, R>(
   let told: number | null | undefined = undefined
   yield* listening.update({ port })
   const once = Effect.gen(function* () {
-    const node = yield* listen({ host: HOST, port }, api, (node) => ({ _tag: "Tcp", port: portOf(node), tokens }))
+    const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens }) as const
+    const node = yield* listen({ host: HOST, port }, api, door, options.patience)
     yield* listening.update({ port: portOf(node), listening: true, problem: null })
     yield* Effect.addFinalizer(() => listening.update({ listening: false }))
     yield* Deferred.succeed(tried, undefined)

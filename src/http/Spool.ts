@@ -19,8 +19,10 @@ const MAX_BYTES = 1024 * 1024
 /** So many are read in one go; the next look finds the others. */
 const MAX_FILES = 1000
 const MAX_ASIDE = 100
-/** A watch may miss, or be impossible: what it missed is found within this. */
-const LOOK = "5 seconds"
+/** A watch may miss: what it missed is found within this. */
+const LOOK = "30 seconds"
+/** A machine may have no watches left: how often is looked then. */
+const LOOK_UNWATCHED = "5 seconds"
 /** A file that is still being written after so long never will be whole. */
 const STILLBORN = Duration.hours(1)
 
@@ -180,16 +182,10 @@ export const layer = ({ state }: { readonly state: string }) =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folders = yield* prepare(state)
-      const looks = Stream.fromSchedule(Schedule.spaced(LOOK))
-      // A machine may have no watches left; looking now and then is enough.
-      const watched = Stream.catchCause(fs.watch(folders.spool), () => Stream.empty)
+      const every = (pause: typeof LOOK | typeof LOOK_UNWATCHED) => Stream.fromSchedule(Schedule.spaced(pause))
+      const watched = Stream.map(fs.watch(folders.spool), () => 0).pipe(Stream.catchCause(() => every(LOOK_UNWATCHED)))
       yield* Stream.make(0).pipe(
-        Stream.concat(
-          Stream.merge(
-            Stream.map(watched, () => 0),
-            looks
-          )
-        ),
+        Stream.concat(Stream.merge(watched, every(LOOK))),
         // However much happened meanwhile, one look sees all of it.
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() =>

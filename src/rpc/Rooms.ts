@@ -8,7 +8,7 @@
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
-import { Effect, Schedule } from "effect"
+import { Effect, Latch } from "effect"
 import { type Socket as EffectSocket, SocketServer } from "effect/socket"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { Strangers } from "../domain/Strangers.ts"
@@ -27,6 +27,8 @@ export interface Rooms {
   readonly wait: (conn: Socket, now: number) => number
   /** Hangs up on all that have taken too long. */
   readonly sweep: (now: number) => void
+  /** Something is there that may take too long; else no clock ticks. */
+  readonly isWatching: () => boolean
 }
 
 /** ms in which a client sends its first line, and ends each line that it has begun. */
@@ -91,6 +93,10 @@ export class ControlRooms implements Rooms {
     for (const [conn, since] of this.since) if (since <= now - LINE_TIME) this.end(conn)
   }
 
+  isWatching(): boolean {
+    return this.since.size > 0 || this.halves.size > 0
+  }
+
   private end(conn: Socket): void {
     this.leave(conn)
     conn.destroy()
@@ -133,8 +139,16 @@ const heard = (
 
 /** Hangs up on what is too much or takes too long; what is hung up on is not read further. */
 export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketServer["Service"], rooms: Rooms) {
-  const sweep = Effect.flatMap(Monotonic.now, (now) => Effect.sync(() => rooms.sweep(now)))
-  yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(SWEEP)))
+  const watching = Latch.makeUnsafe(false)
+  const look = () => void (rooms.isWatching() ? watching.openUnsafe() : watching.closeUnsafe())
+  const sweep = Effect.gen(function* () {
+    yield* watching.await
+    yield* Effect.sleep(SWEEP)
+    rooms.sweep(yield* Monotonic.now)
+    look()
+  })
+  look()
+  yield* Effect.forkScoped(Effect.forever(sweep))
   return SocketServer.SocketServer.of({
     address: server.address,
     run: (handler) =>
@@ -147,13 +161,18 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
           // each answer that waits for the client to read listens: as many as there may be calls
           conn.setMaxListeners(2 * Limits.calls)
           rooms.enter(conn, yield* Monotonic.now)
+          look()
           yield* Effect.forkChild(
             Effect.andThen(
               readOnce,
               Effect.sync(() => rooms.settle(conn))
             )
           )
-          const tell = (part: Uint8Array | string) => Effect.map(Monotonic.now, (now) => rooms.take(conn, part, now))
+          const tell = (part: Uint8Array | string) =>
+            Effect.map(Monotonic.now, (now) => {
+              rooms.take(conn, part, now)
+              look()
+            })
           // Whatever ends a connection is that connection's own affair.
           yield* Effect.catchCause(Effect.asVoid(handler(heard(socket, ready(conn, rooms), tell))), (cause) =>
             Effect.logDebug("a control connection broke", cause)

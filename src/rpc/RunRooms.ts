@@ -71,6 +71,10 @@ export class RunRooms implements Rooms {
     for (const [conn, since] of this.silent) if (since <= now - LINE_TIME) this.end(conn)
   }
 
+  isWatching(): boolean {
+    return this.paces.size > 0 || this.halves.size > 0 || this.silent.size > 0
+  }
+
   private end(conn: Socket): void {
     this.leave(conn)
     conn.destroy()

@@ -74,6 +74,7 @@ const serve = Effect.fnUntraced(function* (board: PlatesDouble.Board, port: numb
       metrics: Effect.sync(() => `# hooks: ${hooks.length}\n`),
       hook: (seconds) => void hooks.push(seconds)
     },
+    patience: { headers: 1_000, request: 2_000, look: 200 },
     taken: () => Effect.void
   }).pipe(
     Layer.provideMerge(Listening.layer),
