@@ -35,6 +35,15 @@ const textOf = async (input: string): Promise<string> => {
 const threadOf = async (input: string): Promise<string> =>
   `new URL("data:text/javascript;base64,${Buffer.from(await textOf(input)).toString("base64")}")`
 
+/**
+ * The same code in ASCII: one other character makes V8 keep a whole file as two bytes a character, for as long as the
+ * program runs. In strings, patterns and names the escape is the character.
+ */
+const ascii = (code: string): string =>
+  code.replaceAll(/[^\p{ASCII}]/gu, (char) =>
+    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
+  )
+
 /** The modules that say where the code of the threads, of the gateway and of the keeper is, made of the code itself. */
 const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/event-log/ThreadFile.ts": async () =>
@@ -130,11 +139,11 @@ const written = new Set<string>()
 for (const file of output) {
   if (file.type !== "chunk") throw new Error(`bundle: ${file.fileName} is an asset, and dist/ holds none`)
   if (file.isEntry) continue
-  await writeFile(join(out, file.fileName), file.code)
+  await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
 }
 const entry = output[0]
-await writeFile(join(out, "agentd.mjs.new"), entry.code)
+await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))
 // As old as what it was built from: a file saved during the build is newer, and the launcher sees it.
 await utimes(join(out, "agentd.mjs.new"), started, started)
 await rename(join(out, "agentd.mjs.new"), join(out, entry.fileName))

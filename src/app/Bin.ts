@@ -9,7 +9,10 @@ import { resolve } from "node:path"
 import { run } from "../cli/Cli.ts"
 import { Entry } from "../cli/Invocation.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
+import * as DaemonNode from "../systemd/DaemonNode.ts"
 import * as InheritedDescriptors from "./InheritedDescriptors.ts"
+
+DaemonNode.forget(process.env)
 
 /** A verb that is interrupted did not do its work; a daemon that is told to end has done it. */
 let interrupted = 130

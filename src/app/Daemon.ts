@@ -373,6 +373,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* Fiber.interrupt(starting)
     yield* notify.ready
     yield* Effect.forkScoped(endUnwanted(Platform.storeId(options.state)))
+    yield* Effect.forkScoped(Effect.andThen(Effect.ignore(agents.recovered), platform.atRest))
     const { keep, reason } = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),

@@ -46,6 +46,7 @@ import * as RunServer from "../rpc/RunServer.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
+import * as AtRest from "./AtRest.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 import * as StatusLine from "./StatusLine.ts"
 
@@ -103,6 +104,8 @@ export interface Platform {
     user: UserConfig
   ) => Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
+  /** Once, when the start is over. */
+  readonly atRest: Effect.Effect<void>
   /** Of this process. */
   readonly pid: number
   /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
@@ -225,6 +228,7 @@ export const node = (options: Options): Platform => {
           : [{ id: "status line", start: Effect.succeed(StatusLine.follow(control)) }])
       ]
     }),
+    atRest: AtRest.giveBack,
     isUnit: unit !== undefined,
     pid: process.pid
   }

@@ -8,6 +8,7 @@ import * as StateFolder from "../event-log/StateFolder.ts"
 import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { StatusReply } from "../rpc/DaemonMessages.ts"
+import * as DaemonNode from "../systemd/DaemonNode.ts"
 import { launch } from "../systemd/Launch.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -76,10 +77,10 @@ export const start = Effect.gen(function* () {
   const own = paths.state === paths.defaultState
   const how = yield* launch({
     unit: unitName(paths.state, paths.defaultState),
-    command: [...entry.command, ...(own ? [] : ["--state", paths.state]), "up"],
+    command: DaemonNode.commandOf([...entry.command, ...(own ? [] : ["--state", paths.state]), "up"]),
     // Not the project: the daemon must not keep a folder busy, nor take up a project by where it was started.
     cwd: "/",
-    env: entry.env,
+    env: { ...entry.env, ...DaemonNode.variablesFor(entry.env) },
     log: paths.log
   })
   const where = how._tag === "Systemd" ? `journalctl --user -u ${how.unit}` : how.log

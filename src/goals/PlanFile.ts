@@ -40,7 +40,7 @@ const MAX_PROBLEMS = 20
 export const MAX_LANES = 1_000
 /** The longest task, dependencies and description and all, in bytes of JSON. */
 const MAX_TASK_BYTES = 4 * 1024 * 1024
-/** What decoding a task costs, and looking at how it stands to others (InTurns). */
+/** The cost of decoding a task, and of looking at how it stands to others (InTurns). */
 const [DECODED, LOOKED_AT] = [2, 0.1]
 
 export const refuse = (

@@ -11,7 +11,7 @@ import { canonical } from "../backends/CanonicalJson.ts"
 import { inTurns, type Steps } from "../domain/InTurns.ts"
 import type { GoalState } from "./GoalState.ts"
 
-/** What hashing a task costs, and how many characters as much again (InTurns). */
+/** The cost of hashing a task, and the characters that cost as much as a small step (InTurns). */
 const [A_TASK, CHARACTERS] = [1, 4_000]
 
 const known = new WeakMap<GoalState, string>()

@@ -5,6 +5,7 @@
  * the system runs as an unprivileged user. Agents can still work: homes and worktrees can be written, and namespaces
  * be made, which a sandbox needs.
  */
+import * as DaemonNode from "./DaemonNode.ts"
 import { serviceSettings, unitSettings } from "./Unit.ts"
 
 export interface Credential {
@@ -120,10 +121,11 @@ export const serviceText = (of: UnitFile): string =>
     ...lines(unitSettings),
     "",
     "[Service]",
-    `ExecStart=${commandLine([...of.command, "up"])}`,
+    `ExecStart=${commandLine(DaemonNode.commandOf([...of.command, "up"]))}`,
     `ExecReload=${commandLine([...of.command, "service", "reload"])}`,
     ...(of.user === undefined ? [] : [`User=${of.user}`, `StateDirectory=${of.unit}`, "StateDirectoryMode=0700"]),
     "WorkingDirectory=/",
+    ...Object.entries(DaemonNode.variablesFor({})).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`),
     ...environment(of),
     ...credentialsOf(of),
     ...lines({

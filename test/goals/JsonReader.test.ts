@@ -7,7 +7,7 @@ const MOST = { entries: 1_000, bytes: 100_000 }
 const readAll = (text: string | Uint8Array, most = MOST): unknown =>
   atOnce(JsonReader.read(typeof text === "string" ? Buffer.from(text) : text, most))
 
-/** What a reading comes to: the value, or that there is none. */
+/** The outcome of a reading: the value, or that there is none. */
 const outcome = (read: () => unknown): unknown => {
   try {
     return { value: read() }

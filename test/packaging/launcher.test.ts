@@ -20,6 +20,7 @@ import {
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterAll, assert, beforeEach, afterEach, describe, it } from "@effect/vitest"
+import * as DaemonNode from "../../src/systemd/DaemonNode.ts"
 
 const root = join(import.meta.dirname, "..", "..")
 const folders: Array<string> = []
@@ -83,6 +84,27 @@ describe("scripts/agentd", () => {
     const at = new Date(Date.now() - 3_600_000 - seconds * 1000)
     utimesSync(join(project, path), at, at)
   }
+
+  it("gives a daemon what keeps it small, another verb nothing, and leaves a setting of the user's own", () => {
+    write(
+      join(project, "dist", "agentd.mjs"),
+      "const { MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, AGENTD_GIVEN } = process.env\n" +
+        "console.log(JSON.stringify([process.execArgv, MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, AGENTD_GIVEN]))\n"
+    )
+    age("dist/agentd.mjs", 0)
+    const said = (args: ReadonlyArray<string>, env = {}) => JSON.parse(run(launcher(), args, env).stdout)
+    const flags = DaemonNode.commandOf(["node"]).slice(1)
+    const given = DaemonNode.variablesFor({})
+    const [, , threshold] = said(["--state", "/s p", "up"])
+    assert.deepStrictEqual(said(["--state", "/s p", "up"]), [
+      flags,
+      given["MALLOC_ARENA_MAX"],
+      given["MALLOC_TRIM_THRESHOLD_"],
+      ` ${given[DaemonNode.GIVEN]}`
+    ])
+    assert.deepStrictEqual(said(["up"], { MALLOC_ARENA_MAX: "8" }), [flags, "8", threshold, " MALLOC_TRIM_THRESHOLD_"])
+    assert.deepStrictEqual(said(["send", "bob", "get up"]), [[], null, null, null])
+  })
 
   it("runs the bundle, with every argument as it was given", () => {
     assert.deepStrictEqual(run(launcher(), ["send", "a  b", "", "$x"]), {

@@ -192,6 +192,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
     ),
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
     backends: () => backendsOf(world, life),
+    atRest: Effect.void,
     edges: (control) => ({
       commands: [
         {

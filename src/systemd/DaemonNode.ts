@@ -1,0 +1,36 @@
+/**
+ * DaemonNode: how Node is started for a daemon, which waits most of the time and is to hold little memory while it
+ * does: a small young generation, and one arena of malloc that gives back what is free. The launcher (scripts/agentd)
+ * does the same by itself.
+ *
+ * Guarantees: nothing that the daemon starts inherits the settings that it was given here, and a setting of the
+ * user's own stands.
+ */
+
+const FLAGS = ["--max-semi-space-size=1"]
+
+/** Read by the C library as the process begins. */
+const VARIABLES = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" } as const
+
+/** Names the variables that the daemon was given. */
+export const GIVEN = "AGENTD_GIVEN"
+
+/** `command`: Node, and its arguments. */
+export const commandOf = ([node = "", ...args]: ReadonlyArray<string>): ReadonlyArray<string> => [
+  node,
+  ...FLAGS,
+  ...args
+]
+
+/** The variables that are set besides `env`. */
+export const variablesFor = (env: { readonly [name: string]: string | undefined }): Record<string, string> => {
+  const added = Object.entries(VARIABLES).filter(([name]) => env[name] === undefined)
+  return { ...Object.fromEntries(added), [GIVEN]: added.map(([name]) => name).join(" ") }
+}
+
+/** Takes out of `env` what was given to this process alone. */
+export const forget = (env: Record<string, string | undefined>): void => {
+  const names: ReadonlyArray<string> = Object.keys(VARIABLES)
+  for (const name of (env[GIVEN] ?? "").split(" ")) if (names.includes(name)) delete env[name]
+  delete env[GIVEN]
+}
