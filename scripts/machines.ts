@@ -17,6 +17,7 @@ import * as PlateState from "../src/plates/PlateState.ts"
 import * as SeatMachine from "../src/channels/SeatMachine.ts"
 import * as ToolMachine from "../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../src/agents/TurnMachine.ts"
+import { type Case, LOOKS, TABLES } from "../src/domain/Words.ts"
 import * as WorkerMachine from "../src/agents/WorkerMachine.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -129,8 +130,33 @@ and written no more.
 ${table}`
 }
 
+const vocabulary = (): string => {
+  const words = Object.entries(LOOKS).map(([word, look]) => [
+    `${look.glyph} \`${look.ascii}\``,
+    `**${word}**`,
+    look.group,
+    look.next
+  ])
+  const tables: { readonly [machine: string]: { readonly [state: string]: ReadonlyArray<Case<never>> } } = TABLES
+  const states = Object.entries(tables).flatMap(([machine, table]) =>
+    Object.entries(table).map(([state, cases]) => [
+      machine,
+      `\`${state}\``,
+      cases.map(({ when, word }) => `**${word}**${when === undefined ? "" : ` if ${when}`}`).join("; ")
+    ])
+  )
+  return `## Words for people
+
+States are for programs: \`--json\`, the log and \`agentd tree\` have them. People read one of eight words,
+the same wherever they look (\`src/domain/Words.ts\`). The first case that holds is the word.
+
+${markdown(["", "Word", "Group", "Who acts next"], words)}
+
+${markdown(["Machine", "State", "Word"], states)}`
+}
+
 export const render = (): string =>
-  `${intro}\n${machines.map((machine) => `- [${machine.file.replace(/^.*\/|\.ts$/g, "").replace(/Machine$/, "")}](#${machine.machine.name})`).join("\n")}\n\n${joins()}\n\n${machines.map(chapter).join("\n\n")}\n`
+  `${intro}\n${machines.map((machine) => `- [${machine.file.replace(/^.*\/|\.ts$/g, "").replace(/Machine$/, "")}](#${machine.machine.name})`).join("\n")}\n\n${vocabulary()}\n\n${joins()}\n\n${machines.map(chapter).join("\n\n")}\n`
 
 /** The file as it is; empty where there is none. */
 export const current = (): string => {

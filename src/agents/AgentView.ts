@@ -7,8 +7,9 @@ import { accountOf } from "./AccountOf.ts"
 import { nearWords, type Reach, type Standing as Allowance } from "../domain/Allowance.ts"
 import * as UsageWindow from "../domain/UsageWindow.ts"
 import { nameOf, type Standing } from "../domain/Weather.ts"
+import * as Words from "../domain/Words.ts"
 import { words } from "./AgentAllowance.ts"
-import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
+import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
@@ -45,6 +46,8 @@ export interface Row {
   readonly gap?: Gap | undefined
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
+  /** Where it lives. */
+  readonly home?: Pick<ConversationInfo, "state" | "conversation"> | undefined
   /** ms since the epoch */
   readonly now: number
 }
@@ -141,6 +144,13 @@ const unanswered = (row: Row): string | undefined => {
   return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
 
+/** Why a free agent of a held project rests; and what it was asked is told all the same. */
+const held = (row: Row): string => {
+  const text = `its project is ${row.home!.state}: agentd resume ${row.home!.conversation}`
+  const open = unanswered(row)
+  return open === undefined ? text : `${open}; ${text}`
+}
+
 const hasWork = ({ config, inbox, turn }: Row): boolean =>
   config.mode === "loop" || inbox.waiting.length > 0 || turn.data.unfinished.length > 0
 
@@ -178,6 +188,35 @@ const nearing = ({ allowance, gap, windows = [], worker }: Row): string => {
 /** The run goes on without it, and says why in its notices. */
 const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
 
+/** Whether its project takes no turns. */
+const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
+
+/** What it waits for that goes on by itself. */
+const waitsFor = (row: Row): Words.Reason | null => {
+  const { trouble, worker } = row
+  if (row.queued === true) return "place"
+  const reached = reachedBy(row)
+  if (reached !== undefined) return reached.until === null ? null : "limit"
+  if (isKept(row) || (worker?.state === "CoolingDown" && trouble !== undefined))
+    return trouble!.state === "LimitedUntil" ? "limit" : "network"
+  return worker?.state === "BuildingPrompt" && nextAt(row) !== null ? "run" : null
+}
+
+const word = (row: Row): Words.Word => {
+  const { background = [], broken, calls, turn, worker } = row
+  if (broken !== undefined) return "failed"
+  return Words.wordOf(Words.worker, worker?.state ?? "BuildingPrompt", {
+    asks:
+      calls.some(({ state }) => state === "awaiting_approval") ||
+      reachedBy(row)?.until === null ||
+      (turn.state === "idle" && unanswered(row) !== undefined),
+    held: isHeld(row),
+    waits: waitsFor(row),
+    works: isBusy(row) || background.length > 0 || (worker?.state === "BuildingPrompt" && hasWork(row)),
+    wasStopped: worker?.data.stoppedBy != null
+  })
+}
+
 const detail = (row: Row): string => {
   const { broken, worker } = row
   if (broken !== undefined) return `its log does not fold: ${broken}`
@@ -191,6 +230,7 @@ const detail = (row: Row): string => {
     case "Initializing":
       return "prepares where it works"
     case "BuildingPrompt":
+      if (isHeld(row)) return held(row)
       return nextAt(row) === null ? (unanswered(row) ?? "waits for a message") : "waits for its next run"
     case "Spawning":
       return `starts run ${Math.max(1, data.sessionSeq)}`
@@ -230,6 +270,8 @@ export const row = (of: Row): AgentInfo => {
     agent: of.agent,
     backend: of.config.backend.type,
     mode: of.config.mode,
+    word: word(of),
+    reason: waitsFor(of),
     state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",
     since: of.worker?.at ?? 0,
     restsOn: of.worker?.entered ?? 0,

@@ -6,6 +6,7 @@
  */
 import { Duration } from "effect"
 import { CommandRefused, type ConversationInfo, type Spending } from "../domain/Messages.ts"
+import * as Words from "../domain/Words.ts"
 import * as Budget from "./Budget.ts"
 import type { ConversationSnapshot } from "./ConversationRecovery.ts"
 
@@ -79,11 +80,13 @@ const detail = ({ archive, broken, queued, snapshot }: Row): string => {
 export const row = (of: Row): ConversationInfo => {
   const { conversation, project, config, agents, archive, limits, snapshot, spent } = of
   const { data } = snapshot
+  const state = snapshot.state === "[*]" ? "created" : snapshot.state
   return {
     conversation,
     project,
     config,
-    state: snapshot.state === "[*]" ? "created" : snapshot.state,
+    word: of.broken === undefined ? Words.wordOf(Words.conversation, state, { turns: data.turnIds.length }) : "failed",
+    state,
     since: snapshot.at,
     restsOn: snapshot.entered,
     detail: detail(of),

@@ -383,6 +383,7 @@ export class Projects {
       allowance: tree.setting.allowance.standing(),
       gap: project.gapOf(tree.name, tree.config(), place),
       broken: project.recordOf(tree.name)?.broken,
+      home: project.row,
       now
     })
   }

@@ -2,6 +2,7 @@
  * ChannelView: a channel as a person is shown it. Pure.
  */
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
+import * as Words from "../domain/Words.ts"
 import {
   type Channel,
   hasUnread,
@@ -51,6 +52,10 @@ const seatDetail = (channel: Channel, seated: Seated, view: View): string => {
 
 const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): SeatInfo => ({
   agent: seated.agent,
+  word: Words.wordOf(Words.seat, seated.stand.state, {
+    hasRead: !hasUnread(channel, seated),
+    forPerson: seated.stand.data.wait?.until._tag === "Person"
+  }),
   state: seated.stand.state,
   since: seated.stand.at,
   restsOn: seated.stand.entered,
@@ -89,6 +94,9 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
 }
 
 export const info = (channel: Channel, project: string, view: View, endOf: EndOf): ChannelInfo => {
+  const { closed, paused } = channel
+  const waits = waitsOf(channel, project)
+  const floor = channel.queue.current
   const place = ({ position }: SeatInfo) => position ?? Number.MAX_SAFE_INTEGER
   const seats = seatsOf(channel)
     .map((seated) => seatInfo(channel, seated, view, endOf))
@@ -97,15 +105,16 @@ export const info = (channel: Channel, project: string, view: View, endOf: EndOf
     conversation: channel.conversation,
     project,
     name: channel.name,
+    word: Words.channelWord({ closed, paused, floor, waits, seats: seats.map(({ word }) => word) }),
     topic: channel.settings.topic ?? "",
     order: channel.settings.order,
-    paused: channel.paused,
-    closed: channel.closed,
-    floor: channel.queue.current,
+    paused,
+    closed,
+    floor,
     seats,
     posts: channel.head,
     detail: detail(channel, project, seats, view),
-    waits: waitsOf(channel, project),
+    waits,
     restsOn: channel.restsOn
   }
 }

@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { Order, TurnConfig } from "../config/ChannelConfig.ts"
+import { Word } from "./Words.ts"
 
 /** Longest text of one post, UTF-8 bytes. */
 export const MAX_POST_BYTES = 64 * 1024
@@ -24,6 +25,8 @@ export type ChannelPost = typeof ChannelPost.Type
 
 export const SeatInfo = Schema.Struct({
   agent: Schema.String,
+  /** The word for people: who acts next. */
+  word: Word,
   state: Schema.Literals(["OFFLINE", "IDLE", "QUEUED", "ACTIVE", "WAITING"]),
   /** When that state was entered, ms since the epoch; 0 before the first move. */
   since: Schema.Finite,
@@ -44,6 +47,8 @@ export const ChannelInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   name: Schema.String,
+  /** The word for people: who acts next. */
+  word: Word,
   topic: Schema.String,
   order: Order,
   paused: Schema.Boolean,

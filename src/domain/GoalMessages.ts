@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { described, matching, Name, optional, Text, whole, withDefault, Word } from "../config/Fields.ts"
 import { Span } from "../config/Span.ts"
+import * as Words from "./Words.ts"
 
 /** Most tasks of a plan, and bytes of its file. */
 export const MAX_TASKS = 200_000
@@ -137,6 +138,8 @@ export const GoalInfo = Schema.Struct({
   by: Schema.String,
   /** ms since the epoch */
   submittedAt: Schema.Finite,
+  /** The word for people: who acts next. */
+  word: Words.Word,
   /** The autonomy machine's state. */
   state: Schema.String,
   since: Schema.Finite,

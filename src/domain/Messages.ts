@@ -6,6 +6,7 @@ import { Schema } from "effect"
 import { Command, Offer } from "../backends/Offers.ts"
 import { Question } from "../backends/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
+import { Reason, Word } from "./Words.ts"
 
 /** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
 export const ProjectInfo = Schema.Struct({
@@ -57,6 +58,10 @@ export const AgentInfo = Schema.Struct({
   agent: Schema.String,
   backend: Schema.String,
   mode: Schema.Literals(["inbox", "loop"]),
+  /** The word for people: who acts next. */
+  word: Word,
+  /** What ends its wait; null where it does not wait, or for its time alone. */
+  reason: Schema.NullOr(Reason),
   /** The worker machine's state. */
   state: Schema.String,
   /** When that state was entered, ms since the epoch; 0 before the first move. */
@@ -175,6 +180,8 @@ export type Caller = typeof Caller.Type
 /** A coding session's row on the board: a run of an agent, or a person's own session. */
 export const PlateInfo = Schema.Struct({
   plateId: Schema.String,
+  /** The word for people: who acts next. */
+  word: Word,
   /** The coding CLI's own id of the session; a clear or a fork changes it. */
   sessionId: Schema.NullOr(Schema.String),
   status: Schema.Literals(["Starting", "Running", "Idle", "AwaitingInput", "AwaitingApproval", "Error", "Closed"]),
@@ -277,6 +284,8 @@ export const ConversationInfo = Schema.Struct({
   project: Schema.String,
   /** Absolute path of its `agentd.jsonc`. */
   config: Schema.String,
+  /** The word for people: who acts next. */
+  word: Word,
   /** The conversation machine's state. */
   state: Schema.String,
   since: Schema.Finite,

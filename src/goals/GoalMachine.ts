@@ -99,6 +99,8 @@ export interface Data {
   readonly maxRounds: number
   /** Why the goal is blocked or stopped; null in other states. */
   readonly reason: string | null
+  /** The person who cancelled it. */
+  readonly cancelledBy?: string
 }
 
 /** Most tasks of a plan, and of one rune of it: others have their turn between two. */
@@ -240,7 +242,8 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     })),
     stop: update(["budget_exhausted", "user_cancel", "unresolvable"], (data, event) => ({
       ...data,
-      reason: event.reason
+      reason: event.reason,
+      ...(event._tag === "user_cancel" ? { cancelledBy: event.by } : {})
     }))
   },
   actions: { CancelTasks: (data) => ({ _tag: "CancelTasks", taskIds: Object.keys(data.inFlight) }) },

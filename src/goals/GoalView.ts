@@ -2,6 +2,7 @@
  * GoalView: a goal and its tasks as people see them. Pure.
  */
 import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
+import * as Words from "../domain/Words.ts"
 import type { GoalState, Stand } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import type { Node } from "./Plan.ts"
@@ -40,6 +41,11 @@ const plainDetail = (state: string, reason: string | null): string => {
   return reason ?? state.replaceAll("_", " ")
 }
 
+const wordOf = ({ data, state }: Stand, asks: boolean, held: boolean): Words.Word =>
+  state === "[*]"
+    ? "working"
+    : Words.wordOf(Words.autonomy, state, { asks, held, wasCancelled: data.cancelledBy !== undefined })
+
 export const infoOf = (
   of: {
     readonly goalId: string
@@ -49,10 +55,14 @@ export const infoOf = (
     readonly figures: Figures
     readonly detail: string | undefined
     readonly options: GoalOptions
+    /** Its plan waits for a person. */
+    readonly asks: boolean
+    /** Its project takes no work. */
+    readonly held: boolean
   },
   now: number
 ): GoalInfo => {
-  const { conversation, detail, figures, goalId, options, project, stand } = of
+  const { asks, conversation, detail, figures, goalId, held, options, project, stand } = of
   const { data, state } = stand
   return {
     goalId,
@@ -61,6 +71,7 @@ export const infoOf = (
     goal: figures.goal,
     by: figures.by,
     submittedAt: figures.submittedAt,
+    word: wordOf(stand, asks, held),
     state,
     since: stand.at,
     restsOn: stand.entered,

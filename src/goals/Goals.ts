@@ -204,6 +204,8 @@ class Commands {
         stand: goal?.state.stand ?? record.stand,
         figures,
         detail: closed ? "its conversation is closed" : goal?.detail,
+        asks: goal !== undefined && goal.state.stand.state === "planning" && isWhole(goal) && !goal.options.autoStart,
+        held: closed || goal?.around.takesWork() === false,
         options: figures.options ?? DEFAULTS
       },
       yield* Clock.currentTimeMillis

@@ -3,6 +3,7 @@
  * its machine, from its facts, and from the time that it is asked for.
  */
 import type { PlateInfo } from "../domain/Messages.ts"
+import * as Words from "../domain/Words.ts"
 import type { Request } from "./Approvals.ts"
 import type { Prompt } from "./PlateState.ts"
 import * as Facts from "./Facts.ts"
@@ -78,6 +79,7 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
   const written = transcript?.found?._tag === "Read" ? transcript.found.mtime : 0
   return {
     plateId: plate.plateId,
+    word: Words.wordOf(Words.plate, stand.state, null),
     sessionId: data.sessionId,
     status: stand.state,
     // a plate that was only registered has not moved yet

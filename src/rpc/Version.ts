@@ -6,7 +6,7 @@
 export const VERSION = "0.1.0"
 
 /** The control protocol's version: one more with each change that a peer of before would misread. */
-export const PROTOCOL = 1
+export const PROTOCOL = 2
 /** The oldest version that the daemon answers. */
 export const OLDEST_PROTOCOL = 1
 

@@ -335,8 +335,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
 }
 
 /** A plan that is complete, and that nobody has approved. */
-const isAskedFor = ({ detail, state }: GoalInfo): boolean =>
-  state === "planning" && detail.includes("waits for approval")
+const isAskedFor = ({ state, word }: GoalInfo): boolean => state === "planning" && word === "needs you"
 
 const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
   const { conversation, detail, goalId, project, restsOn, since, state } = goal

@@ -145,6 +145,7 @@ describe("agentd channel", () => {
 const now = 100_000
 const seat = (agent: string, state: SeatInfo["state"], more: Partial<SeatInfo> = {}): SeatInfo => ({
   agent,
+  word: "working",
   state,
   since: now,
   restsOn: 1,
@@ -158,6 +159,7 @@ const channel = (seats: ReadonlyArray<SeatInfo>, more: Partial<ChannelInfo> = {}
   conversation: "web-1",
   project: "web",
   name: "reviews",
+  word: "idle",
   topic: "",
   order: "round-robin",
   paused: false,

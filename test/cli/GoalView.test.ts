@@ -13,6 +13,7 @@ const goal = (more: Partial<GoalInfo> = {}): GoalInfo => ({
   goal: "ship it",
   by: "ada",
   submittedAt: 0,
+  word: "working",
   state: "executing",
   since: NOW - 60_000,
   restsOn: 3,

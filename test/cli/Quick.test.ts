@@ -41,6 +41,7 @@ const channel: ChannelInfo = {
   conversation: "web-1a2b3c4d",
   project: "web",
   name: "reviews",
+  word: "needs you",
   topic: "",
   order: "manual",
   paused: false,
@@ -59,6 +60,7 @@ const goal: GoalInfo = {
   goal: "Port the parser · 文字",
   by: "ada",
   submittedAt: T0,
+  word: "working",
   state: "executing",
   since: T0,
   restsOn: 5,
@@ -374,7 +376,7 @@ describe("the quick entry", () => {
       const { heard } = yield* strange(`${state}/control.sock`, () => {}, refusing)
       const { err, out } = yield* both(state, ["send", "builder", "hello"])
       expect({ heard, out }).toEqual({ heard: [], out: "" })
-      expect(err).toContain("speaks protocol 1; this command is of agentd 9.9.9 and speaks 2.")
+      expect(err).toContain(`speaks protocol ${PROTOCOL}; this command is of agentd 9.9.9 and speaks ${PROTOCOL + 1}.`)
       expect(err).toContain("agentd --state")
     })
   )

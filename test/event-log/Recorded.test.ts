@@ -89,9 +89,24 @@ const counting = (name: string, value: unknown): unknown => {
   return facts
 }
 
+/** Undoes newer fields: there was no word for people, and who cancelled a goal was not kept. */
+const wordless = (name: string, value: unknown): unknown => {
+  if (typeof value !== "object" || value === null) return value
+  if (/ plan\/[^ ]+$/.test(name)) {
+    const { data, ...stand } = value as { readonly data?: { readonly cancelledBy?: string } }
+    if (data?.cancelledBy === undefined) return value
+    const { cancelledBy: _, ...rest } = data
+    return { ...stand, data: rest }
+  }
+  if (!name.startsWith("row: ")) return value
+  const without = (key: string, one: unknown) =>
+    key === "word" || (key === "reason" && name.startsWith("row: agent ")) ? undefined : one
+  return JSON.parse(JSON.stringify(value, without))
+}
+
 /** As far as it has to be what it was. */
 const known = (name: string, value: unknown): unknown =>
-  counting(name, stumbling(name, asking(name, finalized(name, value))))
+  wordless(name, counting(name, stumbling(name, asking(name, finalized(name, value)))))
 
 /** Compares what is there, is not, or is another. */
 const compare = (

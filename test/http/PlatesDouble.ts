@@ -13,6 +13,7 @@ const T0 = Date.parse("2026-11-20T09:12:00Z")
 
 export const plateInfo = (over: Partial<PlateInfo> = {}): PlateInfo => ({
   plateId: "01plate",
+  word: "working",
   sessionId: "b7ecec84-4aed-491b-953b-2afdd6920a79",
   status: "Running",
   since: T0,

@@ -228,7 +228,16 @@ const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
         used: state && usedBy(state),
         known: state && knownTo(state)
       })
-      const of = { goalId, conversation, project: "", stand, figures: shown, detail: undefined }
+      const of = {
+        goalId,
+        conversation,
+        project: "",
+        stand,
+        figures: shown,
+        detail: undefined,
+        asks: false,
+        held: false
+      }
       put(`row: goal ${conversation}/${goalId}`, GoalView.infoOf({ ...of, options: figures.options ?? options }, now))
       for (const node of state?.plan.nodes ?? []) {
         put(`row: task ${conversation}/${goalId}/${node.task.id}`, GoalView.taskOf(node))

@@ -1,0 +1,337 @@
+/**
+ * Words: the one vocabulary that people read, and where each state of each machine goes in it. Pure.
+ *
+ * Guarantees: each state of each machine has its cases, of which the first that holds is its word, and
+ * the last always holds; a word says who acts next: the person, nobody, or the thing itself.
+ */
+import { Schema } from "effect"
+
+export const Word = Schema.Literals(["needs you", "failed", "retrying", "waiting", "working", "paused", "idle", "done"])
+export type Word = typeof Word.Type
+
+/** What a thing waits for that goes on by itself. */
+export const Reason = Schema.Literals(["limit", "network", "place", "floor", "run", "task"])
+export type Reason = typeof Reason.Type
+
+export const GROUPS = ["Needs you", "Failed", "Working", "Idle"] as const
+export type Group = (typeof GROUPS)[number]
+
+/** How a word is shown. */
+export interface Look {
+  readonly glyph: string
+  /** Where a terminal has no UTF-8. */
+  readonly ascii: string
+  readonly colour: "you" | "failed" | "work" | "quiet" | "good"
+  readonly group: Group
+  /** Who acts next. */
+  readonly next: string
+}
+
+/** In the order in which a person looks for them. */
+export const LOOKS: { readonly [word in Word]: Look } = {
+  "needs you": { glyph: "◆", ascii: "!", colour: "you", group: "Needs you", next: "you" },
+  failed: { glyph: "✕", ascii: "x", colour: "failed", group: "Failed", next: "nobody until you do" },
+  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "it, at a known second" },
+  waiting: { glyph: "◔", ascii: "@", colour: "quiet", group: "Working", next: "it, at a known time or event" },
+  working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "it, now" },
+  paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody until you resume it" },
+  idle: { glyph: "○", ascii: "-", colour: "quiet", group: "Idle", next: "nobody: it has nothing to do" },
+  done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
+}
+
+const ORDER = Object.keys(LOOKS)
+
+/** The place of a word in a list: what needs a person comes first. */
+export const rankOf = (word: Word): number => ORDER.indexOf(word)
+
+/** A word, and when it is the one: the first case that holds counts. */
+export interface Case<F> {
+  readonly word: Word
+  /** The condition, for people; left out: it always holds. */
+  readonly when?: string
+  readonly holds?: (facts: F) => boolean
+}
+type Cases<F> = readonly [...ReadonlyArray<Required<Case<F>>>, Case<F>]
+export type Table<S extends string, F> = { readonly [state in S]: Cases<F> }
+
+const is = (word: Word): readonly [{ readonly word: Word }] => [{ word }]
+
+/** The facts of an agent beside its worker's state. */
+export interface AgentFacts {
+  /** A call or a question of it, or work that came to no answer, waits for a person. */
+  readonly asks: boolean
+  /** Its project takes no turns: it is paused or suspended. */
+  readonly held: boolean
+  /** A turn, or a run without turns, is under way; or work goes on beside its turns. */
+  readonly works: boolean
+  /** It goes on by itself, and why it waits until then. */
+  readonly waits: Reason | null
+  /** A person stopped it, or its work is over. */
+  readonly wasStopped: boolean
+}
+
+const held = <F extends { readonly held: boolean }>() =>
+  ({ word: "paused", when: "its project is paused or suspended", holds: ({ held }: F) => held }) as const
+
+const WAITS = {
+  word: "waiting",
+  when: "a limit, an outage, a place or its next run ends the wait",
+  holds: ({ waits }: AgentFacts) => waits !== null
+} as const
+
+const ASKS = {
+  word: "needs you",
+  when: "a call, a question or unanswered work of it waits for a person",
+  holds: ({ asks }: AgentFacts) => asks
+} as const
+
+const TURN = { word: "working", when: "a turn is under way", holds: ({ works }: AgentFacts) => works } as const
+
+export const worker: Table<
+  | "Initializing"
+  | "BuildingPrompt"
+  | "Spawning"
+  | "Running"
+  | "Interrupting"
+  | "SessionComplete"
+  | "CoolingDown"
+  | "Stopped",
+  AgentFacts
+> = {
+  Initializing: is("working"),
+  BuildingPrompt: [ASKS, held(), WAITS, TURN, { word: "idle" }],
+  Spawning: is("working"),
+  Running: [ASKS, TURN, held(), WAITS, { word: "idle" }],
+  Interrupting: is("working"),
+  SessionComplete: is("working"),
+  CoolingDown: [
+    held(),
+    {
+      word: "waiting",
+      when: "a limit or an outage made it wait",
+      holds: ({ waits }) => waits === "limit" || waits === "network"
+    },
+    { word: "retrying" }
+  ],
+  Stopped: [
+    { word: "done", when: "a person stopped it, or its work is over", holds: ({ wasStopped }) => wasStopped },
+    { word: "failed" }
+  ]
+}
+
+export const plate: Table<
+  "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed",
+  unknown
+> = {
+  Starting: is("working"),
+  Running: is("working"),
+  Idle: is("idle"),
+  AwaitingInput: is("needs you"),
+  AwaitingApproval: is("needs you"),
+  Error: is("failed"),
+  Closed: is("done")
+}
+
+export const turn: Table<
+  "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error",
+  { readonly asks: boolean }
+> = {
+  idle: is("idle"),
+  streaming: is("working"),
+  tool_executing: [
+    { word: "needs you", when: "every open call of it waits for a person", holds: ({ asks }) => asks },
+    { word: "working" }
+  ],
+  completed: is("done"),
+  interrupted: is("working"),
+  error: is("failed")
+}
+
+export const tool: Table<
+  | "pending_call"
+  | "awaiting_approval"
+  | "executing"
+  | "denied"
+  | "completed_result"
+  | "error_result"
+  | "timeout_result"
+  | "cancelled_result",
+  unknown
+> = {
+  pending_call: is("working"),
+  awaiting_approval: is("needs you"),
+  executing: is("working"),
+  denied: is("done"),
+  completed_result: is("done"),
+  error_result: is("failed"),
+  timeout_result: is("failed"),
+  cancelled_result: is("done")
+}
+
+export const conversation: Table<
+  "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived",
+  { readonly turns: number }
+> = {
+  created: is("idle"),
+  active: [{ word: "working", when: "a turn is under way", holds: ({ turns }) => turns > 0 }, { word: "idle" }],
+  paused: is("paused"),
+  suspended: is("needs you"),
+  closing: is("working"),
+  closed: is("done"),
+  archived: is("done")
+}
+
+export const agent: Table<"spawning" | "idle" | "running_turn" | "terminated" | "failed", unknown> = {
+  spawning: is("working"),
+  idle: is("idle"),
+  running_turn: is("working"),
+  terminated: is("done"),
+  failed: is("failed")
+}
+
+export const autonomy: Table<
+  "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped",
+  {
+    /** Its project is paused or suspended. */
+    readonly held: boolean
+    /** A whole plan waits for a person's leave, or a plan for its file. */
+    readonly asks: boolean
+    readonly wasCancelled: boolean
+  }
+> = {
+  goal_received: [held(), { word: "working" }],
+  planning: [
+    { word: "needs you", when: "its plan waits for a person", holds: ({ asks }) => asks },
+    held(),
+    { word: "working" }
+  ],
+  executing: [held(), { word: "working" }],
+  reviewing: [held(), { word: "working" }],
+  blocked: is("needs you"),
+  goal_met: is("done"),
+  stopped: [
+    { word: "done", when: "a person cancelled it", holds: ({ wasCancelled }) => wasCancelled },
+    { word: "failed" }
+  ]
+}
+
+export const task: Table<
+  "pending" | "assigned" | "running" | "completed" | "failed" | "blocked" | "cancelled",
+  { readonly isReady: boolean }
+> = {
+  pending: [
+    { word: "idle", when: "nothing that it needs is missing", holds: ({ isReady }) => isReady },
+    { word: "waiting" }
+  ],
+  assigned: is("working"),
+  running: is("working"),
+  completed: is("done"),
+  failed: is("failed"),
+  blocked: is("needs you"),
+  cancelled: is("done")
+}
+
+export const seat: Table<
+  "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING",
+  { readonly hasRead: boolean; readonly forPerson: boolean }
+> = {
+  OFFLINE: is("paused"),
+  IDLE: is("idle"),
+  QUEUED: [{ word: "idle", when: "it has read all", holds: ({ hasRead }) => hasRead }, { word: "waiting" }],
+  ACTIVE: is("working"),
+  WAITING: [
+    { word: "needs you", when: "it waits for a person", holds: ({ forPerson }) => forPerson },
+    { word: "waiting" }
+  ]
+}
+
+export const provider: Table<"Available" | "Degraded" | "Unavailable" | "LimitedUntil", unknown> = {
+  Available: is("idle"),
+  Degraded: is("retrying"),
+  Unavailable: is("waiting"),
+  LimitedUntil: is("waiting")
+}
+
+/** Every machine with its states, by the machine's name. */
+export const TABLES = { worker, plate, turn, tool, conversation, agent, autonomy, task, seat, provider } as const
+
+/** The word of a state. */
+export const wordOf = <S extends string, F>(table: Table<S, F>, state: S, facts: F): Word =>
+  table[state].find(({ holds }) => holds === undefined || holds(facts))!.word
+
+/** A room as a whole. */
+export const channelWord = ({
+  closed,
+  floor,
+  paused,
+  seats,
+  waits
+}: {
+  readonly closed: boolean
+  readonly paused: boolean
+  readonly floor: string | null
+  /** The matter that waits for a person. */
+  readonly waits: string | null
+  readonly seats: ReadonlyArray<Word>
+}): Word => {
+  if (closed) return "done"
+  if (waits !== null || seats.includes("needs you")) return "needs you"
+  if (floor !== null) return "working"
+  if (paused) return "paused"
+  return seats.includes("working") || seats.includes("waiting") ? "waiting" : "idle"
+}
+
+const two = (value: number): string => String(value).padStart(2, "0")
+
+const DAY = 86_400_000
+const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/** Local time of what is to come: `14:00` within a day, `Tue 14:00` within a week, `3 Dec` later. */
+export const moment = (at: number, now: number): string => {
+  const date = new Date(at)
+  const clock = `${two(date.getHours())}:${two(date.getMinutes())}`
+  if (date.toDateString() === new Date(now).toDateString()) return clock
+  return Math.abs(at - now) < 6 * DAY
+    ? `${DAYS[date.getDay()]} ${clock}`
+    : `${date.getDate()} ${MONTHS[date.getMonth()]}`
+}
+
+/** `8 s`, `4 min`, `2 h`, `3 d`: one unit. */
+export const span = (ms: number): string => {
+  const seconds = Math.max(0, Math.round(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h`
+  return `${Math.floor(seconds / 86_400)} d`
+}
+
+/** A wait shorter than this is told by what is left of it, ms. */
+const SOON = 90_000
+
+const FOR: { readonly [reason in Reason]: string } = {
+  limit: "its limit",
+  network: "the network",
+  place: "a place",
+  floor: "the floor",
+  run: "its next run",
+  task: "other tasks"
+}
+
+/** What a row says of itself: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
+export const phrase = (
+  {
+    reason = null,
+    until = null,
+    word
+  }: { readonly word: Word; readonly until?: number | null | undefined; readonly reason?: Reason | null | undefined },
+  now: number
+): string => {
+  if (word === "retrying")
+    return until === null ? word : until > now ? `${word} in ${span(until - now)}` : `${word} now`
+  if (word !== "waiting") return word
+  if (reason === "network" || until === null || until <= now)
+    return reason === null ? word : `${word} for ${FOR[reason]}`
+  const tail = reason === "limit" ? " (limit)" : ""
+  return until - now < SOON ? `${word} ${span(until - now)}${tail}` : `${word} until ${moment(until, now)}${tail}`
+}
