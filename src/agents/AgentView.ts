@@ -32,6 +32,8 @@ export interface Row {
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
+  /** The model of its run's newest request, and how full its context is. */
+  readonly asked?: ReturnType<LiveRun["asked"]>
   /** Names of what its run is without, at the moment. */
   readonly lacks?: ReadonlyArray<string>
   /** Work of its run that goes on, or is scheduled, beside its turns. */
@@ -191,7 +193,7 @@ const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; w
 /** Whether its project takes no turns. */
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
 
-/** What it waits for that goes on by itself. */
+/** The cause of a wait that ends by itself. */
 const waitsFor = (row: Row): Words.Reason | null => {
   const { trouble, worker } = row
   if (row.queued === true) return "place"
@@ -203,13 +205,16 @@ const waitsFor = (row: Row): Words.Reason | null => {
 }
 
 const word = (row: Row): Words.Word => {
-  const { background = [], broken, calls, turn, worker } = row
+  const { background = [], broken, calls, inbox, turn, worker } = row
   if (broken !== undefined) return "failed"
   return Words.wordOf(Words.worker, worker?.state ?? "BuildingPrompt", {
     asks:
       calls.some(({ state }) => state === "awaiting_approval") ||
       reachedBy(row)?.until === null ||
-      (turn.state === "idle" && unanswered(row) !== undefined),
+      (turn.state === "idle" && unanswered(row) !== undefined) ||
+      (inbox.questions ?? []).length + (inbox.bounds ?? []).length > 0 ||
+      (worker === undefined && row.queued !== true && inbox.waiting.length > 0),
+    holds: inbox.waiting.length > 0,
     held: isHeld(row),
     waits: waitsFor(row),
     works: isBusy(row) || background.length > 0 || (worker?.state === "BuildingPrompt" && hasWork(row)),
@@ -261,6 +266,13 @@ const isBusy = ({ turn, worker }: Row): boolean =>
   worker?.state === "Interrupting" ||
   (worker?.state === "Running" && turn.state !== "idle")
 
+/** As its run names it, else as its config does. */
+const modelOf = ({ asked, config, worker }: Row): string => {
+  const backend = backendAt(config, worker?.data.fallback ?? 0)
+  const configured = "model" in backend ? (backend.model ?? "") : ""
+  return asked === undefined || asked.model === "" ? configured : asked.model
+}
+
 export const row = (of: Row): AgentInfo => {
   const data = of.worker?.data
   const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
@@ -270,6 +282,9 @@ export const row = (of: Row): AgentInfo => {
     agent: of.agent,
     backend: of.config.backend.type,
     mode: of.config.mode,
+    role: of.config.role ?? "",
+    model: modelOf(of),
+    ...(of.asked?.context === undefined ? {} : { context: of.asked.context }),
     word: word(of),
     reason: waitsFor(of),
     state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",

@@ -9,6 +9,7 @@
 import { Latch } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../backends/Backend.ts"
 import type { Offers } from "../backends/Offers.ts"
+import type { UsageMeter } from "./UsageMeter.ts"
 import * as Excerpt from "./Excerpt.ts"
 
 /** Most troubles that are known at once. */
@@ -60,6 +61,8 @@ export class LiveRun {
   recalling = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
+  /** The model of its newest request, as the run names it, and how full its context is. */
+  asked: () => UsageMeter["newest"] = () => ({ model: "", context: undefined })
   /** Names of what the run is without as long as a trouble goes on. */
   readonly lacks = new Set<string>()
   /** The models, modes and commands that the newest run has told of; those of one that is over are kept. */

@@ -376,6 +376,7 @@ export class Projects {
       inbox: tree.inbox().data,
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
+      asked: tree.live.asked(),
       lacks: [...tree.live.lacks],
       background: tree.live.background,
       trouble: tree.setting.weather.trouble(),

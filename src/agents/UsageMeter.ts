@@ -67,6 +67,8 @@ export class UsageMeter {
   private said = 0
   private estimated = 0
   private counted = 0
+  /** The model of the newest request, as the run names it, and how full its context is. */
+  newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
   /** Spending that has not been told, by model. */
   private untold = new Map<string, ModelUsage>()
 
@@ -80,6 +82,7 @@ export class UsageMeter {
     this.said = 0
     this.estimated = 0
     this.counted = 0
+    this.newest = { model: "", context: undefined }
   }
 
   get known(): KnownUsage {
@@ -102,6 +105,8 @@ export class UsageMeter {
     const name = named(event.model)
     const tokens = { input, output, cacheRead, cacheWrite }
     const usd = this.cost(name, tokens, event.usd)
+    const { context = this.newest.context } = event
+    this.newest = { model: name === "" ? this.newest.model : name, context }
     this.turn = {
       inputTokens: this.turn.inputTokens + input,
       outputTokens: this.turn.outputTokens + output,

@@ -116,6 +116,8 @@ export type Happening =
       readonly model?: string
       /** Said, not estimated; 0: the cost is told by another event. Left out: nobody said it. */
       readonly usd?: number | undefined
+      /** The tokens that its newest request was given, and the most that its model takes; left out: not told. */
+      readonly context?: { readonly used: number; readonly window?: number }
     }
   /** The limits on its account's use, as its provider tells them. */
   | ({ readonly _tag: "Windows" } & ToldWindows)

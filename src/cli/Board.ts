@@ -1,121 +1,138 @@
 /**
- * Board: the coding sessions and the agents on one page, what waits for a person
- * first. Pure; `ps` prints it once, `watch` again and again.
+ * Board: agents, sessions, goals, channels and whatever else needs a person on one page, by who acts next. Pure;
+ * `ps` prints it once, `watch` again and again.
+ *
+ * Guarantees: what needs a person stands first, each with a command that works as it stands, and no command is cut.
  */
-import { isNear, putRight, warning } from "../domain/ErrorLimit.ts"
-import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
-import * as ConfigRows from "./ConfigRows.ts"
+import { isNear, warning } from "../domain/ErrorLimit.ts"
+import type { Board, BoardRow } from "../domain/BoardMessages.ts"
+import { GROUPS, LOOKS, phrase } from "../domain/Words.ts"
 import { inWorld } from "./Hint.ts"
-import { age, type Cell, cut, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
-import * as SessionTable from "./SessionTable.ts"
-import type { WaitingReply } from "../rpc/WaitingMessages.ts"
-import { brief } from "./Waiting.ts"
+import { age, type Cell, lookColour, paint, plain, table, type TableOptions } from "./Output.ts"
 
-const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
-
-/** The agent's activity or wait, and when it goes on by itself. */
-const detail = (agent: AgentInfo, now: number, world: string | null): string => {
-  const warned = isNear(agent) && agent.state !== "Stopped" ? `${warning(agent)}; ` : ""
-  const text = warned + inWorld(plain(putRight(agent.detail)), world)
-  if (agent.nextAt === null) return text
-  const wait = agent.nextAt > now ? `goes on in ${age(agent.nextAt - now)}` : "goes on now"
-  return text === "" ? wait : `${wait}; ${text}`
+export interface BoardOptions extends TableOptions {
+  /** Where the terminal has no UTF-8. */
+  readonly ascii?: boolean
 }
 
-export const rowOf = (agent: AgentInfo, now: number, world: string | null = null): ReadonlyArray<Cell> => {
-  const failing = agent.consecutiveErrors > 0 || isNear(agent)
-  return [
-    { text: `${agent.project}/${agent.agent}`, colour: "bold" },
-    { text: agent.state, colour: stateColour(agent.state) },
-    { text: agent.since === 0 ? "-" : age(now - agent.since) },
-    {
-      text: `${agent.consecutiveErrors}/${agent.maxConsecutiveErrors} · ${agent.totalErrors}/${agent.maxTotalErrors}`,
-      colour: failing ? "yellow" : undefined
-    },
-    { text: String(agent.inbox), colour: agent.inbox > 0 ? "cyan" : undefined },
-    { text: plain(agent.branch ?? "-") },
-    { text: detail(agent, now, world) }
-  ]
+interface Column {
+  readonly head: string
+  readonly cell: (row: BoardRow, now: number, options: BoardOptions) => Cell
 }
 
-/** The rows of the board. */
-export interface Board {
-  readonly plates: ReadonlyArray<PlateInfo>
-  readonly agents: ReadonlyArray<AgentInfo>
-  /** Calls that ask. */
-  readonly calls: ReadonlyArray<CallInfo>
-  /** Conversations that are being closed, or are closed. */
-  readonly conversations: ReadonlyArray<ConversationInfo>
-  /** Projects whose file is not the config in force. */
-  readonly projects: ReadonlyArray<ProjectInfo>
-  /** All that needs a person. */
-  readonly waiting: WaitingReply
+export const nameOf = ({ kind, name, project }: BoardRow): string =>
+  plain(project === "" || kind === "project" ? name : `${project}/${name}`)
+
+/** Of names that would leave no room. */
+const NAME = 36
+
+/** `12k`, `1.2M`. */
+export const short = (amount: number): string => {
+  if (amount < 1_000) return String(Math.round(amount))
+  if (amount < 1_000_000) return `${(amount / 1_000).toFixed(amount < 10_000 ? 1 : 0)}k`
+  return `${(amount / 1_000_000).toFixed(1)}M`
 }
 
-/** A conversation in one of these needs no word here; what only a person lets go on is in the list above. */
-const QUIET = new Set(["created", "active", "paused", "suspended"])
-const OVER = new Set(["closed", "archived"])
-
-/** Why a project has no agents any more is worth a word for as long. */
-const RECENT = 86_400_000
-
-/** By code units: the first `localeCompare` of a process loads ICU's collator, for 8 ms. */
-const inOrder = (a: string, b: string): number => Number(a > b) - Number(a < b)
-
-export const boardOf = (found: Board): Board => ({
-  plates: found.plates,
-  agents: found.agents.toSorted((a, b) => inOrder(a.project, b.project) || inOrder(a.agent, b.agent)),
-  calls: found.calls.filter(({ state }) => state === "awaiting_approval"),
-  waiting: found.waiting,
-  projects: ConfigRows.troubled(found.projects),
-  conversations: found.conversations.filter(
-    ({ config, state }) =>
-      !QUIET.has(state) &&
-      (!OVER.has(state) || found.conversations.every((other) => other.config !== config || OVER.has(other.state)))
-  )
-})
-
-/** The sessions but those of our own runs that only wait for a call of theirs: the call itself is shown. */
-export const sessionsOf = ({ calls, plates }: Board): ReadonlyArray<PlateInfo> => {
-  const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
-  return plates.filter(
-    ({ agent, approval, status }) =>
-      status !== "AwaitingApproval" || approval !== null || agent === null || !asking.has(agent)
-  )
+const contextOf = ({ context }: BoardRow): string => {
+  if (context === null) return ""
+  const { used, window } = context
+  return window === undefined ? short(used) : `${Math.min(999, Math.round((100 * used) / window))}%`
 }
 
-/** How many matters wait for a person. */
-export const waitingIn = ({ waiting }: Board): number => waiting.rows.length + waiting.more
+/** Spent since midnight: USD where they are known, else tokens. */
+export const spentOf = (today: BoardRow["today"]): string => {
+  if (today === null) return ""
+  return today.usd > 0 ? `$${today.usd.toFixed(2)}` : today.tokens > 0 ? short(today.tokens) : ""
+}
 
-const standing = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
-  all.flatMap(({ conversation, since, state }) => {
-    const over = OVER.has(state)
-    if (over && now - since > RECENT) return []
-    const then =
-      state === "closing" ? "" : inWorld(" (agentd conversation new, in its project's folder)", options.world ?? null)
-    const text = ` for ${age(now - since)}${then}`
-    const room = options.columns === null ? text : cut(text, Math.max(20, options.columns - conversation.length - 15))
-    return [`${plain(conversation)} is ${paint(options.colour, stateColour(state), state)}${room}`]
+const limitsOf = ({ errors }: BoardRow) =>
+  errors === null
+    ? undefined
+    : {
+        consecutiveErrors: errors.inRow,
+        maxConsecutiveErrors: errors.maxInRow,
+        totalErrors: errors.total,
+        maxTotalErrors: errors.maxTotal
+      }
+
+/** The text that tells most, and the command that comes first. */
+const detailOf = (row: BoardRow, options: BoardOptions): Cell => {
+  const { commands, says, word } = row
+  const limits = limitsOf(row)
+  const warned = limits !== undefined && word !== "failed" && isNear(limits) ? `${warning(limits)}; ` : ""
+  const [first] = commands
+  const world = options.world ?? null
+  return {
+    text: warned + inWorld(plain(says), world),
+    ...(first === undefined ? {} : { tail: `  → ${inWorld(plain(first.command), world)}` })
+  }
+}
+
+const text = (value: string): Cell => ({ text: value })
+
+const COLUMNS: ReadonlyArray<Column> = [
+  {
+    head: "NAME",
+    cell: (row, _, { ascii = false }) => {
+      const look = LOOKS[row.word]
+      const name = nameOf(row)
+      const short = name.length > NAME ? `${name.slice(0, NAME - 1)}…` : name
+      return { text: `${ascii ? look.ascii : look.glyph} ${short}`, colour: lookColour[look.colour] }
+    }
+  },
+  { head: "STATE", cell: (row, now) => ({ text: phrase(row, now), colour: lookColour[LOOKS[row.word].colour] }) },
+  { head: "FOR", cell: ({ since }, now) => text(since === 0 ? "" : age(now - since)) },
+  { head: "ROLE", cell: ({ kind, role }) => text(kind === "agent" ? plain(role).slice(0, 20) : "") },
+  { head: "MODEL", cell: ({ model }) => text(plain(model)) },
+  { head: "RUNS", cell: ({ runs }) => text(runs === 0 ? "" : String(runs)) },
+  { head: "CONTEXT", cell: (row) => text(contextOf(row)) },
+  { head: "TODAY", cell: ({ today }) => text(spentOf(today)) },
+  {
+    head: "ERRORS",
+    cell: (row) => {
+      const { errors } = row
+      if (errors === null || errors.inRow + errors.total === 0) return text("")
+      const { inRow, maxInRow, maxTotal, total } = errors
+      const isWorth = inRow > 0 || isNear(limitsOf(row)!)
+      return { text: `${inRow}/${maxInRow} · ${total}/${maxTotal}`, colour: isWorth ? "yellow" : undefined }
+    }
+  },
+  { head: "INBOX", cell: ({ inbox }) => ({ text: inbox === 0 ? "" : String(inbox), colour: "cyan" }) },
+  { head: "BRANCH", cell: ({ branch }) => text(plain(branch ?? "")) },
+  { head: "DETAIL", cell: (row, _, options) => detailOf(row, options) }
+]
+
+/** Columns that make room first, where the terminal is narrow. */
+const SPARE = ["BRANCH", "ROLE", "RUNS", "CONTEXT", "MODEL", "ERRORS", "INBOX", "FOR", "TODAY", "STATE"]
+
+const NOTHING = [
+  "No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there.",
+  "No sessions either. Let Claude Code tell of them: agentd hooks install"
+]
+
+/** A line above each group, and the rows below. */
+const grouped = (rows: ReadonlyArray<BoardRow>, lines: ReadonlyArray<string>, colour: boolean): ReadonlyArray<string> =>
+  GROUPS.flatMap((group) => {
+    const own = lines.filter((_, at) => LOOKS[rows[at]!.word].group === group)
+    return own.length === 0 ? [] : [paint(colour, "bold", `${group} ${own.length}`), ...own]
   })
 
-export const render = (board: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
-  const { agents, conversations, waiting } = board
-  const plates = sessionsOf(board)
-  const parts = [
-    brief(waiting, now, options).map((line) => inWorld(line, options.world ?? null)),
-    standing(conversations, now, options),
-    plates.length === 0 ? [] : SessionTable.brief(plates, now, options),
-    agents.length === 0
-      ? []
-      : table(
-          HEAD,
-          agents.map((agent) => rowOf(agent, now, options.world)),
-          { ...options, spare: ["BRANCH", "ERRORS", "INBOX", "SINCE"] }
-        )
-  ].filter((part) => part.length > 0)
-  if (parts.length > 0) return parts.flatMap((part, index) => (index === 0 ? part : ["", ...part]))
-  return [
-    "No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there.",
-    "No sessions either. Let Claude Code tell of them: agentd hooks install"
-  ].map((line) => inWorld(line, options.world ?? null))
+export const render = ({ rows }: Board, now: number, options: BoardOptions): ReadonlyArray<string> => {
+  if (rows.length === 0) return NOTHING.map((line) => inWorld(line, options.world ?? null))
+  const cells = rows.map((row) => COLUMNS.map(({ cell }) => cell(row, now, options)))
+  const kept = COLUMNS.map((_, at) => cells.some((row) => row[at]!.text !== ""))
+  const only = <A>(all: ReadonlyArray<A>) => all.filter((_, at) => kept[at])
+  const [head, ...lines] = table(only(COLUMNS.map((column) => column.head)), cells.map(only), {
+    ...options,
+    spare: SPARE
+  })
+  return [head!, ...grouped(rows, lines, options.colour)]
 }
+
+/** `2 need you, 1 failed, 3 working`: what a line has room for. */
+export const counts = (rows: ReadonlyArray<BoardRow>): string =>
+  GROUPS.flatMap((group) => {
+    const many = rows.filter(({ word }) => LOOKS[word].group === group).length
+    if (many === 0) return []
+    return [`${many} ${group === "Needs you" ? (many === 1 ? "needs you" : "need you") : group.toLowerCase()}`]
+  }).join(", ")

@@ -4,6 +4,7 @@
  * Guarantees: columns line up whatever is in them; nothing that an agent wrote
  * reaches the terminal as a control sequence.
  */
+import type { Look } from "../domain/Words.ts"
 import { displayWidth } from "./Width.ts"
 
 export type Colour = "red" | "green" | "yellow" | "cyan" | "dim" | "bold"
@@ -53,6 +54,8 @@ export interface Cell {
   readonly text: string
   readonly colour?: Colour | undefined
   readonly right?: boolean
+  /** Stands at the end of a last column, and is never cut. */
+  readonly tail?: string
 }
 
 export interface TableOptions {
@@ -90,7 +93,9 @@ export const table = (
       .map((cell, column) => {
         if (column === last) {
           const room = options.columns === null ? undefined : Math.max(8, options.columns - before)
-          return paint(options.colour, cell.colour, room === undefined ? cell.text : cut(cell.text, room))
+          const tail = cell.tail ?? ""
+          const left = room === undefined ? undefined : Math.max(8, room - displayWidth(tail))
+          return paint(options.colour, cell.colour, left === undefined ? cell.text : cut(cell.text, left)) + tail
         }
         const padding = " ".repeat(widths[column]! - displayWidth(cell.text))
         const text = paint(options.colour, cell.colour, cell.text)
@@ -119,6 +124,15 @@ export const clock = (at: number, now: number): string => {
   return date.toDateString() === new Date(now).toDateString()
     ? time
     : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`
+}
+
+/** The colour of a word. */
+export const lookColour: { readonly [colour in Look["colour"]]: Colour } = {
+  you: "yellow",
+  failed: "red",
+  work: "cyan",
+  quiet: "dim",
+  good: "green"
 }
 
 const stateColours: { readonly [state: string]: Colour } = {

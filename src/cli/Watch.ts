@@ -8,11 +8,11 @@
 import { Clock, Effect, Ref, Stream, Terminal } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { call } from "../rpc/ControlClient.ts"
-import type { WaitingRow } from "../rpc/WaitingMessages.ts"
-import { type Board, render, waitingIn } from "./Board.ts"
+import type { Board, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
+import { after, needing, order } from "../domain/BoardRow.ts"
+import { nameOf, render } from "./Board.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
-import { glance } from "./Glance.ts"
 import * as Hint from "./Hint.ts"
 import { Invocation } from "./Invocation.ts"
 import { worldOf } from "./Places.ts"
@@ -36,13 +36,14 @@ export interface Shown {
   readonly problem: string | undefined
 }
 
-/** Matters that need a person now and did not before. */
+/** Rows that need a person now and did not before. */
 export const startedToWait = (
-  before: ReadonlyArray<WaitingRow>,
-  now: ReadonlyArray<WaitingRow>
-): ReadonlyArray<WaitingRow> => {
-  const known = new Set(before.map(({ id }) => id))
-  return now.filter(({ id }) => !known.has(id))
+  before: ReadonlyArray<BoardRow>,
+  now: ReadonlyArray<BoardRow>
+): ReadonlyArray<BoardRow> => {
+  const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
+  const known = new Set(asking(before).map(({ id, since }) => `${id} ${since}`))
+  return asking(now).filter(({ id, since }) => !known.has(`${id} ${since}`))
 }
 
 /** As many lines as there are rows, at most. */
@@ -54,8 +55,14 @@ export const frame = (
   world: string | null = null
 ): ReadonlyArray<string> => {
   const { columns, rows } = size
-  const waiting = board === undefined ? 0 : waitingIn(board)
-  const head = `agentd ${clock(now, now)}  ${waiting === 0 ? "nothing waits for you" : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`}  (q ends)`
+  const waiting = board === undefined ? 0 : needing(board.rows)
+  const says =
+    problem !== undefined
+      ? "the daemon does not answer"
+      : waiting === 0
+        ? "nothing waits for you"
+        : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`
+  const head = `agentd ${clock(now, now)}  ${says}  (q ends)`
   const body = board === undefined ? [] : render(board, now, { colour, columns, world })
   const notice = problem === undefined ? [] : [paint(colour, "red", cut(plain(problem), columns))]
   const room = Math.max(0, rows - 2 - notice.length)
@@ -69,7 +76,7 @@ interface News {
   readonly detail: string
 }
 const newsOf = (before: Board, now: Board): ReadonlyArray<News> =>
-  startedToWait(before.waiting.rows, now.waiting.rows).map(({ text, who }) => ({ title: who, detail: text }))
+  startedToWait(before.rows, now.rows).map((row) => ({ title: nameOf(row), detail: row.says }))
 
 const notifyOf = ({ detail, title }: News) =>
   Effect.flatMap(ChildProcessSpawner.ChildProcessSpawner, (spawner) =>
@@ -96,6 +103,7 @@ export const run = Effect.fnUntraced(function* (options: { readonly bell: boolea
   const write = (text: string) => Effect.ignore(terminal.display(text))
   const shown = yield* Ref.make<Shown>({ board: undefined, problem: undefined })
   const size = yield* Ref.make({ columns, rows: yield* terminal.rows })
+  let rows: ReadonlyMap<string, BoardRow> = new Map()
 
   const draw = Effect.gen(function* () {
     const lines = frame(yield* Ref.get(shown), yield* Clock.currentTimeMillis, yield* Ref.get(size), colour, world)
@@ -110,9 +118,14 @@ export const run = Effect.fnUntraced(function* (options: { readonly bell: boolea
     if (options.notify) yield* Effect.forEach(started, notifyOf, { discard: true })
     yield* draw
   })
-  const looking = call(paths.socket, (client) =>
-    glance(client).pipe(Effect.flatMap(take), Effect.andThen(Effect.sleep(EVERY)), Effect.forever)
-  ).pipe(
+  const hear = Effect.fnUntraced(function* (news: BoardNews) {
+    rows = after(rows, news)
+    yield* take({ head: news.head, rows: [...rows.values()].toSorted(order) })
+  })
+  const looking = call(paths.socket, (client) => {
+    rows = new Map()
+    return Stream.runForEach(client.BoardNews({ follow: true }), hear)
+  }).pipe(
     Effect.catch((error) =>
       Ref.update(shown, ({ board }) => ({
         board,

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { Order, TurnConfig } from "../config/ChannelConfig.ts"
-import { Word } from "./Words.ts"
+import { Word } from "./BoardMessages.ts"
 
 /** Longest text of one post, UTF-8 bytes. */
 export const MAX_POST_BYTES = 64 * 1024

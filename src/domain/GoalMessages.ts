@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { described, matching, Name, optional, Text, whole, withDefault, Word } from "../config/Fields.ts"
 import { Span } from "../config/Span.ts"
-import * as Words from "./Words.ts"
+import * as Board from "./BoardMessages.ts"
 
 /** Most tasks of a plan, and bytes of its file. */
 export const MAX_TASKS = 200_000
@@ -139,7 +139,7 @@ export const GoalInfo = Schema.Struct({
   /** ms since the epoch */
   submittedAt: Schema.Finite,
   /** The word for people: who acts next. */
-  word: Words.Word,
+  word: Board.Word,
   /** The autonomy machine's state. */
   state: Schema.String,
   since: Schema.Finite,

@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import { Command, Offer } from "../backends/Offers.ts"
 import { Question } from "../backends/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
-import { Reason, Word } from "./Words.ts"
+import { Reason, Word } from "./BoardMessages.ts"
 
 /** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
 export const ProjectInfo = Schema.Struct({
@@ -58,9 +58,15 @@ export const AgentInfo = Schema.Struct({
   agent: Schema.String,
   backend: Schema.String,
   mode: Schema.Literals(["inbox", "loop"]),
+  /** The role in a few words; empty: not said. */
+  role: Schema.String,
+  /** The model that answers it, as its run names it, else as it was chosen or configured; empty: not known. */
+  model: Schema.String,
+  /** Tokens that its newest request was given, and the most that its model takes; not there: not told. */
+  context: Schema.optionalKey(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),
   /** The word for people: who acts next. */
   word: Word,
-  /** What ends its wait; null where it does not wait, or for its time alone. */
+  /** The end of its wait; null where it does not wait, or for its time alone. */
   reason: Schema.NullOr(Reason),
   /** The worker machine's state. */
   state: Schema.String,

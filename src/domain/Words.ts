@@ -4,14 +4,14 @@
  * Guarantees: each state of each machine has its cases, of which the first that holds is its word, and
  * the last always holds; a word says who acts next: the person, nobody, or the thing itself.
  */
-import { Schema } from "effect"
 
-export const Word = Schema.Literals(["needs you", "failed", "retrying", "waiting", "working", "paused", "idle", "done"])
-export type Word = typeof Word.Type
+/** In the order in which a person looks for them. */
+export const WORDS = ["needs you", "failed", "retrying", "waiting", "working", "paused", "idle", "done"] as const
+export type Word = (typeof WORDS)[number]
 
-/** What a thing waits for that goes on by itself. */
-export const Reason = Schema.Literals(["limit", "network", "place", "floor", "run", "task"])
-export type Reason = typeof Reason.Type
+/** Causes of waits that end by themselves. */
+export const REASONS = ["limit", "network", "place", "floor", "run", "task"] as const
+export type Reason = (typeof REASONS)[number]
 
 export const GROUPS = ["Needs you", "Failed", "Working", "Idle"] as const
 export type Group = (typeof GROUPS)[number]
@@ -23,11 +23,10 @@ export interface Look {
   readonly ascii: string
   readonly colour: "you" | "failed" | "work" | "quiet" | "good"
   readonly group: Group
-  /** Who acts next. */
+  /** The one who acts next. */
   readonly next: string
 }
 
-/** In the order in which a person looks for them. */
 export const LOOKS: { readonly [word in Word]: Look } = {
   "needs you": { glyph: "◆", ascii: "!", colour: "you", group: "Needs you", next: "you" },
   failed: { glyph: "✕", ascii: "x", colour: "failed", group: "Failed", next: "nobody until you do" },
@@ -39,10 +38,8 @@ export const LOOKS: { readonly [word in Word]: Look } = {
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 
-const ORDER = Object.keys(LOOKS)
-
 /** The place of a word in a list: what needs a person comes first. */
-export const rankOf = (word: Word): number => ORDER.indexOf(word)
+export const rankOf = (word: Word): number => WORDS.indexOf(word)
 
 /** A word, and when it is the one: the first case that holds counts. */
 export interface Case<F> {
@@ -60,14 +57,16 @@ const is = (word: Word): readonly [{ readonly word: Word }] => [{ word }]
 export interface AgentFacts {
   /** A call or a question of it, or work that came to no answer, waits for a person. */
   readonly asks: boolean
-  /** Its project takes no turns: it is paused or suspended. */
+  /** The project takes no turns: it is paused or suspended. */
   readonly held: boolean
   /** A turn, or a run without turns, is under way; or work goes on beside its turns. */
   readonly works: boolean
-  /** It goes on by itself, and why it waits until then. */
+  /** Set where it goes on by itself: why it waits until then. */
   readonly waits: Reason | null
   /** A person stopped it, or its work is over. */
   readonly wasStopped: boolean
+  /** Messages wait that nobody takes while it is not started. */
+  readonly holds: boolean
 }
 
 const held = <F extends { readonly held: boolean }>() =>
@@ -114,6 +113,11 @@ export const worker: Table<
     { word: "retrying" }
   ],
   Stopped: [
+    {
+      word: "needs you",
+      when: "a person stopped it, and messages wait for it",
+      holds: ({ holds, wasStopped }) => wasStopped && holds
+    },
     { word: "done", when: "a person stopped it, or its work is over", holds: ({ wasStopped }) => wasStopped },
     { word: "failed" }
   ]
@@ -192,7 +196,7 @@ export const agent: Table<"spawning" | "idle" | "running_turn" | "terminated" | 
 export const autonomy: Table<
   "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped",
   {
-    /** Its project is paused or suspended. */
+    /** The project is paused or suspended. */
     readonly held: boolean
     /** A whole plan waits for a person's leave, or a plan for its file. */
     readonly asks: boolean
@@ -318,7 +322,7 @@ const FOR: { readonly [reason in Reason]: string } = {
   task: "other tasks"
 }
 
-/** What a row says of itself: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
+/** The word with its time: `retrying in 8 s`, `waiting until 14:00 (limit)`, `waiting for the network`. */
 export const phrase = (
   {
     reason = null,

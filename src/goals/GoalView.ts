@@ -55,9 +55,9 @@ export const infoOf = (
     readonly figures: Figures
     readonly detail: string | undefined
     readonly options: GoalOptions
-    /** Its plan waits for a person. */
+    /** The plan waits for a person. */
     readonly asks: boolean
-    /** Its project takes no work. */
+    /** The project takes no work. */
     readonly held: boolean
   },
   now: number

@@ -4,7 +4,7 @@
  * there are those by which an agent speaks, and no others.
  */
 import { Allowance } from "../domain/Allowance.ts"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
@@ -14,6 +14,7 @@ import { Plates } from "../plates/Plates.ts"
 import * as Admission from "./Admission.ts"
 import * as Callers from "./Callers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
+import * as LiveBoard from "./LiveBoard.ts"
 import * as Inquiries from "./Inquiries.ts"
 import * as LiveGate from "./LiveGate.ts"
 import { type AnyProcedure, type Features, Speaks } from "./Procedure.ts"
@@ -22,15 +23,19 @@ import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 const features = Effect.gen(function* (): Effect.fn.Return<
   Features,
   never,
-  Agents | Channels | DaemonControl | EventLog | Goals | Plates
+  Agents | Channels | DaemonControl | EventLog | Goals | Plates | Scope.Scope
 > {
   const agents = yield* Agents
   const channels = yield* Channels
   const plates = yield* Plates
   const daemon = yield* DaemonControl
   const goals = yield* Goals
-  const inquiries = Inquiries.make(agents, channels, plates, yield* EventLog, daemon, yield* Allowance, goals)
-  return { agents, channels, goals, plates, daemon, inquiries }
+  const log = yield* EventLog
+  const allowances = yield* Allowance
+  const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
+  const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
+  const board = yield* LiveBoard.make({ given, log, allowances })
+  return { agents, board, channels, goals, plates, daemon, inquiries }
 })
 
 type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }

@@ -96,17 +96,19 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
-/** All that needs a person. */
-export const listing = Effect.fnUntraced(function* (
+/** All that the lists of what needs a person are made of. */
+export const gathered = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   channels: Channels["Service"],
   goals: Goals["Service"],
   plates: Plates["Service"],
-  daemon: DaemonControl["Service"]
+  daemon: DaemonControl["Service"],
+  closed = false
 ) {
   const status = yield* daemon.status
   const everybody: Caller = { by: "agentd", config: null }
-  return WaitingList.listOf({
+  const given: WaitingList.Given & { readonly startedAt: number } = {
+    startedAt: status.startedAt,
     agents: yield* agents.all,
     backlog: yield* agents.backlog,
     calls: yield* agents.calls,
@@ -116,12 +118,17 @@ export const listing = Effect.fnUntraced(function* (
     outbox: status.outbox,
     log: status.log,
     outages: yield* daemon.outages,
-    plates: yield* plates.list({ closed: false }),
+    plates: yield* plates.list({ closed }),
     replaced: status.replaced === true,
     behind: status.reading?.behind,
     projects: yield* agents.projects
-  })
+  }
+  return given
 })
+
+/** All that needs a person. */
+export const listing = (...features: Parameters<typeof gathered>) =>
+  Effect.map(gathered(...features), WaitingList.listOf)
 
 /** Waits for the channels of a sound project file, so that the next command finds them. */
 const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
@@ -248,7 +255,7 @@ export const make = (
     Answers.answer({ agents, log, plates }, name, answer, caller),
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
   why: explaining(log, agents),
-  waiting: Effect.suspend(() => listing(agents, channels, goals, plates, daemon)),
+  waiting: listing(agents, channels, goals, plates, daemon),
   verify: verifying(log),
   erasable: (eventId: number) => refusing(erasable(log, eventId)),
   erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),

@@ -15,6 +15,7 @@ import type { Goals } from "../goals/Goals.ts"
 import type { Plates } from "../plates/Plates.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import type { Inquiries } from "./Inquiries.ts"
+import type { LiveBoard } from "./LiveBoard.ts"
 
 /** The features that procedures call. */
 export interface Features {
@@ -24,6 +25,7 @@ export interface Features {
   readonly plates: Plates["Service"]
   readonly daemon: DaemonControl["Service"]
   readonly inquiries: Inquiries
+  readonly board: LiveBoard
 }
 
 export interface Procedure<R extends Rpc.Any> {

@@ -7,7 +7,7 @@
  * name with a remedy; a reply reports what is durable; no rune of visibility
  * `secret` is ever part of a reply.
  */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import { Rpc } from "effect/rpc"
 import {
   AgentInfo,
@@ -19,6 +19,7 @@ import {
   PlateInfo,
   ProjectInfo
 } from "../domain/Messages.ts"
+import { Board, BoardNews } from "../domain/BoardMessages.ts"
 import { MAX_FILE, MAX_FILES } from "../backends/GivenFile.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { AccountRow } from "./AccountMessages.ts"
@@ -205,6 +206,31 @@ export const daemon = [
   procedure(
     Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
     ({ inquiries }) => inquiries.waiting
+  ),
+  /** Agents, sessions, goals, channels and all else that needs a person, in one list. */
+  procedure(
+    Rpc.make("Board", {
+      payload: input({
+        /** Also what ended long ago. */
+        all: Schema.Boolean
+      }),
+      success: Board,
+      error
+    }).annotate(AtOnce, true),
+    ({ board }, { all }) => board.now(all)
+  ),
+  /** The same, and then what changes in it. */
+  procedure(
+    Rpc.make("BoardNews", {
+      payload: input({
+        /** False: ends with the first. */
+        follow: Schema.Boolean
+      }),
+      success: BoardNews,
+      error,
+      stream: true
+    }),
+    ({ board }, { follow }) => (follow ? board.news : Stream.take(board.news, 1))
   ),
   /** Asks again what came to no answer: the message of that id, or all of the agent's. */
   procedure(

@@ -15,6 +15,7 @@ import type { AgentInfo, BacklogInfo, CallInfo, ConversationInfo, PlateInfo, Pro
 import { nameOf, type Standing } from "../domain/Weather.ts"
 import { shown } from "../config/ByteCount.ts"
 import type { DaemonStatus } from "./DaemonMessages.ts"
+import * as BoardRow from "../domain/BoardRow.ts"
 import * as DiskRoom from "./DiskRoom.ts"
 import type { WaitingReply, WaitingRow } from "./WaitingMessages.ts"
 
@@ -82,7 +83,7 @@ const run = (does: string, ...words: ReadonlyArray<string>) => ({
 })
 
 /** How commands name what is in a conversation: by its project, or where several have that name, by its own id. */
-const namesOf = ({ agents, conversations, projects }: Given) => {
+export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
   const all = [
     ...projects,
@@ -111,9 +112,10 @@ const answers = (id: string, questions: ReadonlyArray<Question> | undefined): Co
     : [run("the first option; or a text of yours", "answer", id, ...firstOf(questions))]
 
 const ofCall = (call: CallInfo, id: string): Row => {
-  const { agent, arguments: input, callId, project, questions, reason, since, tool, until } = call
+  const { agent, arguments: input, callId, conversation, project, questions, reason, since, tool, until } = call
   return {
     id: `call/${callId}`,
+    of: BoardRow.ofAgent({ agent, conversation }),
     kind: questions === undefined ? "approval" : "question",
     who: `${project}/${agent}`,
     text: questions === undefined ? `wants to use ${tool}` : "asks you to choose",
@@ -133,6 +135,7 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
   const isOurs = approval !== null
   return {
     id: `plate/${plateId}/${since}`,
+    of: BoardRow.ofSession({ plateId }),
     kind: !isOurs ? "session" : questions === undefined ? "approval" : "question",
     who: agent ?? `the session in ${cwd ?? "an unknown folder"}`,
     text: detail,
@@ -172,6 +175,7 @@ const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   return [
     {
       id: `dropped/${backlog.conversation}/${agent}/${newest.messageId}`,
+      of: BoardRow.ofAgent(backlog),
       kind: newest.errorType === "circle" ? "bound" : "dropped",
       who: `${project}/${agent}`,
       text:
@@ -200,6 +204,7 @@ const ofQuestions = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
     const name = `${named(backlog)}/${backlog.agent}`
     return {
       id: `asked/${backlog.conversation}/${eventId}`,
+      of: BoardRow.ofAgent(backlog),
       kind: "question" as const,
       who: `${backlog.project}/${backlog.agent}`,
       text: "asks you",
@@ -215,6 +220,7 @@ const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
     const name = `${named(backlog)}/${backlog.agent}`
     return {
       id: `bound/${backlog.conversation}/${eventId}`,
+      of: BoardRow.ofAgent(backlog),
       kind: "bound" as const,
       who: `${backlog.project}/${backlog.agent}`,
       text: cut(text),
@@ -237,6 +243,7 @@ const ofHeld = (given: Given, backlog: BacklogInfo, named: Named): ReadonlyArray
   return [
     {
       id: `held/${conversation}/${agent}`,
+      of: BoardRow.ofAgent(backlog),
       kind: "held",
       who: `${project}/${agent}`,
       text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
@@ -254,6 +261,7 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   return [
     {
       id: `agent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
+      of: BoardRow.ofAgent(agent),
       kind: "agent",
       who: `${agent.project}/${agent.agent}`,
       text: `stopped for good: ${cut(putRight(agent.detail))}`,
@@ -290,6 +298,7 @@ const ofConversation = ({ conversation, detail, restsOn, since, state }: Convers
     ? [
         {
           id: `conversation/${conversation}/${restsOn}`,
+          of: BoardRow.ofProject({ conversation }),
           kind: "conversation",
           who: conversation,
           text: `is ${state}${detail === "" ? "" : `: ${cut(detail)}`}`,
@@ -350,6 +359,7 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
   return [
     {
       id: `goal/${conversation}/${goalId}/${restsOn}`,
+      of: BoardRow.ofGoal(goal),
       kind: "goal",
       who: `${project}/${goalId}`,
       text: cut(state === "blocked" ? `is blocked: ${goal.reason ?? detail}` : "has a plan that waits for approval"),
@@ -378,6 +388,7 @@ const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
   return [
     {
       id: `channel/${conversation}/${channel.name}/${isStranded ? restsOn : "rests"}`,
+      of: BoardRow.ofChannel(channel),
       kind: "channel",
       who: `#${channel.name} of ${project}`,
       text: paused ? "is paused: nobody gets the floor" : cut(matterOf(waits!)),

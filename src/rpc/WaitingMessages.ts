@@ -38,6 +38,8 @@ export const WaitingRow = Schema.Struct({
   /** The same as long as the matter is, and no other matter's. */
   id: Schema.String,
   kind: Schema.Literals(WAITING_KINDS),
+  /** The row of the board that it is about; not there: it is a row of its own. */
+  of: Schema.optionalKey(Schema.String),
   /** `project/agent`, `#channel of project` … */
   who: Schema.String,
   /** In plain words: the matter, in a line. */

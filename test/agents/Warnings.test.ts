@@ -5,7 +5,8 @@ import { why, actorsOf } from "../../src/agents/Why.ts"
 import { alertOf } from "../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../src/alerts/Mail.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
-import { rowOf } from "../../src/cli/Board.ts"
+import { render } from "../../src/cli/Board.ts"
+import { boardOf } from "../rpc/World.ts"
 import * as World from "./World.ts"
 
 const fails = { turns: [{ error: { errorType: "agent", message: "no", retry: false } }] }
@@ -27,9 +28,7 @@ describe("an agent with 15 of 20 errors", () => {
         World.untilAgent(fleet, "a", ({ state, totalErrors }) => totalErrors === count && state === "BuildingPrompt")
       const said = Effect.fnUntraced(function* (count: number) {
         const row = yield* failed(count)
-        const ps = rowOf(row, row.since)
-          .map(({ text }) => text)
-          .join(" ")
+        const ps = render(boardOf({ agents: [row] }), row.since, { colour: false, columns: null }).join(" ")
         const its = (yield* runes).filter(({ actor }) => actorsOf("a").includes(actor))
         return { ps, why: why(its, row).lines.map(({ text }) => text), mails: yield* mails }
       })

@@ -12,6 +12,8 @@ const agent = (over: Partial<AgentInfo> = {}): AgentInfo => ({
   agent: "builder",
   backend: "command",
   mode: "inbox",
+  role: "",
+  model: "",
   word: "failed",
   reason: null,
   state: "Stopped",

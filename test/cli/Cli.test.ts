@@ -185,6 +185,7 @@ describe("with a daemon", () => {
           agentInfo({
             agent: "reviewer",
             state: "CoolingDown",
+            word: "retrying",
             consecutiveErrors: 2,
             totalErrors: 7,
             nextAt: Date.now() + 90_500,
@@ -197,17 +198,18 @@ describe("with a daemon", () => {
       const { state } = yield* serve(world)
       const { code, err, out } = yield* agentd(["--state", state, "ps"])
       expect({ code, err }).toEqual({ code: 0, err: "" })
-      const [head, first, second] = out.split("\n")
-      expect(head).toMatch(/^AGENT +STATE +SINCE +ERRORS +INBOX +BRANCH +DETAIL$/)
-      expect(first).toMatch(/^web\/builder +Running +3m +0\/5 · 2\/20 +1 +agent\/builder +run r7 is under way$/)
+      const [head, group, second, first] = out.split("\n")
+      expect(head).toMatch(/^NAME +STATE +FOR +RUNS +ERRORS +INBOX +BRANCH +DETAIL$/)
+      expect(group).toBe("Working 2")
+      expect(first).toMatch(/^● web\/builder +working +3m +7 +0\/5 · 2\/20 +1 +agent\/builder +run r7 is under way$/)
       expect(second).toMatch(
-        /^web\/reviewer +CoolingDown +.* +2\/5 · 7\/20 +12 +agent\/builder +goes on in 1m; after: exit code 3 ·\[31mred$/
+        /^↻ web\/reviewer +retrying in 1 min +.* +2\/5 · 7\/20 +12 +agent\/builder +after: exit code 3 ·\[31mred$/
       )
       const column = head!.indexOf("DETAIL")
       expect(first!.slice(column)).toMatch(/^run r7/)
-      expect(second!.slice(column)).toMatch(/^goes on/)
+      expect(second!.slice(column)).toMatch(/^after/)
       const json = yield* agentd(["--state", state, "ps", "--json"])
-      expect(JSON.parse(json.out).agents).toMatchObject([{ agent: "builder" }, { agent: "reviewer" }])
+      expect(JSON.parse(json.out).rows).toMatchObject([{ name: "reviewer" }, { name: "builder" }])
     })
   )
 

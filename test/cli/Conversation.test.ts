@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { spending } from "../../src/cli/Conversation.ts"
 import { argumentsOf, shorten } from "../../src/rpc/WaitingList.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
-import { askedOf, callInfo, conversationInfo, makeWorld, serve, type World } from "../rpc/World.ts"
+import { agentInfo, askedOf, callInfo, conversationInfo, makeWorld, serve, T0, type World } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"
 
 const withWorld = Effect.fnUntraced(function* (over: Partial<World> = {}) {
@@ -180,15 +180,16 @@ it.live("answer chooses for the call that a beginning names, and lists the optio
 it.live("ps shows what asks first, then what is paused, and says how to go on", () =>
   Effect.gen(function* () {
     const { run } = yield* withWorld({
+      agents: [agentInfo({ word: "needs you" })],
       calls: [callInfo()],
-      conversations: [conversationInfo({ state: "paused", detail: "paused by ada" })]
+      conversations: [conversationInfo({ state: "paused", since: T0 + 1, detail: "paused by ada" })]
     })
-    const lines = (yield* run("ps")).out.split("\n")
-    expect(lines[0]).toMatch(
-      /^web\/builder: wants to use shell .*rm -rf build.* → agentd --state \S+ approve 01call000000$/
+    const [, group, first, idle, second] = (yield* run("ps")).out.split("\n")
+    expect([group, idle]).toEqual(["Needs you 1", "Idle 1"])
+    expect(first).toMatch(
+      /^◆ web\/builder .*wants to use shell: .*rm -rf build.* → agentd --state \S+ approve 01call000000$/
     )
-    expect(lines[1]).toMatch(/^web-1a2b3c4d: is paused: paused by ada .* → agentd --state \S+ resume web-1a2b3c4d$/)
-    expect(lines[3]).toMatch(/^AGENT +STATE/)
+    expect(second).toMatch(/^‖ web-1a2b3c4d .*is paused: paused by ada .*→ agentd --state \S+ resume web-1a2b3c4d$/)
   })
 )
 

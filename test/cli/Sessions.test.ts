@@ -19,13 +19,11 @@ import { join } from "node:path"
 import { paneOf, parsePanes } from "../../src/cli/Focus.ts"
 import * as HookSettings from "../../src/cli/HookSettings.ts"
 import { frame, startedToWait } from "../../src/cli/Watch.ts"
-import { NOTHING } from "../../src/cli/Waiting.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import { listOf } from "../../src/rpc/WaitingList.ts"
 import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
-import { agentInfo, makeWorld, nothingWaits, serve, T0, type World } from "../rpc/World.ts"
+import { agentInfo, boardOf, makeWorld, serve, T0, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 import { agentd, launch } from "./Child.ts"
@@ -394,10 +392,9 @@ describe("the board", () => {
       const at = (...args: ReadonlyArray<string>) => agentd(["--state", state, ...args])
       const { out } = yield* at("ps")
       const lines = out.split("\n")
-      expect(lines[0]).toMatch(/^the session in \S+: wants to run Bash .* → agentd --state \S+ approve 02asking$/)
-      expect(lines[2]).toMatch(/^PLATE +STATUS/)
-      expect(lines[3]).toMatch(/^02asking +needs approval .*agentd --state \S+ approve 02asking/)
-      expect(out).toMatch(/^AGENT +STATE/m)
+      expect(lines[1]).toBe("Needs you 1")
+      expect(lines[2]).toMatch(/^◆ shop\/.* needs you .*wants to run Bash.* → agentd --state \S+ approve 02asking$/)
+      expect(out).toMatch(/^● web\/builder +working/m)
       expect(out).not.toContain("closed")
       expect(JSON.parse((yield* at("plates", "--all", "--json")).out)).toHaveLength(3)
       for (const answer of ["approve", "deny"] as const) {
@@ -426,10 +423,7 @@ describe("the board", () => {
   it("a frame never exceeds the screen, and says what does not fit", () => {
     const plates = Array.from({ length: 50 }, (_, n) => plateInfo({ plateId: `${n}`, title: "x".repeat(300) }))
     const lines = frame(
-      {
-        board: { plates, agents: [agentInfo()], calls: [], conversations: [], projects: [], waiting: NOTHING },
-        problem: "gone"
-      },
+      { board: boardOf({ plates, agents: [agentInfo()] }), problem: "gone" },
       T0,
       { columns: 60, rows: 12 },
       false
@@ -440,12 +434,14 @@ describe("the board", () => {
   })
 
   it("the bell is for those that start to wait, each time anew", () => {
-    const rowOf = (plate: PlateInfo) => listOf({ ...nothingWaits, plates: [plate] }).rows
+    const rowOf = (plate: PlateInfo) => boardOf({ plates: [plate] }).rows
     expect(startedToWait([], rowOf(asking))).toHaveLength(1)
     expect(startedToWait(rowOf(plateInfo()), rowOf(asking))).toHaveLength(1)
     expect(startedToWait(rowOf(asking), rowOf(asking))).toEqual([])
     expect(startedToWait(rowOf(asking), rowOf({ ...asking, since: asking.since + 1 }))).toHaveLength(1)
-    expect(startedToWait(rowOf({ ...asking, status: "Running", approval: null }), rowOf(asking))).toHaveLength(1)
+    expect(
+      startedToWait(rowOf({ ...asking, status: "Running", word: "working", approval: null }), rowOf(asking))
+    ).toHaveLength(1)
   })
 
   it("a pane is found by descent, and a pid that is its own ancestor ends the search", () => {

@@ -45,10 +45,11 @@ describe("words", () => {
       for (const asks of yes)
         for (const held of yes)
           for (const works of yes)
-            for (const wasStopped of yes)
+            for (const [wasStopped, holds] of yes.flatMap((a) => yes.map((b) => [a, b] as const)))
               for (const waits of [null, "limit", "network", "place", "run"] as const) {
-                const word = Words.wordOf(Words.worker, state, { asks, held, works, waits, wasStopped })
-                const about = `${state} ${JSON.stringify({ asks, held, works, waits, wasStopped })}: ${word}`
+                const facts = { asks, held, works, waits, wasStopped, holds }
+                const word = Words.wordOf(Words.worker, state, facts)
+                const about = `${state} ${JSON.stringify(facts)}: ${word}`
                 const rests = state === "BuildingPrompt" || state === "Running"
                 if (rests) assert.strictEqual(word === "needs you", asks, about)
                 if (word === "idle") assert.isFalse(asks || held || works || waits !== null, about)
@@ -56,7 +57,7 @@ describe("words", () => {
                 if (word === "waiting") assert.isTrue(waits !== null && !held, about)
                 if (word === "retrying") assert.strictEqual(state, "CoolingDown", about)
                 if (word === "failed") assert.isTrue(state === "Stopped" && !wasStopped, about)
-                if (word === "done") assert.isTrue(state === "Stopped" && wasStopped, about)
+                if (word === "done") assert.isTrue(state === "Stopped" && wasStopped && !holds, about)
               }
   })
 

@@ -151,6 +151,8 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Offers", of("sleeper")],
   ["Interrupt", of("sleeper")],
   ["Waiting"],
+  ["Board", { all: true }],
+  ["BoardNews", { follow: false }],
   ["Retry", of("worker")],
   ["Dismiss", of("worker", { held: false })],
   ["Stop", of("third")],

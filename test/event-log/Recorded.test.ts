@@ -100,7 +100,7 @@ const wordless = (name: string, value: unknown): unknown => {
   }
   if (!name.startsWith("row: ")) return value
   const without = (key: string, one: unknown) =>
-    key === "word" || (key === "reason" && name.startsWith("row: agent ")) ? undefined : one
+    key === "word" || (["reason", "role", "model"].includes(key) && name.startsWith("row: agent ")) ? undefined : one
   return JSON.parse(JSON.stringify(value, without))
 }
 

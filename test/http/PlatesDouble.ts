@@ -7,13 +7,14 @@ import { CommandRefused, type PlateInfo } from "../../src/domain/Messages.ts"
 import type { Decision } from "../../src/plates/Approvals.ts"
 import type { Origin } from "../../src/plates/EventIntake.ts"
 import { EventRefused } from "../../src/plates/JsonReader.ts"
+import { plate, wordOf } from "../../src/domain/Words.ts"
 import { Plates } from "../../src/plates/Plates.ts"
 
 const T0 = Date.parse("2026-11-20T09:12:00Z")
 
 export const plateInfo = (over: Partial<PlateInfo> = {}): PlateInfo => ({
   plateId: "01plate",
-  word: "working",
+  word: wordOf(plate, over.status ?? "Running", null),
   sessionId: "b7ecec84-4aed-491b-953b-2afdd6920a79",
   status: "Running",
   since: T0,

@@ -3,6 +3,9 @@
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
+import type { Board } from "../../src/domain/BoardMessages.ts"
+import { conversation, wordOf } from "../../src/domain/Words.ts"
+import { type BoardGiven, rowsOf } from "../../src/rpc/BoardList.ts"
 import type { Given } from "../../src/rpc/WaitingList.ts"
 import { kinds } from "../../src/app/EventKinds.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -38,6 +41,8 @@ export const agentInfo = (over: Partial<AgentInfo> = {}): AgentInfo => ({
   agent: "builder",
   backend: "command",
   mode: "inbox",
+  role: "",
+  model: "",
   word: "working",
   reason: null,
   state: "Running",
@@ -81,7 +86,7 @@ export const conversationInfo = (over: Partial<ConversationInfo> = {}): Conversa
   conversation: "web-1a2b3c4d",
   project: "web",
   config: "/srv/web/agentd.jsonc",
-  word: "working",
+  word: wordOf(conversation, (over.state ?? "active") as keyof typeof conversation, { turns: 1 }),
   state: "active",
   since: T0,
   restsOn: 2,
@@ -428,6 +433,12 @@ export const nothingWaits: Given = {
   projects: [],
   outbox: { failed: 0, waiting: 0, lastError: null, lastSentAt: null }
 }
+
+/** The board of these things. */
+export const boardOf = (over: Partial<BoardGiven>, now = T0): Board => ({
+  head: { rune: 1, startedAt: T0, today: { tokens: 0, usd: 0 } },
+  rows: rowsOf({ ...nothingWaits, all: false, today: new Map(), ...over }, now)
+})
 
 /** A folder of its own, gone with the scope. */
 export const folder = Effect.flatMap(FileSystem.FileSystem, (fs) =>

@@ -141,7 +141,7 @@ export class Sandbox {
     )
   )
 
-  /** The rows of `ps`, asked over the socket as `ps` does, in no process of its own: for tests that ask again and again. */
+  /** The daemon's word of its agents, asked in no process of its own: for tests that ask again and again. */
   readonly rows: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
     Effect.orElseSucceed(
       call(this.socket, (client) => client.Agents()),
@@ -149,9 +149,7 @@ export class Sandbox {
     )
   )
 
-  readonly agents: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
-    Effect.map(this.cli("--json", "ps"), ({ code, stdout }) => (code === 0 ? JSON.parse(stdout).agents : []))
-  )
+  readonly agents = this.rows
 
   /** All runes, or those of some kinds. */
   runes(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {

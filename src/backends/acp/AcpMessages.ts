@@ -38,6 +38,9 @@ export type ToolCall = typeof ToolCall.Type
 export const Chunk = Schema.Struct({ content: Block, messageId: text })
 
 export const UsageUpdate = Schema.Struct({
+  /** Tokens in the session's context, and the most of them. */
+  used: maybe(Schema.Finite),
+  size: maybe(Schema.Finite),
   cost: maybe(Schema.Struct({ amount: Schema.Finite, currency: Schema.String })),
   _meta: maybe(Schema.Struct({ "_claude/model": text }))
 })

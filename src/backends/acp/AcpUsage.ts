@@ -48,14 +48,17 @@ export class AcpUsage {
 
   /** A `usage_update`. */
   update(update: unknown, inTurn: boolean): ReadonlyArray<RunEvent> {
-    const { _meta: meta, cost } = Messages.read(Messages.UsageUpdate, update) ?? {}
+    const { _meta: meta, cost, size, used } = Messages.read(Messages.UsageUpdate, update) ?? {}
     this.model = meta?.["_claude/model"] ?? this.model
-    if (cost === undefined || cost === null || cost.currency !== "USD") return []
+    const filled = (used ?? 0) > 0 ? { context: { used: used!, ...((size ?? 0) > 0 ? { window: size! } : {}) } } : {}
+    const none = { _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, ...filled } as const
+    const alone = "context" in filled ? [none] : []
+    if (cost === undefined || cost === null || cost.currency !== "USD") return alone
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)
-    if (usd === 0 || !inTurn) return []
+    if (usd === 0 || !inTurn) return alone
     this.isPriced = true
-    return [{ _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, usd }]
+    return [{ ...none, usd }]
   }
 
   /** A piece of an answer, which may tell of its request. */

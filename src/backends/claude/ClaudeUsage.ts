@@ -212,6 +212,7 @@ export class ClaudeUsage {
     message.told = seen
     if (isNothing(now)) return []
     this.told.set(model, add(this.told.get(model) ?? NONE, now))
-    return [eventOf(model, now, 0)]
+    const used = seen.input + seen.read + seen.write
+    return [{ ...eventOf(model, now, 0), ...(id === this.coming ? { context: { used } } : {}) }]
   }
 }

@@ -28,6 +28,8 @@ export interface AskOptions {
   readonly pause: Duration.Duration
   readonly price?: Config.ModelBackend["price"] | undefined
   readonly model: string
+  /** The most tokens that it takes. */
+  readonly window?: number | undefined
   readonly emit: (event: RunEvent) => Effect.Effect<void>
   /** Holds what was told, for whoever interrupts. */
   readonly retelling: HistoryReplay
@@ -75,7 +77,8 @@ export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> =
           ...(spent.read === 0 ? {} : { cacheRead: spent.read }),
           ...(spent.written === 0 ? {} : { cacheWrite: spent.written }),
           model,
-          usd
+          usd,
+          context: { used: spent.input, ...(options.window === undefined ? {} : { window: options.window }) }
         }
       ]
     }

@@ -22,7 +22,10 @@ import { definitionsOf, type Tool } from "./Tool.ts"
 
 /** The parts of a run that a turn uses. */
 export interface TurnOptions {
-  readonly config: Pick<Config.ModelBackend, "maxOutputTokens" | "maxRounds" | "model" | "price" | "retries">
+  readonly config: Pick<
+    Config.ModelBackend,
+    "contextTokens" | "maxOutputTokens" | "maxRounds" | "model" | "price" | "retries"
+  >
   /** The wait before the first repetition of a request. */
   readonly pause: Duration.Duration
   readonly provider: Provider
@@ -159,9 +162,15 @@ export class ModelTurn {
       this.coming = true
       const messages = session.history()
       const request = { system, messages, tools: definitionsOf(tools()), maxOutputTokens }
-      return ask({ ...rest, model, price, retries, request, retelling: this.retelling }).pipe(
-        Effect.tap((answer) => Effect.sync(() => memory.answered(answer, messages)))
-      )
+      return ask({
+        ...rest,
+        model,
+        window: config.contextTokens,
+        price,
+        retries,
+        request,
+        retelling: this.retelling
+      }).pipe(Effect.tap((answer) => Effect.sync(() => memory.answered(answer, messages))))
     })
   }
 

@@ -1,0 +1,265 @@
+/**
+ * BoardList: the rows of the board, from what the daemon's features say. Pure.
+ *
+ * Guarantees: a thing is one row, also where it is known twice (an agent's run is a session, too); a matter that
+ * needs a person is a row of its own unless a row that says so has it; texts of others are as they came.
+ */
+import * as Rows from "../domain/BoardRow.ts"
+import type { BoardRow } from "../domain/BoardMessages.ts"
+import type { ChannelInfo } from "../domain/ChannelMessages.ts"
+import type { GoalInfo } from "../domain/GoalMessages.ts"
+import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo } from "../domain/Messages.ts"
+import type { Given } from "./WaitingList.ts"
+import * as WaitingList from "./WaitingList.ts"
+import type { WaitingRow } from "./WaitingMessages.ts"
+
+export interface Spent {
+  readonly tokens: number
+  readonly usd: number
+}
+
+export interface BoardGiven extends Given {
+  /** Shows what ended long ago, too. */
+  readonly all: boolean
+  /** Of each agent since midnight, by its row's id. */
+  readonly today: ReadonlyMap<string, Spent>
+}
+
+const BARE: Omit<BoardRow, "id" | "kind" | "name" | "word" | "says"> = {
+  conversation: "",
+  project: "",
+  called: "",
+  reason: null,
+  until: null,
+  since: 0,
+  restsOn: 0,
+  state: "",
+  asks: [],
+  commands: [],
+  role: "",
+  model: "",
+  runs: 0,
+  context: null,
+  today: null,
+  errors: null,
+  inbox: 0,
+  progress: null,
+  branch: null,
+  cwd: null,
+  pid: null
+}
+
+const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | undefined, name: string): BoardRow => ({
+  ...BARE,
+  id: Rows.ofAgent(agent),
+  kind: "agent",
+  conversation: agent.conversation,
+  project: agent.project,
+  name: agent.agent,
+  called: name,
+  word: agent.word,
+  reason: agent.reason,
+  until: agent.nextAt,
+  says: agent.detail,
+  since: agent.since,
+  restsOn: agent.restsOn,
+  state: agent.state,
+  asks,
+  role: agent.role,
+  model: agent.model,
+  runs: agent.sessionSeq,
+  context: agent.context ?? null,
+  today: today ?? null,
+  errors: {
+    inRow: agent.consecutiveErrors,
+    maxInRow: agent.maxConsecutiveErrors,
+    total: agent.totalErrors,
+    maxTotal: agent.maxTotalErrors
+  },
+  inbox: agent.inbox,
+  branch: agent.branch,
+  cwd: agent.cwd,
+  pid: agent.pid
+})
+
+const folderOf = (cwd: string | null): string => cwd?.split("/").findLast((part) => part !== "") ?? ""
+
+const ofSession = (plate: PlateInfo): BoardRow => ({
+  ...BARE,
+  id: Rows.ofSession(plate),
+  kind: "session",
+  project: folderOf(plate.cwd),
+  name: plate.title ?? plate.plateId,
+  called: plate.plateId,
+  word: plate.word,
+  says: plate.detail,
+  since: plate.since,
+  state: plate.status,
+  asks: plate.approval === null ? [] : [plate.plateId],
+  branch: plate.branch,
+  cwd: plate.cwd,
+  pid: plate.pid
+})
+
+const ofGoal = (goal: GoalInfo, name: string): BoardRow => ({
+  ...BARE,
+  id: Rows.ofGoal(goal),
+  kind: "goal",
+  conversation: goal.conversation,
+  project: goal.project,
+  name: goal.goalId,
+  called: name,
+  word: goal.word,
+  says: goal.detail,
+  since: goal.since,
+  restsOn: goal.restsOn,
+  state: goal.state,
+  role: goal.goal,
+  progress: { done: goal.tasks.completed + goal.tasks.failed + goal.tasks.cancelled, all: goal.total }
+})
+
+const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
+  ...BARE,
+  id: Rows.ofChannel(channel),
+  kind: "channel",
+  conversation: channel.conversation,
+  project: channel.project,
+  name: `#${channel.name}`,
+  called: name,
+  word: channel.word,
+  says: channel.detail,
+  restsOn: channel.restsOn,
+  role: channel.topic
+})
+
+/** A project whose newest conversation is held, over, or being closed. */
+const ofProject = ({ conversation, detail, project, restsOn, since, state, word }: ConversationInfo): BoardRow => ({
+  ...BARE,
+  id: Rows.ofProject({ conversation }),
+  kind: "project",
+  conversation,
+  project,
+  name: conversation,
+  called: conversation,
+  word,
+  says: OVER.has(state) ? `is ${state}: agentd conversation new, in its project's folder` : `is ${detail}`,
+  since,
+  restsOn,
+  state
+})
+
+/** A matter that is no other row's. */
+const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow): BoardRow => ({
+  ...BARE,
+  id: `matter/${id}`,
+  kind: "matter",
+  name: who,
+  word: "needs you",
+  says: text,
+  since,
+  until,
+  role: details[0] ?? "",
+  commands
+})
+
+/** Calls that ask, of each agent, by its row's id, oldest first. */
+const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>, agents: ReadonlyArray<AgentInfo>) => {
+  const asks = new Map<string, ReadonlyArray<string>>()
+  const add = (row: string, id: string) => asks.set(row, [...(asks.get(row) ?? []), id])
+  for (const call of calls) if (call.state === "awaiting_approval") add(Rows.ofAgent(call), call.callId)
+  const named = new Map(agents.map((agent) => [`${agent.project}/${agent.agent}`, Rows.ofAgent(agent)]))
+  for (const { agent, approval, plateId } of plates) {
+    const row = agent === null || approval === null ? undefined : named.get(agent)
+    if (row !== undefined) add(row, plateId)
+  }
+  return asks
+}
+
+/** Sessions of our runs are their agents' rows. */
+const isOwn = ({ agent }: PlateInfo, agents: ReadonlySet<string>): boolean => agent !== null && agents.has(agent)
+
+const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
+
+/** Words of what does not go on without a person: a row with one of them says so itself. */
+const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "paused"])
+
+/** Whether the row tells of the matter already: one of several calls, or messages that its inbox counts. */
+const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boolean =>
+  commands.length > 0 && (kind === "held" ? inbox > 0 : asks.length > 1 && ASKS.has(kind))
+
+/** An agent that has stopped for good says that before what it holds. */
+const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> =>
+  matters.toSorted((a, b) => Number(b.kind === "agent") - Number(a.kind === "agent"))
+
+/** A matter that a row has in itself: its words, and what to do. */
+const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): BoardRow => {
+  const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more: `
+  const said = kind === "approval" && details[0] !== undefined ? `${text}${more || ": "}${details[0]}` : text + more
+  return { ...row, says: said.replace(/: $/, ""), commands }
+}
+
+const ENDED: ReadonlySet<string> = new Set(["goal_met", "stopped"])
+const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
+const ALIVE: ReadonlySet<string> = new Set(["created", "active"])
+/** Age up to which an ended thing is shown, ms. */
+const RECENT = 86_400_000
+
+/** Conversations that are held or being closed; and the newest of a project that has none that lives, for a day. */
+const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray<ConversationInfo> => {
+  const alive = new Set(conversations.filter(({ state }) => !OVER.has(state)).map(({ config }) => config))
+  const newest = new Map<string, ConversationInfo>()
+  for (const one of conversations) {
+    const known = newest.get(one.config)
+    if (known === undefined || known.since < one.since) newest.set(one.config, one)
+  }
+  return conversations.filter((one) =>
+    OVER.has(one.state)
+      ? all || (!alive.has(one.config) && newest.get(one.config) === one && now - one.since < RECENT)
+      : !ALIVE.has(one.state)
+  )
+}
+
+/** Rows in order. `now`: ms since the epoch. */
+export const rowsOf = (given: BoardGiven, now: number): ReadonlyArray<BoardRow> => {
+  const named = WaitingList.namesOf(given)
+  const asks = asksOf(given.calls, given.plates, given.agents)
+  const agents = new Set(given.agents.map(({ agent, project }) => `${project}/${agent}`))
+  const things = [
+    ...given.agents.map((agent) => {
+      const id = Rows.ofAgent(agent)
+      return ofAgent(agent, asks.get(id) ?? [], given.today.get(id), `${named(agent)}/${agent.agent}`)
+    }),
+    ...given.plates.filter((plate) => !isOwn(plate, agents)).map(ofSession),
+    ...given.goals
+      .filter(({ since, state }) => given.all || !ENDED.has(state) || now - since < RECENT)
+      .map((goal) => ofGoal(goal, `${named(goal)}/${goal.goalId}`)),
+    ...given.channels
+      .filter(({ closed }) => given.all || !closed)
+      .map((channel) => ofChannel(channel, `${named(channel)}/${channel.name}`)),
+    ...notable(given, now).map(ofProject)
+  ]
+  const rows = new Map(things.map((row) => [row.id, row]))
+  for (const matter of inOrder(WaitingList.listOf(given).rows)) {
+    const row = matter.of === undefined ? undefined : rows.get(matter.of)
+    if (row === undefined || !SPEAKS.has(row.word)) rows.set(`matter/${matter.id}`, ofMatter(matter))
+    else if (row.commands.length === 0) rows.set(row.id, taken(row, matter))
+    else if (!tells(row, matter)) rows.set(`matter/${matter.id}`, ofMatter(matter))
+  }
+  return [...rows.values()].toSorted(Rows.order)
+}
+
+const same = (a: BoardRow, b: BoardRow): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+/** The difference between two boards. */
+export const newsOf = (
+  before: ReadonlyMap<string, BoardRow>,
+  now: ReadonlyArray<BoardRow>
+): { readonly rows: ReadonlyArray<BoardRow>; readonly gone: ReadonlyArray<string> } => {
+  const left = new Set(before.keys())
+  const rows = now.filter((row) => {
+    left.delete(row.id)
+    const old = before.get(row.id)
+    return old === undefined || !same(old, row)
+  })
+  return { rows, gone: [...left] }
+}
