@@ -233,7 +233,7 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the daemon has the environment of whoever starts it, of which it hands parts on"
   },
   {
-    path: "src/cli/Watch.ts",
+    path: "src/cli/BoardScreen.ts",
     rule: "environment",
     because: "notify-send finds the person's desktop by their variables"
   },

@@ -77,7 +77,7 @@ export const daily = commandsOf(Declared.agents, [
   commandOf(ps, {
     program: ({ watch }) =>
       watch
-        ? () => import("./Watch.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false }) }))
+        ? () => import("./BoardScreen.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false }) }))
         : undefined
   }),
   commandOf(send, {

@@ -244,7 +244,12 @@ const completions = Command.make(
 
 const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}  ${meaning}`).join("\n")
 
-const agentd = Command.make("agentd").pipe(
+/** Alone it opens the board. */
+const agentd = Command.make(
+  "agentd",
+  {},
+  verb(() => import("./Alone.ts"))
+).pipe(
   Command.withDescription(`Keeps AI coding agents running unattended and honest.\n\n  Exit codes:\n${exitCodes}`),
   Command.withSubcommands([
     {

@@ -35,9 +35,9 @@ const watch = Command.make(
     bell: off("bell", "Ring the terminal's bell when a session starts to wait"),
     notify: off("notify", "Show a desktop notification then, where notify-send is there")
   },
-  verb(() => import("./Watch.ts"))
+  verb(() => import("./BoardScreen.ts"))
 ).pipe(
-  Command.withDescription("Show sessions and agents as they change; q ends it"),
+  Command.withDescription("The board, as agentd alone opens it, with a sign when something starts to wait"),
   Command.withExamples([{ command: "agentd watch --bell", description: "Hear when somebody needs you" }])
 )
 

@@ -18,12 +18,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { paneOf, parsePanes } from "../../src/cli/Focus.ts"
 import * as HookSettings from "../../src/cli/HookSettings.ts"
-import { frame, startedToWait } from "../../src/cli/Watch.ts"
+import { startedToWait } from "../../src/cli/BoardScreen.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
-import { agentInfo, boardOf, makeWorld, serve, T0, type World } from "../rpc/World.ts"
+import { boardOf, makeWorld, serve, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 import { agentd, launch } from "./Child.ts"
@@ -419,19 +419,6 @@ describe("the board", () => {
       expect(err).toContain("ps --json")
     })
   )
-
-  it("a frame never exceeds the screen, and says what does not fit", () => {
-    const plates = Array.from({ length: 50 }, (_, n) => plateInfo({ plateId: `${n}`, title: "x".repeat(300) }))
-    const lines = frame(
-      { board: boardOf({ plates, agents: [agentInfo()] }), problem: "gone" },
-      T0,
-      { columns: 60, rows: 12 },
-      false
-    )
-    expect(lines).toHaveLength(12)
-    expect(lines.at(-1)).toMatch(/… \d+ more lines/)
-    expect(frame({ board: undefined, problem: undefined }, T0, { columns: 5, rows: 1 }, false)).toHaveLength(1)
-  })
 
   it("the bell is for those that start to wait, each time anew", () => {
     const rowOf = (plate: PlateInfo) => boardOf({ plates: [plate] }).rows

@@ -1,0 +1,45 @@
+/** TerminalGrid: a terminal as far as the board writes to it: cells at places, and whole screens cleared. */
+import { displayWidth } from "../../src/cli/Width.ts"
+
+// oxlint-disable-next-line no-control-regex
+const WRITTEN = /\u001b\[(\d+);(\d+)H|\u001b\[(2J)|\u001b(?:\[[?\d;]*[A-Za-z]|\][^\u0007]*\u0007)|([^\u001b]+)/g
+
+export class TerminalGrid {
+  readonly columns: number
+  /** Characters; empty right of a wide one. */
+  text: Array<string>
+  private at = 0
+  private left = ""
+
+  constructor(columns: number, rows: number, shown?: ReadonlyArray<string>) {
+    this.columns = columns
+    this.text = shown === undefined ? Array.from({ length: columns * rows }, () => " ") : [...shown]
+  }
+
+  take(chunk: string): void {
+    const out = this.left + chunk
+    // a sequence may come in two pieces
+    const cut = out.lastIndexOf("\u001b")
+    // oxlint-disable-next-line no-control-regex
+    const isWhole = cut < 0 || /^\u001b(\[[?\d;]*[A-Za-z]|\][^\u0007]*\u0007)/.test(out.slice(cut))
+    this.left = isWhole ? "" : out.slice(cut)
+    for (const [, row, column, clears, text] of (isWhole ? out : out.slice(0, cut)).matchAll(WRITTEN)) {
+      if (row !== undefined) this.at = (Number(row) - 1) * this.columns + Number(column) - 1
+      if (clears !== undefined) this.text.fill(" ")
+      for (const { segment } of new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text ?? "")) {
+        this.text[this.at] = segment
+        if (displayWidth(segment) === 2) this.text[this.at + 1] = ""
+        this.at += displayWidth(segment)
+      }
+    }
+  }
+
+  get lines(): ReadonlyArray<string> {
+    return Array.from({ length: this.text.length / this.columns }, (_, y) =>
+      this.text
+        .slice(y * this.columns, (y + 1) * this.columns)
+        .join("")
+        .trimEnd()
+    )
+  }
+}
