@@ -175,7 +175,7 @@ const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
   }
 })
 
-/** What goes wrong is said, and nothing else ends. */
+/** Acts one after the other; a failure is said, and nothing else ends. */
 const performing = (place: Place) =>
   Queue.take(place.acts).pipe(
     Effect.flatMap((act) =>
