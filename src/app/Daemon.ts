@@ -64,6 +64,7 @@ import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
+import * as Scrubbing from "./Scrubbing.ts"
 import * as Sealing from "./Sealing.ts"
 import * as Wellness from "./Wellness.ts"
 import { Redact } from "../event-log/Redact.ts"
@@ -363,6 +364,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         nests.plans.child,
         { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
         { id: "sealing", start: Effect.succeed(sealingOf(options.state, user)) },
+        { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) },
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]

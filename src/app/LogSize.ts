@@ -62,6 +62,14 @@ export const make = Effect.fnUntraced(function* (state: string) {
     const kept = head - deleted
     const perDay = runes === null || kept === 0 ? null : Math.round((runes * (bytes + sealed)) / kept)
     const begins = deleted === 0 ? {} : { begins: deleted + 1 }
-    return { head, bytes, sealed, ...begins, perDay, free: freeIn(state) } satisfies DaemonStatus["log"]
+    return {
+      head,
+      bytes,
+      sealed,
+      ...begins,
+      checked: yield* log.checked,
+      perDay,
+      free: freeIn(state)
+    } satisfies DaemonStatus["log"]
   })
 })

@@ -71,6 +71,15 @@ const logOf = (log: DaemonStatus["log"]): string => {
   ].join("; ")
 }
 
+const checked = (last: DaemonStatus["log"]["checked"], { colour, now }: World): ReadonlyArray<string> => {
+  if (last === undefined || last === null) return []
+  const { at, first, problems, runes } = last
+  const when = `checked as a whole ${age(now - at)} ago`
+  return problems === 0
+    ? [`${when}: all is well (${count(runes, "rune")})`]
+    : [paint(colour, "red", `${when}: ${count(problems, "problem")}: ${plain(first ?? "")} → agentd verify`)]
+}
+
 export const view = (status: StatusReply, world: World): ReadonlyArray<string> => {
   const { colour, now } = world
   const { accounts = [], daemon, projects, states, uptime } = status
@@ -91,6 +100,7 @@ export const view = (status: StatusReply, world: World): ReadonlyArray<string> =
     line("socket", plain(daemon.socket)),
     line("http", http(daemon.http)),
     line("log", logOf(daemon.log)),
+    ...checked(daemon.log.checked, world).map((text) => line("", text)),
     ...(DiskRoom.isShort(daemon.log)
       ? [line("", paint(colour, "red", "the disk will soon be full: make room, or agentd stops"))]
       : []),

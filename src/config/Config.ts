@@ -237,6 +237,12 @@ export const UserConfig = Schema.Struct({
     Span,
     'How long texts of prompts, messages and tools are kept, for projects that say nothing else: "30d". Default: for ever. After a change: agentd restart.'
   ),
+  verifyLog: Span.pipe(
+    withDefault(
+      "7 days",
+      'How often the daemon reads the whole log and checks that it is as it was written, as agentd verify does, at an idle pace. "0 seconds": never. After a change: agentd restart.'
+    )
+  ),
   keepLog: optional(
     KeepLog,
     'How much of the log is kept: "90 days", or "20 GB" on the disk. What is older or beyond is deleted for good, in pieces, as long as nothing in it is open. See before what goes: agentd gc --dry-run. Default: all, for ever. After a change: agentd restart.'

@@ -141,6 +141,16 @@ export interface Verdict {
   readonly problems: ReadonlyArray<Problem>
 }
 
+/** How the last check of the whole log ended. */
+export interface Checked {
+  /** ms since the epoch. */
+  readonly at: number
+  readonly runes: number
+  readonly problems: number
+  /** The first problem, in words. */
+  readonly first: string | null
+}
+
 export class EventLog extends Context.Service<
   EventLog,
   {
@@ -226,5 +236,9 @@ export class EventLog extends Context.Service<
     readonly keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) => void
     /** Re-reads the whole store: hash chains, id order, INV-* rows that are checked by verify. */
     readonly verify: Effect.Effect<Verdict, StorageError>
+    /** The same at an idle pace; a rune says how it ended, and one more, of which people are mailed, what was found. */
+    readonly scrub: Effect.Effect<Checked, StorageError | RuneRefused>
+    /** How the last of these ended; null: there was none since the log began, or was repaired. */
+    readonly checked: Effect.Effect<Checked | null>
   }
 >()("agentd/event-log/EventLog") {}

@@ -32,6 +32,8 @@ export interface Source {
   readonly archives: Archives
   readonly snapshots: Snapshots
   readonly walk: Walk
+  /** The same at an idle pace. */
+  readonly idleWalk?: Walk
   /** The segments of the store. */
   readonly segments?: (() => Segments) | undefined
   /** The definitions of the store's tables, as they should be. */
@@ -79,16 +81,13 @@ export class LogQueries {
   }
 
   /** Reads that need no log that is open for writing. */
-  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> {
+  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> & {
+    readonly verifyIdly: EventLog["Service"]["verify"]
+  } {
     const { archives, reader, refill, rules, schema, segments, walk } = this.of
-    return {
-      read: (selection) => this.read(selection),
-      tail: (selection, count) => this.tail(selection, count),
-      get: (eventId) => Effect.map(this.page({}, eventId - 1, eventId), ({ runes }) => runes[0]),
-      find: (cause) => this.find(cause),
-      recover: this.streams.recover,
-      reading: Effect.sync(() => this.streams.reading),
-      verify: verify({
+    const { idleWalk = walk } = this.of
+    const verifying = (walk: Walk) =>
+      verify({
         reader,
         walk,
         rules,
@@ -97,6 +96,15 @@ export class LogQueries {
         ...(schema === undefined ? {} : { schema }),
         ...(refill === undefined ? {} : { refill })
       })
+    return {
+      read: (selection) => this.read(selection),
+      tail: (selection, count) => this.tail(selection, count),
+      get: (eventId) => Effect.map(this.page({}, eventId - 1, eventId), ({ runes }) => runes[0]),
+      find: (cause) => this.find(cause),
+      recover: this.streams.recover,
+      reading: Effect.sync(() => this.streams.reading),
+      verify: verifying(walk),
+      verifyIdly: verifying(idleWalk)
     }
   }
 

@@ -66,6 +66,18 @@ export const ownKinds = {
       by: Schema.String
     })
   ),
+  /** The whole log was read at an idle pace: how many runes, and how many problems; the first in words. */
+  "log.verified": kind(
+    Schema.Struct({
+      runes: Schema.Int,
+      streams: Schema.Int,
+      problems: Schema.Int,
+      first: Schema.NullOr(Schema.String),
+      /** ms. */
+      took: Schema.Finite
+    }),
+    { visibility: "internal" }
+  ),
   /** In the place of a rune that a repair could not keep; `again`: the rune stands once more further on. */
   "rune.lost": kind(
     Schema.Struct({

@@ -17,7 +17,7 @@ import { ActorLookup } from "./ActorLookup.ts"
 import { FOLDER } from "./Archive.ts"
 import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
 import type { Erasing } from "./Erasure.ts"
-import { EventLog, type Problem, StorageError } from "./EventLog.ts"
+import { type Checked, EventLog, type Problem, StorageError } from "./EventLog.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import { Log } from "./Log.ts"
 import type { LogReader } from "./LogReader.ts"
@@ -53,6 +53,7 @@ import { indexFileOf } from "./StreamIndex.ts"
 import { noSnapshots, nothingRecent, recover, type Snapshots, WORTH_KEEPING } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
+import * as WholeCheck from "./WholeCheck.ts"
 
 export interface Options extends Partial<Limits> {
   /** Absolute. Made with its folder where it is not there, readable for this user alone. */
@@ -140,13 +141,19 @@ interface Moved {
   readonly archived: ReadonlyArray<string>
   readonly unfinished: ReadonlyArray<Erasing>
   readonly segments: ReadonlyArray<Made>
+  /** How the last check of the whole ended. */
+  readonly checked: Checked | null
 }
+
+const unmoved: Moved = { archived: [], unfinished: [], segments: [], checked: null }
 
 const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
   name: "archives",
-  version: 3,
-  initial: { archived: [], unfinished: [], segments: [] },
-  apply: (moved, rune) => {
+  version: 4,
+  initial: unmoved,
+  apply: (before, rune) => {
+    const checked = WholeCheck.apply(before.checked, rune)
+    const moved = checked === before.checked ? before : { ...before, checked }
     if (rune.kind === archives.kind) return { ...moved, archived: [...moved.archived, archives.streamOf(rune)] }
     const own = readOwn(rune)
     if (own?.kind === "rune.erasing") return { ...moved, unfinished: [...moved.unfinished, own.payload] }
@@ -172,6 +179,7 @@ interface Restored {
   readonly unfinished: Map<number, Erasing>
   /** Segments by their first runes, likewise. */
   readonly told: Map<number, Made>
+  readonly checked: Checked | null
   /** Folds that took long to read: kept, so that the next opening reads only later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
@@ -237,7 +245,7 @@ const restore = Effect.fnUntraced(function* (
   const streams = new Map<string, StreamState>()
   const newest = new Map<string, number>()
   const worth: Array<SnapshotOrder> = []
-  let moved: Moved = { archived: [], unfinished: [], segments: [] }
+  let moved: Moved = unmoved
   for (const [stream, head] of opened.heads) {
     newest.set(stream, head.eventId)
     if (stream === home) {
@@ -253,7 +261,15 @@ const restore = Effect.fnUntraced(function* (
   for (const problem of opened.problems) yield* halt(admission, problem)
   const unfinished = new Map(moved.unfinished.map((erasing) => [erasing.eventId, erasing]))
   const told = new Map(moved.segments.map((made) => [made.first, made]))
-  return { admission, newest, archived: new Set(moved.archived), unfinished, told, worth } satisfies Restored
+  return {
+    admission,
+    newest,
+    archived: new Set(moved.archived),
+    unfinished,
+    told,
+    checked: moved.checked,
+    worth
+  } satisfies Restored
 })
 
 /** Guarded runes of a stream after which its guard's state is kept anew. */
@@ -263,7 +279,7 @@ const KEEP_EVERY = 512
 const keepStates = (
   log: SqliteLog,
   rules: Rules,
-  { archived, newest, told, unfinished }: Restored,
+  { archived, newest, told, unfinished, ...restored }: Restored,
   soon: Soon
 ): Effect.Effect<void> => {
   const { archives, home } = rules
@@ -271,6 +287,7 @@ const keepStates = (
   /** Guarded runes since the guard was kept, and the newest of them. */
   const changed = new Map<string, { count: number; eventId: number }>()
   let isHomeChanged = false
+  let { checked } = restored
   const fold = foldOf(rules.guard)
   const keep = (stream: string, eventId: number) => {
     changed.delete(stream)
@@ -285,6 +302,7 @@ const keepStates = (
           const { actor, eventId, kind, stream } = rune
           if (stream === home) {
             isHomeChanged = true
+            checked = WholeCheck.apply(checked, rune)
             const own = readOwn(rune)
             if (own?.kind === "rune.erasing") unfinished.set(own.payload.eventId, own.payload)
             else if (own?.kind === "rune.erased") unfinished.delete(own.payload.eventId)
@@ -312,7 +330,12 @@ const keepStates = (
     if (log.failure !== undefined) return
     for (const [stream, { eventId }] of changed) keep(stream, eventId)
     if (!isHomeChanged) return
-    const moved = { archived: [...archived], unfinished: [...unfinished.values()], segments: [...told.values()] }
+    const moved = {
+      archived: [...archived],
+      unfinished: [...unfinished.values()],
+      segments: [...told.values()],
+      checked
+    }
     log.keep(snapshotOf(home, movedFold(rules), moved, newest.get(home)!))
   })
 }
@@ -384,7 +407,11 @@ const segmentsFor = (log: SqliteLog, giveUpAfter: Duration.Duration): SegmentLog
   forget: (made) => untilItPasses(giveUpAfter)(log.forget(made))
 })
 
-const writable = (open: Open, walk: (file: string, reader: LogReader, segments: Segments) => Walk) =>
+const writable = (
+  open: Open,
+  walk: (file: string, reader: LogReader, segments: Segments) => Walk,
+  idleWalk?: (file: string) => Walk
+) =>
   Effect.fnUntraced(function* (options: Options) {
     const { file, maxBytes } = options
     const rules = yield* LogRules
@@ -430,6 +457,8 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
         snapshots,
         archives: { folder: archiveOf(file), streams: restored.archived },
         walk: walk(file, reader, segments),
+        ...(idleWalk === undefined ? {} : { idleWalk: idleWalk(file) }),
+        checked: restored.checked,
         schema,
         refill: () => log.reindex(),
         newest: restored.newest,
@@ -449,9 +478,16 @@ const writable = (open: Open, walk: (file: string, reader: LogReader, segments: 
     return Context.make(EventLog, yield* tellingOf(opened.behind, rules, service)).pipe(Context.add(Log, log))
   })
 
+/** ms without work after each thousand runes, which take some 5 ms: an idle check takes a tenth of a core. */
+const IDLE = 40
+
+const idly = (file: string): Walk => walkThere(file, IDLE)
+
 /** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
-  Layer.effectContext(writable(openThreaded, walkThere)(options)).pipe(Layer.provide(Reactivity.layer))
+  Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options)).pipe(
+    Layer.provide(Reactivity.layer)
+  )
 
 /** The same without a thread: for virtual time, and for places that have no threads. */
 export const layerInline = (

@@ -10,6 +10,7 @@ import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
 import { type Erasing, MAX_FIELDS, sizeOf, textsIn, without } from "./Erasure.ts"
 import {
+  type Checked,
   type Damage,
   type Erasable,
   EventLog,
@@ -37,6 +38,7 @@ import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./St
 import type { Snapshots } from "./StreamReader.ts"
 import { type Positions, type Skipped, Subscribers } from "./Subscribers.ts"
 import type { Walk } from "./Verify.ts"
+import { WholeCheck } from "./WholeCheck.ts"
 
 /** A store that is open for writing. */
 export interface Writable {
@@ -46,6 +48,9 @@ export interface Writable {
   readonly snapshots: Snapshots
   readonly archives: Archives
   readonly walk: Walk
+  readonly idleWalk?: Walk
+  /** How the last check of the whole ended, as the home stream says. */
+  readonly checked?: Checked | null
   readonly schema?: Effect.Effect<string, StorageError>
   readonly refill?: () => void
   /** The newest rune of each stream. */
@@ -115,6 +120,7 @@ const KEPT = new Set([
   "segment.sealed",
   "segment.rewritten",
   "log.begins",
+  "log.verified",
   "session.archived",
   "rune.erasing",
   "rune.erased",
@@ -384,8 +390,10 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
       Effect.andThen(Effect.sync(() => recent.close()))
     )
   )
+  const whole = new WholeCheck(rules, appender.append, of.checked ?? null)
+  const { verifyIdly, ...reads } = queries.reads
   return EventLog.of({
-    ...queries.reads,
+    ...reads,
     ...damagesOf(of),
     recover,
     append: appender.append,
@@ -399,7 +407,9 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     erasable: eraser.erasable,
     erase: eraser.erase,
     ...sealingOf(of, rules, appender.append, { lock, files }),
-    verify: files.withPermit(queries.reads.verify),
+    verify: whole.noting(files.withPermit(reads.verify)),
+    scrub: whole.telling(files.withPermit(verifyIdly)),
+    checked: Effect.sync(() => whole.last),
     failed,
     streams,
     keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) =>
@@ -430,9 +440,10 @@ export const makeReadOnly = (
     streams: [],
     keep: () => {}
   })
+  const { verifyIdly: _, ...reads } = queries.reads
   const streamOf = ({ eventId, stream }: Rune): StreamHead => ({ stream, eventId, isSealed: false })
   return EventLog.of({
-    ...queries.reads,
+    ...reads,
     append: () => Effect.fail(refused),
     appendLazy: () => Effect.void,
     flushed: Effect.void,
@@ -444,6 +455,8 @@ export const makeReadOnly = (
     forget: () => Effect.fail(refused),
     damaged: Effect.succeed([]),
     damages: Stream.empty,
+    scrub: Effect.fail(refused),
+    checked: Effect.succeed(null),
     subscribe: queries.reads.read,
     follow: () => Effect.fail(refused),
     head: Effect.orDie(reader.lastCommitted),

@@ -66,13 +66,13 @@ const tablesOf = (file: string) =>
     ({ database }) => Effect.sync(() => database.close())
   ).pipe(Effect.map(({ check }) => check))
 
-/** In a thread of its own, which lives as long as the walk. */
+/** In a thread of its own, which lives as long as the walk. `pause`: ms without work after each thousand runes. */
 export const walkThere =
-  (file: string): Walk =>
+  (file: string, pause = 0): Walk =>
   (relevant, marks, each) =>
     Effect.acquireUseRelease(
       Effect.sync(() => {
-        const workerData: VerifyData = { file, relevant, ...marks }
+        const workerData: VerifyData = { file, relevant, pause, ...marks }
         return new Worker(verifyThread, { workerData, name: "verify" })
       }),
       (worker) =>

@@ -16,6 +16,8 @@ import { TableCheck } from "./TableCheck.ts"
 export interface VerifyData extends Marks {
   readonly file: string
   readonly relevant: ReadonlyArray<string>
+  /** ms without work after each batch. */
+  readonly pause: number
 }
 
 /** Answers to "more". */
@@ -36,7 +38,9 @@ const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void
   const segments = new Segments(join(dirname(data.file), SEGMENTS), listedIn(database))
   store.files(segments)
   const stored = (after: number) => (page.all(after) as unknown as ReadonlyArray<RuneRow>).map(fromRow)
+  const nothing = new Int32Array(new SharedArrayBuffer(4))
   return () => {
+    if (data.pause > 0 && store.head > 0) Atomics.wait(nothing, 0, 0, data.pause)
     const runes = store.page(segments) ?? stored(store.head)
     if (runes.length > 0) {
       tables.next(runes)

@@ -70,6 +70,19 @@ export const DaemonStatus = Schema.Struct({
     sealed: Schema.optionalKey(Schema.Finite),
     /** The first rune that is there: older ones were deleted by a person's setting. Not there: none was. */
     begins: Schema.optionalKey(Schema.Int),
+    /** How the last check of the whole log ended; null: there was none. Not there: an older daemon. */
+    checked: Schema.optionalKey(
+      Schema.NullOr(
+        Schema.Struct({
+          /** ms since the epoch */
+          at: Schema.Finite,
+          runes: Schema.Int,
+          problems: Schema.Int,
+          /** The first problem, in words. */
+          first: Schema.NullOr(Schema.String)
+        })
+      )
+    ),
     /** Bytes that a day adds; null where it is too early to say. */
     perDay: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
     /** Bytes that are free on the disk; null where there is no telling. */

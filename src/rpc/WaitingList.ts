@@ -449,6 +449,26 @@ const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
       ]
     : []
 
+/** Found when the whole log was checked; each damaged conversation has a row of its own besides. */
+const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
+  checked === undefined || checked === null || checked.problems === 0
+    ? []
+    : [
+        {
+          id: `checked/${checked.at}`,
+          kind: "damage",
+          who: "log",
+          text: `has ${counted(checked.problems, "problem")}, as a check of the whole has found: ${cut(checked.first ?? "")}`,
+          details: ["What is not damaged goes on. This is said until a check finds all well, or a repair."],
+          since: checked.at,
+          until: null,
+          commands: [
+            run("see all of them; where all is well, this goes", "verify"),
+            run("see what a repair would lose", "repair", "--dry-run")
+          ]
+        }
+      ]
+
 const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
   behind === undefined
     ? []
@@ -497,7 +517,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...given.outages.map(ofOutage),
     ...ofProgram(given)
   ]
-  const damage = [...ofLog(given), ...given.projects.flatMap(ofDamage)]
+  const damage = [...ofLog(given), ...ofCheck(given), ...given.projects.flatMap(ofDamage)]
   const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
 }

@@ -353,6 +353,7 @@ describe("ConfigFile.jsonSchema", () => {
       "mail",
       "orphanGrace",
       "keepPrompts",
+      "verifyLog",
       "keepLog"
     ]
     assert.deepStrictEqual(Object.keys(user.properties ?? {}), keys)

@@ -21,6 +21,7 @@ const LATER: ReadonlyArray<string> = [
   "conversation.given_up",
   "http.port_taken",
   "log.begins",
+  "log.verified",
   "inbox.asked_again",
   "inbox.dismissed",
   "inbox.dropped",

@@ -85,7 +85,12 @@ const each: Given = {
   outages: [outage],
   replaced: true,
   behind: "the store ends with rune 8, and rune 9 was acknowledged",
-  log: { head: 9, bytes: 4_000, free: 900_000_000 },
+  log: {
+    head: 9,
+    bytes: 4_000,
+    free: 900_000_000,
+    checked: { at: T0, runes: 9, problems: 2, first: "rune 7 of yard: its payload is not the one that was appended" }
+  },
   outbox: { failed: 2, waiting: 0, lastError: "no route to host", lastSentAt: null },
   plates: [plateInfo({ plateId: "02terminal", status: "AwaitingInput" })],
   projects: [
@@ -123,8 +128,8 @@ describe("the list of what needs a person", () => {
   it("what is damaged comes first, then what asks, then what waits longest", () => {
     const { rows } = listOf(each)
     assert.deepStrictEqual(
-      rows.slice(0, 4).map(({ kind }) => kind),
-      ["damage", "damage", "approval", "session"]
+      rows.slice(0, 5).map(({ kind }) => kind),
+      ["damage", "damage", "damage", "approval", "session"]
     )
   })
 
