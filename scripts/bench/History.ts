@@ -19,8 +19,8 @@ import { Redact } from "../../src/event-log/Redact.ts"
 import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 import { folder } from "./Bench.ts"
 
-const MAIN = join(import.meta.dirname, "../../src/main.ts")
-const AGENTS = Array.from({ length: 10 }, (_, n) => `agent${n}`)
+export const MAIN = join(import.meta.dirname, "../../src/main.ts")
+export const AGENTS = Array.from({ length: 10 }, (_, n) => `agent${n}`)
 /** Runes that no snapshot has. */
 const TAIL = 1_000
 /** ms; a daemon that takes longer is none. */
@@ -33,7 +33,7 @@ export interface Place {
 }
 
 /** Where a history of this name is, or is to be. */
-const placeOf = (name: string): Place => {
+export const placeOf = (name: string): Place => {
   const kept = process.env["HISTORIES"]
   const root = kept === undefined ? folder() : join(kept, name)
   const project = join(root, "shop")
@@ -66,6 +66,17 @@ export const command = ({ environment, project, state }: Place, ...words: Readon
     encoding: "utf8"
   })
 
+/** The same beside everything else. */
+export const commandOn = ({ environment, project, state }: Place, ...words: ReadonlyArray<string>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [MAIN, "--state", state, ...words], {
+      cwd: project,
+      env: environment,
+      stdio: ["ignore", "ignore", "inherit"]
+    })
+    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${words.join(" ")} ended with ${code}`))))
+  })
+
 const request = JSON.stringify({ _tag: "Request", id: "0", tag: "Status", payload: null, headers: [] })
 
 /** The phase that the daemon says it is in; undefined while nobody answers. */
@@ -83,6 +94,12 @@ export const phaseOf = ({ state }: Place): Promise<string | undefined> =>
       socket.destroy()
     })
   })
+
+/** ms of the processor that the process has taken, threads and all. */
+export const cpuOf = (pid: number): number => {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
+  return (Number(fields[11]) + Number(fields[12])) * 10
+}
 
 /** MB that the process has in memory for itself alone. */
 export const ownMemory = (pid: number): number =>

@@ -1,22 +1,73 @@
 /**
- * Bench of a year: the real daemon's start over 10 million runes, beside one over 10,000. To make the log
- * takes minutes and 7 GB, so it runs only where it is named; with `HISTORIES=FOLDER` it is made once.
+ * Bench of time: the real daemon over a log of 10,000 runes and one of many more: its start, its memory, what the
+ * disk holds, and what `why`, `log` and `runs` take of it. Runs where it is named: 1 million runes, or so many as
+ * `RUNES` says (`RUNES=10000000` is a year of a busy agent; to make it takes minutes and 7 GB). With
+ * `HISTORIES=FOLDER` the logs are made once.
  */
-import { type Bench, interleave } from "./Bench.ts"
-import { historyOf } from "./History.ts"
-import { measures, subjectOf } from "./start.ts"
+import { statSync } from "node:fs"
+import { join } from "node:path"
+import { type Bench, interleave, type Measure } from "./Bench.ts"
+import { commandOn, cpuOf, historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
 
-const [SHORT, YEAR] = ["10,000 runes", "10,000,000 runes"] as const
+const MANY = Number(process.env["RUNES"] ?? 1_000_000)
+const [SHORT, LONG] = ["10,000 runes", `${MANY.toLocaleString("en")} runes`] as const
+
+/** Of one agent among ten. */
+const READS: ReadonlyArray<readonly [what: string, words: ReadonlyArray<string>]> = [
+  ["why", ["why", "agent3"]],
+  ["log --agent", ["log", "--agent", "agent3", "-n", "50"]],
+  ["runs", ["runs", "agent3"]]
+]
+
+const measures: ReadonlyArray<Measure> = [
+  { what: "first answer", unit: "ms", better: "less" },
+  { what: "all ready", unit: "ms", better: "less" },
+  { what: "own memory", unit: "MB", better: "less" },
+  ...READS.map(([what]): Measure => ({ what: `${what}: the daemon's time`, unit: "ms", better: "less" })),
+  { what: "bytes on the disk a rune", unit: "B", better: "less" }
+]
+
+const bytesOf = ({ state }: Place): number =>
+  ["runes.db", "runes.db-wal", "runes.db.index", "runes.db.actors"]
+    .map((name) => statSync(join(state, name), { throwIfNoEntry: false })?.size ?? 0)
+    .reduce((sum, bytes) => sum + bytes, 0)
+
+/** The tenth asking of each: the first ones compile. */
+const TIMES = 10
+
+const subjectOf = (subject: string, place: Place, runes: number) => ({
+  subject,
+  round: async () => {
+    const { answered, daemon, ready } = await started(place)
+    const memory = ownMemory(daemon.pid!)
+    const reads: { [what: string]: number } = {}
+    for (const [what, words] of READS) {
+      for (let n = 0; n < TIMES / 2; n++) await commandOn(place, ...words)
+      const before = cpuOf(daemon.pid!)
+      for (let n = 0; n < TIMES; n++) await commandOn(place, ...words)
+      reads[`${what}: the daemon's time`] = (cpuOf(daemon.pid!) - before) / TIMES
+    }
+    await stopped(daemon)
+    return {
+      "first answer": answered,
+      "all ready": ready,
+      "own memory": memory,
+      ...reads,
+      "bytes on the disk a rune": bytesOf(place) / runes
+    }
+  }
+})
 
 export const bench: Bench = {
   name: "year",
   isLong: true,
   run: async () => {
-    const [short, year] = [await historyOf(10_000), await historyOf(10_000_000)]
-    return interleave(measures, [subjectOf(SHORT, short), subjectOf(YEAR, year)], 3)
+    const [short, long] = [await historyOf(10_000), await historyOf(MANY)]
+    return interleave(measures, [subjectOf(SHORT, short, 10_000), subjectOf(LONG, long, MANY)], 3)
   },
   aims: [
-    { what: "all ready", of: YEAR, to: { subject: SHORT }, atMost: 1.3 },
-    { what: "own memory", of: YEAR, to: { subject: SHORT }, atMost: 1.2 }
+    { what: "all ready", of: LONG, to: { subject: SHORT }, atMost: 1.3 },
+    { what: "own memory", of: LONG, to: { subject: SHORT }, atMost: 1.2 },
+    ...READS.map(([what]) => ({ what: `${what}: the daemon's time`, of: LONG, atMost: 50 }))
   ]
 }

@@ -1,0 +1,157 @@
+/**
+ * Bench of a long day: the real daemon while ten agents work in a loop, as fast as they can, and somebody watches.
+ * Says what has grown between the end of the first quarter and the end: memory, handles, file descriptors, and the
+ * heap by kind. Runs where it is named, for 4 minutes, or so many as `MINUTES` says: an agent that takes a turn a
+ * minute makes in ten hours what it makes here in about three minutes.
+ */
+import { spawn } from "node:child_process"
+import { createConnection, type Socket } from "node:net"
+import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
+import type { Bench, Row } from "./Bench.ts"
+import { AGENTS, MAIN, type Place, phaseOf, placeOf, stopped } from "./History.ts"
+import { addressOf, grown, Inspected, type Look } from "./Inspected.ts"
+
+const MINUTES = Number(process.env["MINUTES"] ?? 4)
+const FIRST = 0.25
+/** Bytes of a kind that are worth a line. */
+const WORTH = 20_000
+
+interface Reply {
+  readonly exit: { readonly _tag: string; readonly value?: unknown; readonly cause?: unknown }
+}
+
+/** A client of the control socket that stays connected. */
+class Client {
+  private readonly socket: Socket
+  private readonly asked = new Map<string, (reply: Reply) => void>()
+  private next = 1
+
+  constructor({ state }: Place) {
+    this.socket = createConnection(join(state, "control.sock"))
+    let text = ""
+    this.socket.on("data", (data) => {
+      text += String(data)
+      const lines = text.split("\n")
+      text = lines.pop()!
+      for (const line of lines) {
+        const message = JSON.parse(line) as Reply & { readonly _tag: string; readonly requestId: string }
+        if (message._tag === "Exit") this.asked.get(message.requestId)?.(message)
+        this.asked.delete(message.requestId)
+      }
+    })
+  }
+
+  ask(tag: string, payload: unknown): Promise<Reply["exit"]> {
+    const id = String(this.next++)
+    return new Promise((resolve) => {
+      this.asked.set(id, ({ exit }) => resolve(exit))
+      this.socket.write(`${JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] })}\n`)
+    })
+  }
+
+  close(): void {
+    this.socket.destroy()
+  }
+}
+
+interface AgentRow {
+  readonly agent: string
+  readonly inbox: number
+  readonly state: string
+}
+
+/** Gives each agent its next message as soon as it has done the one before; answers how many. */
+const work = async (place: Place, until: number, progress: { turns: number }): Promise<void> => {
+  const client = new Client(place)
+  const caller = { by: "ada", config: join(place.project, "agentd.jsonc") }
+  const said = new Map<string, number>()
+  while (performance.now() < until) {
+    const { value } = await client.ask("Agents", null)
+    for (const { agent, inbox, state } of value as ReadonlyArray<AgentRow>) {
+      if (inbox > 0 || state === "Running") continue
+      const n = (said.get(agent) ?? 0) + 1
+      said.set(agent, n)
+      const text = `Say again what you said at your turn ${n - 1}, and ${"more ".repeat(n % 40)}of it.`
+      const exit = await client.ask("Send", { name: agent, caller, text, how: "queue" })
+      if (exit._tag !== "Success") throw new Error(JSON.stringify(exit))
+      progress.turns += 1
+    }
+    await wait(20)
+  }
+  client.close()
+}
+
+/** What a person's commands ask, each on a connection of its own. */
+const watch = async (place: Place, until: number): Promise<void> => {
+  const caller = { by: "ada", config: join(place.project, "agentd.jsonc") }
+  for (let n = 0; performance.now() < until; n++) {
+    const client = new Client(place)
+    await client.ask("Status", null)
+    await client.ask("Waiting", null)
+    await client.ask("Why", { name: AGENTS[n % AGENTS.length], caller })
+    client.close()
+    await wait(200)
+  }
+}
+
+const rowsOf = (what: string, unit: string, before: number, after: number): ReadonlyArray<Row> => [
+  { what, subject: "after the first quarter", unit, median: before, samples: [before], ratios: [1] },
+  { what, subject: "at the end", unit, median: after, samples: [after], ratios: [after / before] }
+]
+
+const told = (before: Look, after: Look, turns: number): void => {
+  console.log(`Between the two: ${turns} turns. Bytes of the heap by kind, where they grew:`)
+  for (const [kind, by] of grown(before.kinds, after.kinds, 25)) if (by > WORTH) console.log(`  ${by}  ${kind}`)
+  console.log("Handles, where they grew:")
+  for (const [kind, by] of grown(before.handles, after.handles, 10)) console.log(`  ${by}  ${kind}`)
+}
+
+const soaked = async (): Promise<ReadonlyArray<Row>> => {
+  const place = placeOf("soak")
+  const daemon = spawn(process.execPath, ["--inspect=127.0.0.1:0", MAIN, "--state", place.state, "up"], {
+    cwd: place.project,
+    env: place.environment,
+    stdio: ["ignore", "ignore", "pipe"]
+  })
+  try {
+    const inspected = await Inspected.connect(daemon.pid!, await addressOf(daemon.stderr))
+    while ((await phaseOf(place)) !== "ready") await wait(20)
+    const progress = { turns: 0 }
+    const run = async (minutes: number): Promise<Look> => {
+      const until = performance.now() + minutes * 60_000
+      await Promise.all([work(place, until, progress), watch(place, until)])
+      // what is under way ends
+      await wait(5_000)
+      return inspected.look()
+    }
+    const before = await run(MINUTES * FIRST)
+    const first = progress.turns
+    const after = await run(MINUTES * (1 - FIRST))
+    told(before, after, progress.turns - first)
+    inspected.close()
+    return [
+      ...rowsOf("rss", "MB", before.rss, after.rss),
+      ...rowsOf("heap", "MB", before.heap, after.heap),
+      ...rowsOf("beside the heap", "MB", before.external, after.external),
+      ...rowsOf("file descriptors", "", before.fds, after.fds),
+      ...rowsOf("threads", "", before.threads, after.threads)
+    ]
+  } finally {
+    await stopped(daemon)
+  }
+}
+
+const flat = (what: string, atMost: number) => ({
+  what,
+  of: "at the end",
+  to: { subject: "after the first quarter" },
+  atMost
+})
+
+export const bench: Bench = {
+  name: "soak",
+  isLong: true,
+  run: soaked,
+  aims: [flat("rss", 1.1), flat("heap", 1.1), flat("file descriptors", 1.02), flat("threads", 1)]
+}
