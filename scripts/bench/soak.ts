@@ -82,7 +82,7 @@ const work = async (place: Place, until: number, progress: { turns: number }): P
   client.close()
 }
 
-/** What a person's commands ask, each on a connection of its own. */
+/** Asks what a person's commands ask, each on a connection of its own. */
 const watch = async (place: Place, until: number): Promise<void> => {
   const caller = { by: "ada", config: join(place.project, "agentd.jsonc") }
   for (let n = 0; performance.now() < until; n++) {

@@ -23,7 +23,7 @@ const dueIn = Effect.fnUntraced(function* (every: Duration.Duration) {
   return last + Duration.toMillis(every) - now
 })
 
-/** One look: checks where it is due; ms until the next look. */
+/** Checks the log where it is due; ms until the next look. */
 export const once = Effect.fnUntraced(function* (every: Duration.Duration) {
   const due = yield* dueIn(every)
   if (due > 0) return Duration.min(LOOK, Duration.millis(due))

@@ -120,8 +120,8 @@ class Board implements Allowances {
     // the open ones first: their agents wait for them
     for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
       if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
-      yield* Effect.catch(this.read(stream), (error) =>
-        Effect.logWarning(`what ${stream} has spent cannot be read: ${error.message}`)
+      yield* Effect.catch(this.read(stream), ({ message }) =>
+        this.log.setAside({ stream, part: "all that was spent", message })
       )
       const known = this.known.get(stream)
       if (known?.isLive === false) known.spending.rows.clear()

@@ -349,11 +349,9 @@ const make = Effect.fnUntraced(function* ({ nest }: Options) {
   yield* recover.pipe(
     Effect.flatMap(
       Effect.fnUntraced(function* (all) {
-        for (const { broken, channels, home } of all) {
+        for (const { channels, home } of all) {
           if (home !== null) registry.home(home)
           for (const channel of Object.values(channels)) if (!channel.closed) yield* live.enter(channel)
-          for (const [name, reason] of Object.entries(broken))
-            yield* Effect.logError(`the channel ${name} does not fold: ${reason}`)
         }
       })
     ),

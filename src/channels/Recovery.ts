@@ -88,8 +88,16 @@ export const recover = Effect.gen(function* () {
   for (const { stream } of yield* log.streams) {
     if (!ConversationId.mayBe(stream) || halted.has(stream)) continue
     yield* log.recover(stream, { channels: fold }).pipe(
-      Effect.map(({ channels: { state } }) => found.push(state)),
-      Effect.catch((error) => Effect.logError(`the channels of ${stream} cannot be read: ${error.message}`))
+      Effect.flatMap(({ channels: { state } }) => {
+        found.push(state)
+        const broken = Object.entries(state.broken)
+        return Effect.forEach(
+          broken,
+          ([name, message]) => log.setAside({ stream, part: `the channel ${name}`, message }),
+          { discard: true }
+        )
+      }),
+      Effect.catch(({ message }) => log.setAside({ stream, part: "all channels", message }))
     )
   }
   return found

@@ -4,7 +4,7 @@
  * Guarantees: what is lost is said before anybody is asked; without --yes and a terminal, and with --dry-run, nothing
  * is changed; the store as it was is kept beside.
  */
-import { Clock, Effect, FileSystem } from "effect"
+import { Clock, Effect, FileSystem, HashMap } from "effect"
 import { join } from "node:path"
 import * as DaemonLog from "../app/DaemonLog.ts"
 import { folds } from "../app/Folds.ts"
@@ -82,6 +82,22 @@ const jsonOf = (plan: RepairPlan, losses: Losses, beside: string | null) => ({
   beside
 })
 
+/** Why a part of the state has been left out by its fold; undefined: none was. */
+const brokenIn = (state: unknown): string | undefined => {
+  const of = state as {
+    readonly life?: { readonly broken?: string }
+    readonly isBroken?: boolean
+    readonly broken?: { readonly [channel: string]: string }
+  } | null
+  if (of?.isBroken === true) return "the session"
+  const [channel] = Object.entries(of?.broken ?? {})
+  if (channel !== undefined) return `the channel ${channel[0]}: ${channel[1]}`
+  if (HashMap.isHashMap(state)) {
+    for (const [goalId, record] of state) if (record === "broken") return `the goal ${String(goalId)}`
+  }
+  return of?.life?.broken
+}
+
 /** Why a rune of the conversation does not fold, one rune after the other. */
 const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => {
   const own = folds.filter((fold) => fold.of?.(conversation) ?? true)
@@ -92,7 +108,7 @@ const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => 
     for (const [fold, state] of states) {
       try {
         const next = fold.apply(state, rune)
-        const broken = (next as { readonly life?: { readonly broken?: string } } | null)?.life?.broken
+        const broken = brokenIn(next)
         if (broken !== undefined) return `it does not fold: ${broken}`
         states.set(fold, next)
       } catch (cause) {

@@ -17,12 +17,19 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
 /** Streams of the log that are still being read, and those that cannot be. */
 export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
-  const { read, streams, unreadable, waiting } = reading
+  const { aside = [], read, streams, unreadable, waiting } = reading
   const names = waiting.length === 0 ? "" : `; not ready yet: ${plain(waiting.join(", "))}`
   return [
     ...(read === streams && waiting.length === 0 ? [] : [`${read} of ${count(streams, "stream")} read${names}`]),
     ...unreadable.map(({ message, stream }) =>
       paint(colour, "red", `${plain(stream)} cannot be read, and is left out: ${plain(message)} → agentd verify`)
+    ),
+    ...aside.map(({ message, part, stream }) =>
+      paint(
+        colour,
+        "red",
+        `${plain(part)} of ${plain(stream)} is left out: ${plain(message)} → agentd repair ${plain(stream)} --dry-run`
+      )
     )
   ]
 }

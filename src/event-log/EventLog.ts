@@ -112,6 +112,14 @@ export interface Erasable extends Erased {
   readonly size: number
 }
 
+/** A part of a stream that a feature goes on without. */
+export interface SetAside {
+  readonly stream: string
+  /** In words: "the channel dev". */
+  readonly part: string
+  readonly message: string
+}
+
 /** How far the streams of the start are read. */
 export interface Reading {
   /** Streams that features of the program fold. */
@@ -120,6 +128,7 @@ export interface Reading {
   /** So many runes were folded up to now: it rises for as long as the reading goes on. */
   readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
+  readonly aside: ReadonlyArray<SetAside>
   /** In words: runes that were acknowledged are not there. */
   readonly behind?: string
 }
@@ -227,6 +236,8 @@ export class EventLog extends Context.Service<
     readonly damages: Stream.Stream<Damage>
     /** How far the streams that were there at the start have been read. */
     readonly reading: Effect.Effect<Reading>
+    /** A feature says that it goes on without a part of a stream: `reading` names the part, and people are mailed, once. */
+    readonly setAside: (part: SetAside) => Effect.Effect<void>
     /** All streams, with their newest runes. */
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**

@@ -81,7 +81,7 @@ export class LogQueries {
   }
 
   /** Reads that need no log that is open for writing. */
-  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> & {
+  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "verify"> & {
     readonly verifyIdly: EventLog["Service"]["verify"]
   } {
     const { archives, reader, refill, rules, schema, segments, walk } = this.of
@@ -102,7 +102,6 @@ export class LogQueries {
       get: (eventId) => Effect.map(this.page({}, eventId - 1, eventId), ({ runes }) => runes[0]),
       find: (cause) => this.find(cause),
       recover: this.streams.recover,
-      reading: Effect.sync(() => this.streams.reading),
       verify: verifying(walk),
       verifyIdly: verifying(idleWalk)
     }

@@ -3,6 +3,7 @@
  * log, what is read comes in pages, a subscription is both.
  */
 import { Effect, Fiber, Option, Queue, Semaphore, Stream } from "effect"
+import { Aside } from "./Aside.ts"
 import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import type { ActorLookup } from "./ActorLookup.ts"
@@ -345,6 +346,25 @@ const sealingOf = (
   }
 }
 
+/** Checks of the whole, and the parts that are left out. */
+const healthOf = (
+  { checked = null }: Writable,
+  rules: Rules,
+  append: Appender["append"],
+  { reads: { tail, verify, verifyIdly }, streams }: LogQueries,
+  files: Semaphore.Semaphore
+): Pick<EventLog["Service"], "verify" | "scrub" | "checked" | "reading" | "setAside"> => {
+  const whole = new WholeCheck(rules, append, checked)
+  const aside = new Aside(rules, append, tail)
+  return {
+    verify: whole.noting(files.withPermit(verify)),
+    scrub: whole.telling(files.withPermit(verifyIdly)),
+    checked: Effect.sync(() => whole.last),
+    reading: Effect.sync(() => ({ ...streams.reading, aside: aside.all })),
+    setAside: aside.add
+  }
+}
+
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
   const { failed, failure, keep, log, newest, reader, settled } = of
   const soon = yield* Soon
@@ -390,8 +410,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
       Effect.andThen(Effect.sync(() => recent.close()))
     )
   )
-  const whole = new WholeCheck(rules, appender.append, of.checked ?? null)
-  const { verifyIdly, ...reads } = queries.reads
+  const { verifyIdly: _, ...reads } = queries.reads
   return EventLog.of({
     ...reads,
     ...damagesOf(of),
@@ -407,9 +426,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     erasable: eraser.erasable,
     erase: eraser.erase,
     ...sealingOf(of, rules, appender.append, { lock, files }),
-    verify: whole.noting(files.withPermit(reads.verify)),
-    scrub: whole.telling(files.withPermit(verifyIdly)),
-    checked: Effect.sync(() => whole.last),
+    ...healthOf(of, rules, appender.append, queries, files),
     failed,
     streams,
     keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) =>
@@ -456,6 +473,8 @@ export const makeReadOnly = (
     damaged: Effect.succeed([]),
     damages: Stream.empty,
     scrub: Effect.fail(refused),
+    reading: Effect.sync(() => ({ ...queries.streams.reading, aside: [] })),
+    setAside: () => Effect.void,
     checked: Effect.succeed(null),
     subscribe: queries.reads.read,
     follow: () => Effect.fail(refused),

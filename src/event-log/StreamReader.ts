@@ -227,7 +227,7 @@ export class StreamReader {
     this.total = this.waiting.size
   }
 
-  get reading(): Reading {
+  get reading(): Omit<Reading, "aside"> {
     return {
       streams: this.total,
       read: this.total - this.waiting.size,

@@ -135,18 +135,20 @@ export const fold: StreamFold<Goals> = {
 /** Reads the goals of each conversation by itself; one that cannot be read is left out, and said. */
 export const recover = Effect.fnUntraced(function* (log: EventLog["Service"], conversations: ReadonlyArray<string>) {
   const found = new Map<string, Goals>()
-  const broken: Array<string> = []
   for (const conversation of conversations) {
     const recovered = yield* Effect.result(log.recover(conversation, { goals: fold }))
     if (recovered._tag === "Failure") {
-      yield* Effect.logWarning(`the goals of ${conversation} cannot be read: ${recovered.failure.message}`)
+      yield* log.setAside({ stream: conversation, part: "all goals", message: recovered.failure.message })
       continue
     }
     const { state } = recovered.success.goals
     found.set(conversation, state)
-    for (const [goalId, record] of state) if (record === "broken") broken.push(`${conversation}/${goalId}`)
+    for (const [goalId, record] of state) {
+      if (record !== "broken") continue
+      const message = "its runes do not fold (a log of a newer agentd, or a damaged one)"
+      yield* log.setAside({ stream: conversation, part: `the goal ${goalId}`, message })
+    }
   }
-  if (broken.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${broken.join(", ")}`)
   return found as ReadonlyMap<string, Goals>
 })
 

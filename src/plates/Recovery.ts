@@ -68,6 +68,10 @@ export const recover = Effect.gen(function* () {
     const { state } = (yield* log.recover(plateId, { plate: fold })).plate
     const { facts, isBroken, stand } = state
     if (stand === null && !isBroken) return
+    if (isBroken) {
+      const message = "its runes do not fold (a log of a newer agentd, or a damaged one)"
+      yield* log.setAside({ stream: plateId, part: "the session", message })
+    }
     if (stand === null || isBroken || stand.data.forgotten) {
       used.add(plateId)
       if (stand?.data.forgotten === true) forgotten.push(stand.data)
@@ -81,7 +85,7 @@ export const recover = Effect.gen(function* () {
     (plateId) =>
       Effect.catch(one(plateId), (error) => {
         used.add(plateId)
-        return Effect.logWarning(`the plate ${plateId} cannot be read: ${error.message}`)
+        return log.setAside({ stream: plateId, part: "the session", message: error.message })
       }),
     { concurrency: CONCURRENCY, discard: true }
   )

@@ -44,7 +44,7 @@ export const recover = Effect.gen(function* () {
     if (!ProviderId.isValid(stream)) continue
     const stand = Effect.map(log.recover(stream, { provider: fold }), ({ provider }) => provider.state ?? fresh)
     const warned = (error: StorageError) =>
-      Effect.as(Effect.logWarning(`the weather of ${stream} cannot be read: ${error.message}`), null)
+      Effect.as(log.setAside({ stream, part: "the account", message: error.message }), null)
     stands.set(stream, yield* Effect.catch(stand, warned))
   }
   return stands as Stands

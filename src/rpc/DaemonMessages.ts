@@ -50,6 +50,10 @@ export const DaemonStatus = Schema.Struct({
       runes: Schema.Int,
       /** Streams that cannot be read, and are left out. */
       unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
+      /** Parts of streams that are left out. Not there: an older daemon. */
+      aside: Schema.optionalKey(
+        Schema.Array(Schema.Struct({ stream: Schema.String, part: Schema.String, message: Schema.String }))
+      ),
       /** In words: runes that were acknowledged are not there. */
       behind: Schema.optionalKey(Schema.String),
       /** Parts that are not ready yet. */

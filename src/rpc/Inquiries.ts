@@ -121,6 +121,7 @@ export const gathered = Effect.fnUntraced(function* (
     plates: yield* plates.list({ closed }),
     replaced: status.replaced === true,
     behind: status.reading?.behind,
+    aside: status.reading?.aside ?? [],
     projects: yield* agents.projects
   }
   return given

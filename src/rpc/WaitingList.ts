@@ -35,6 +35,8 @@ export interface Given {
   readonly replaced?: boolean
   /** In words: runes that were acknowledged are not in the log. */
   readonly behind?: string | undefined
+  /** Parts of streams that are left out. */
+  readonly aside?: NonNullable<NonNullable<DaemonStatus["reading"]>["aside"]>
   readonly projects: ReadonlyArray<ProjectInfo>
 }
 
@@ -469,6 +471,26 @@ const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
         }
       ]
 
+/** Of a conversation that is set apart as a whole the row says all. */
+const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
+  const apart = new Set(projects.flatMap(({ conversation, damage }) => (damage === undefined ? [] : [conversation])))
+  return aside
+    .filter(({ stream }) => !apart.has(stream))
+    .map(({ message, part, stream }) => ({
+      id: `aside/${stream}/${part}`,
+      kind: "damage",
+      who: stream,
+      text: `${part} is left out: ${cut(message)}`,
+      details: ["All else of it goes on."],
+      since: 0,
+      until: null,
+      commands: [
+        run("see what a repair would lose", "repair", stream, "--dry-run"),
+        run("mend it, once the daemon is stopped", "repair", stream)
+      ]
+    }))
+}
+
 const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
   behind === undefined
     ? []
@@ -517,7 +539,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...given.outages.map(ofOutage),
     ...ofProgram(given)
   ]
-  const damage = [...ofLog(given), ...ofCheck(given), ...given.projects.flatMap(ofDamage)]
+  const damage = [...ofLog(given), ...ofCheck(given), ...ofAside(given), ...given.projects.flatMap(ofDamage)]
   const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
 }

@@ -84,6 +84,7 @@ const each: Given = {
   goals: [goal],
   outages: [outage],
   replaced: true,
+  aside: [{ stream: "03plate", part: "the session", message: "its runes do not fold" }],
   behind: "the store ends with rune 8, and rune 9 was acknowledged",
   log: {
     head: 9,
@@ -128,8 +129,8 @@ describe("the list of what needs a person", () => {
   it("what is damaged comes first, then what asks, then what waits longest", () => {
     const { rows } = listOf(each)
     assert.deepStrictEqual(
-      rows.slice(0, 5).map(({ kind }) => kind),
-      ["damage", "damage", "damage", "approval", "session"]
+      rows.slice(0, 6).map(({ kind }) => kind),
+      ["damage", "damage", "damage", "damage", "approval", "session"]
     )
   })
 
