@@ -149,7 +149,11 @@ const mended = (state: string): Effect.Effect<void, StorageError> =>
 const bytesIn = (text: string | undefined) => (text === undefined ? undefined : Number(text))
 
 /** The keeper of the runs, unless they are to end with the daemon. */
-const keeping = ({ environment, state }: Options, { orphanGrace }: UserConfig, via: Keeper.KeeperOptions["via"]) =>
+export const keeping = (
+  { environment, state }: Options,
+  { orphanGrace }: UserConfig,
+  via: Keeper.KeeperOptions["via"]
+) =>
   Duration.isZero(orphanGrace)
     ? Layer.empty
     : Keeper.layer({

@@ -113,7 +113,7 @@ const killed = (folder: string): void => {
   }
 }
 
-interface Launched {
+export interface Launched {
   /** Why it is not there and does not come; undefined: it may be there. */
   failed: string | undefined
 }
@@ -144,6 +144,18 @@ const launch = (
   return launched
 }
 
+/** How keepers are started, reached and ended: processes and sockets. */
+export interface Machinery {
+  readonly connect: typeof connect
+  readonly launch: typeof launch
+  readonly killed: typeof killed
+}
+
+/** A simulated world has keepers of its own. */
+export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
+  defaultValue: () => ({ connect, launch, killed })
+})
+
 /** A folder's keepers, one after the other. */
 class Home {
   readonly folder: string
@@ -154,6 +166,7 @@ class Home {
   readonly known = Deferred.makeUnsafe<void>()
   readonly programs = new Map<string, HeldProgram>()
   private readonly options: KeeperOptions
+  private readonly machinery: Machinery
   private current: KeeperLink | undefined = undefined
   private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
   private isClosed = false
@@ -168,10 +181,11 @@ class Home {
   readonly mark: number
   readonly worth: number
 
-  constructor(folder: string, isActive: boolean, options: KeeperOptions) {
+  constructor(folder: string, isActive: boolean, options: KeeperOptions, machinery: Machinery) {
     this.folder = folder
     this.isActive = isActive
     this.options = options
+    this.machinery = machinery
     this.mark = Math.min(MARK, (options.bound ?? MARK * 4) / 4)
     this.worth = options.segment ?? WORTH
   }
@@ -204,6 +218,7 @@ class Home {
 
   /** A connection to the keeper, which is started where none answers. */
   private readonly reach = Effect.gen({ self: this }, function* () {
+    const { connect, launch } = this.machinery
     const socket = path.join(this.folder, "sock")
     const heard = (tale: Tale) => this.heard(tale)
     const found = yield* connect(socket, heard)
@@ -234,7 +249,7 @@ class Home {
     const { error, runs = [], version } = yield* link.ask({ op: "hello", epoch: this.epoch })
     if (error !== undefined) {
       link.close()
-      if (error === "late") killed(this.folder)
+      if (error === "late") this.machinery.killed(this.folder)
       return yield* Effect.fail(error === "late" ? "it does not answer" : error)
     }
     if (version !== VERSION) this.isActive = false
@@ -273,7 +288,7 @@ class Home {
         const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
         if (error !== "late") return
         yield* Effect.logWarning("the keeper does not answer: another takes its place")
-        killed(this.folder)
+        this.machinery.killed(this.folder)
         link.close()
       })
     )
@@ -329,7 +344,8 @@ class Home {
 }
 
 /** The folders in which programs may be held. Others are cleared away. */
-const homesOf = (options: KeeperOptions): ReadonlyArray<Home> => {
+const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Home> => {
+  const homeOf = (folder: string, isActive: boolean) => new Home(folder, isActive, options, machinery)
   fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 })
   const numbers = fs
     .readdirSync(options.folder)
@@ -343,13 +359,13 @@ const homesOf = (options: KeeperOptions): ReadonlyArray<Home> => {
     const runs = path.join(folder, "runs")
     const holds = fs.existsSync(runs) && fs.readdirSync(runs).some((name) => !name.startsWith("slot-"))
     const isOurs = contentOf(path.join(folder, "keeper.mjs")) === text
-    if (holds || (isOurs && fs.existsSync(path.join(folder, "sock")))) homes.push(new Home(folder, isOurs, options))
+    if (holds || (isOurs && fs.existsSync(path.join(folder, "sock")))) homes.push(homeOf(folder, isOurs))
     else fs.rmSync(folder, { recursive: true, force: true })
   }
   const active = homes.findLast(({ isActive }) => isActive)
   for (const home of homes) home.isActive = home === active
   if (active !== undefined) return homes
-  return [...homes, new Home(path.join(options.folder, `${(numbers.at(-1) ?? 0) + 1}`), true, options)]
+  return [...homes, homeOf(path.join(options.folder, `${(numbers.at(-1) ?? 0) + 1}`), true)]
 }
 
 const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Return<Keeper, never, Scope.Scope> {
@@ -360,7 +376,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     )
     return NONE
   }
-  const homes = homesOf(options)
+  const homes = homesOf(options, yield* Machinery)
   for (const home of homes) yield* Effect.forkScoped(home.life)
   let isLeaving = false
   yield* Effect.addFinalizer(() => Effect.sync(() => homes.forEach((home) => home.close(isLeaving))))

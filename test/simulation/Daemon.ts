@@ -10,7 +10,7 @@ import { RpcTest } from "effect/rpc"
 import { Mailer } from "../../src/alerts/Mailer.ts"
 import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { type Options, type Platform, service } from "../../src/app/Platform.ts"
+import { keeping, type Options, type Platform, service } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
 import * as Git from "../../src/git/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
@@ -21,6 +21,7 @@ import { Spawn } from "../../src/backends/process/ChildProcess.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { RunSockets } from "../../src/backends/RunSockets.ts"
+import type { UserConfig } from "../../src/config/Config.ts"
 import { OwnFile } from "../../src/config/OwnFile.ts"
 import { EventLoop } from "../../src/event-actor/EventLoop.ts"
 import { ArchiveFile } from "../../src/event-log/ArchiveFile.ts"
@@ -30,6 +31,7 @@ import * as Spool from "../../src/http/Spool.ts"
 import * as ControlHandlers from "../../src/rpc/ControlHandlers.ts"
 import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
 import { Control } from "../../src/rpc/Protocol.ts"
+import { Machinery } from "../../src/keeper/Keeper.ts"
 import { Notify } from "../../src/systemd/Notify.ts"
 import type { Disk } from "./world/Disk.ts"
 import type { Files } from "./world/Files.ts"
@@ -66,6 +68,7 @@ export interface World {
 }
 
 export const CONFIG = "/home/ada/shop/agentd.jsonc"
+export const USER_CONFIG = "/home/ada/.config/agentd/config.jsonc"
 export const caller = { by: "ada", config: CONFIG }
 
 export const STATE = "/state"
@@ -74,7 +77,7 @@ const options: Options = {
   state: STATE,
   socket: "/run/agentd.sock",
   config: CONFIG,
-  userConfig: "/home/ada/.config/agentd/config.jsonc",
+  userConfig: USER_CONFIG,
   command: ["agentd"],
   environment: {}
 }
@@ -156,7 +159,11 @@ const quiet: Notify["Service"] = {
 }
 
 /** The real ones over programs and APIs that are played, or played ones. */
-const backendsOf = ({ models, processes, programs }: World, life: Life): ReturnType<Platform["backends"]> => {
+const backendsOf = (
+  { disk, models, processes, programs }: World,
+  life: Life,
+  user: UserConfig
+): ReturnType<Platform["backends"]> => {
   const others =
     programs === undefined
       ? Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) })
@@ -173,7 +180,13 @@ const backendsOf = ({ models, processes, programs }: World, life: Life): ReturnT
             make: (config) => (config.type === "model" ? models.backend(life, config) : make(config))
           }))
         ).pipe(Layer.provide(others))
-  return Layer.provideMerge(all, Layer.mergeAll(Reaper.layerNone, RunSockets.layerNone))
+  const keepers = programs?.keepers
+  const held = keepers === undefined ? Layer.empty : keeping({ ...options, state: disk.folder }, user, undefined)
+  return Layer.provideMerge(all, Layer.mergeAll(Reaper.layerNone, RunSockets.layerNone)).pipe(
+    Layer.provideMerge(
+      keepers === undefined ? held : Layer.provide(held, Layer.succeed(Machinery, keepers.machinery(life)))
+    )
+  )
 }
 
 const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platform => {
@@ -191,7 +204,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Path.layer
     ),
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
-    backends: () => backendsOf(world, life),
+    backends: (user) => backendsOf(world, life, user),
     atRest: Effect.void,
     edges: (control) => ({
       commands: [

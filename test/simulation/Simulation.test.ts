@@ -12,6 +12,7 @@ const worlds = [
   { what: "in which people have sessions of their own, on the board", first: 10_037, count: 4, minutes: 3 },
   { what: "in which the real backends read what programs write", first: 20_004, count: 10, minutes: 3 },
   { what: "in which agents speak ACP, and bytes are no text", first: 22_001, count: 6, minutes: 2 },
+  { what: "in which a keeper holds programs while daemons come and go", first: 27_502, count: 4, minutes: 2 },
   { what: "in which agents are models behind an API", first: 30_001, count: 6, minutes: 1 },
   { what: "of days, in which little happens at a time", first: 40_001, count: 2, minutes: 24 * 60 }
 ] as const

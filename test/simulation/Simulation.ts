@@ -9,7 +9,7 @@ import { Cause, Effect, Exit } from "effect"
 import type { Boundaries, Touch } from "./Boundaries.ts"
 import { Chance } from "./Chance.ts"
 import { Checker, type Violation } from "./Checker.ts"
-import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
+import { caller, CONFIG, run as runDaemon, type Up, USER_CONFIG } from "./Daemon.ts"
 import type { Cells } from "./checks/Tables.ts"
 import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
@@ -140,6 +140,8 @@ export class World implements Outside {
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     const { bytes } = this.swarm
     this.programs = bytes === undefined ? undefined : new Programs(this.processes, bytes)
+    const lease = bytes?.kept?.lease
+    if (lease !== undefined) this.files.write(USER_CONFIG, JSON.stringify({ orphanGrace: lease }))
     this.models = this.openModels()
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
     this.workshop = this.openWorkshop()
@@ -383,6 +385,7 @@ export class World implements Outside {
     this.lookout.closes()
     this.disk.crash()
     this.files.forget(life)
+    this.programs?.keepers?.ends(life)
     this.processes.orphan()
     this.models?.orphan()
     const dice = new Chance(this.options.seed, `after life ${life.number}`)
@@ -403,13 +406,16 @@ export class World implements Outside {
       case "kill":
         return life && this.end(life)
       case "powerCut":
+        this.programs?.keepers?.powerCut()
         this.processes.powerCut()
         this.workshop?.git.powerCut()
         return life && this.end(life)
       case "stop": {
         if (life === undefined || this.daemon === undefined) return
         this.checker.upAt = Infinity
-        life.run(Effect.ignore(this.daemon.client.Shutdown({ reason: "asked to stop", by: "ada" })))
+        life.run(
+          Effect.ignore(this.daemon.client.Shutdown({ reason: "asked to stop", by: "ada", ...this.leaving(dice) }))
+        )
         // as systemd does
         this.universe.later(90_000, () => {
           if (this.life !== life) return
@@ -430,6 +436,33 @@ export class World implements Outside {
       case "clockJump":
         this.wall.skew += dice.is(0.5) ? dice.skewed(1_000, 7_200_000) : -dice.skewed(1_000, 7_200_000)
     }
+  }
+
+  /** A daemon that is restarted leaves its runs to the next. */
+  private leaving(dice: Chance): { readonly keep?: boolean } {
+    const { kept } = this.swarm.bytes ?? {}
+    return kept !== undefined && dice.is(kept.leaves) ? { keep: true } : {}
+  }
+
+  /** The keeper is killed, or hangs, again and again. */
+  private hauntsKeepers(how: "dies" | "hangs"): void {
+    const { bytes } = this.swarm
+    const mean = bytes?.kept?.[how] ?? 0
+    if (mean === 0) return
+    const dice = new Chance(this.options.seed, `keepers ${how}`)
+    const next = () =>
+      void this.universe.later(-Math.log(1 - dice.unit()) * mean, () => {
+        if (!this.stormy) return
+        const ms = dice.skewed(100, 60_000)
+        if (!this.isLeftOut(`f${++this.faults}`)) {
+          this.universe.note(`fault keeper ${how}`)
+          this.checker.sometimes(`fault: keeper ${how}`)
+          if (how === "dies") this.programs?.keepers?.dies()
+          else this.programs?.keepers?.hangs(ms)
+        }
+        next()
+      })
+    next()
   }
 
   /** Records a mishap for the commands that have had no answer yet. */
@@ -628,6 +661,8 @@ export class World implements Outside {
     if (script !== undefined) this.follow(script)
     else {
       for (const fault of FAULTS) this.threaten(fault)
+      this.hauntsKeepers("dies")
+      this.hauntsKeepers("hangs")
       for (let person = 0; person < this.swarm.people; person++) this.visit()
       this.universe.runFor(this.options.stormy)
     }

@@ -3,6 +3,7 @@
  * things that people do: a world in which everything happens at once hides the bugs that
  * need one thing to happen often (Groce et al., Swarm Testing, 2012).
  */
+import type { Keeping } from "./world/Keepers.ts"
 import type { Bytes, Wild } from "./world/Programs.ts"
 import { type TongueName, TONGUES } from "./world/Tongue.ts"
 import { Chance } from "./Chance.ts"
@@ -271,6 +272,50 @@ const wildOf = (seed: number): Wild | undefined => {
   return { noise: often(0.3), litters: often(0.8), tears: often(1) }
 }
 
+/** Worlds whose programs a keeper holds: they outlive their daemon. */
+const OF_KEPT = 25_000
+
+/** Above it a keeper does nothing wrong. */
+const OF_SOUND = 27_500
+
+const keepingOf = (seed: number): Keeping | undefined => {
+  if (seed <= OF_KEPT) return undefined
+  const chance = new Chance(seed, "keeping")
+  const every = (share: number) => (seed <= OF_SOUND && chance.is(share) ? chance.skewed(5_000, 600_000) : 0)
+  return {
+    lease: chance.pick(["5s", "30s", "5 minutes"]),
+    segment: chance.pick([100, 2_000, 4 << 20]),
+    dies: every(0.4),
+    hangs: every(0.3),
+    leaves: chance.pick([0, 0.5, 1]),
+    loses: chance.is(0.5) ? 0.5 : 0
+  }
+}
+
+/** What is about kept runs: agents that work on, and a daemon that comes back soon. */
+const aboutKept = (seed: number, swarm: Swarm): Swarm => {
+  const chance = new Chance(seed, "about kept")
+  const { commands, turns } = swarm
+  return {
+    ...swarm,
+    commands: {
+      ...commands,
+      send: Math.max(commands.send, chance.skewed(0.1, 1)),
+      approve: Math.max(commands.approve, chance.skewed(0.05, 0.5)),
+      start: Math.max(commands.start, 0.1)
+    },
+    every: { ...swarm.every, kill: chance.skewed(3_000, 120_000), stop: chance.is(0.3) ? 120_000 : 0 },
+    turns: {
+      ...turns,
+      slow: Math.max(turns.slow, 0.5),
+      asks: Math.max(turns.asks, 0.3),
+      tools: Math.max(turns.tools, 0.3)
+    },
+    killAtCommit: chance.is(0.4) ? chance.skewed(0.002, 0.1) : 0,
+    pause: Math.min(swarm.pause, chance.skewed(1_000, 20_000))
+  }
+}
+
 const bytesOf = (seed: number): Bytes | undefined => {
   if (seed <= OF_BYTES || seed > OF_MODELS) return undefined
   const chance = new Chance(seed, "bytes")
@@ -282,7 +327,8 @@ const bytesOf = (seed: number): Bytes | undefined => {
     noise: often(0.3),
     holds: often(0.5),
     forgets: often(0.3),
-    wild: wildOf(seed)
+    wild: wildOf(seed),
+    kept: keepingOf(seed)
   }
 }
 
@@ -413,6 +459,7 @@ const inDays = (seed: number, swarm: Swarm): Swarm => {
 
 export const swarmOf = (seed: number): Swarm => {
   if (seed > OF_RARE) return rarer(seed, drawn(seed))
+  if (seed > OF_KEPT && seed <= OF_MODELS) return aboutKept(seed, drawn(seed))
   return seed > OF_DAYS ? inDays(seed, drawn(seed)) : drawn(seed)
 }
 

@@ -122,7 +122,8 @@ export class Contract implements Check {
       hasExited: false,
       text: "",
       tokens: 0,
-      decided: new Map(),
+      // what an earlier daemon has decided may be on its way
+      decided: this.books.get(of.runId)?.decided ?? new Map(),
       lines: ""
     })
   }
@@ -165,6 +166,8 @@ export class Contract implements Check {
         if (!(event.inputTokens >= 0 && event.outputTokens >= 0))
           this.broken("what is spent is a number", book, JSON.stringify(event))
         return
+      case "Given":
+        return void book.given.add(event.input)
       case "Exited":
         return this.exited(book)
       case "TurnOpened":
@@ -178,7 +181,6 @@ export class Contract implements Check {
       case "Offers":
       case "Compacted":
       case "Notice":
-      case "Given":
       case "Resumed":
       case "Recalled":
       case "Reached":

@@ -104,10 +104,11 @@ export class Machine {
 
   /** The daemon is gone: the reaper, where there is one, ends what is marked. */
   orphan(hasReaper: boolean, grace: number): void {
+    const isKept = ({ runId }: Other) => [...this.world.living].some((one) => one.isKept && one.runId === runId)
     for (const other of this.others) {
       if (other.runId === "") continue
       if (!other.isMarked) other.isLost = true
-      else if (hasReaper) {
+      else if (hasReaper && !isKept(other)) {
         this.world.universe.later(other.chance.skewed(1, 300), () => this.signal(other, "SIGTERM"))
         this.world.universe.later(grace, () => this.signal(other, "SIGKILL"))
       }
@@ -127,7 +128,7 @@ export class Machine {
 
   private shown(process: AgentProcess): Process {
     const { born, pid } = process
-    return { pid, start: born, parent: process.isOrphan ? 1 : SELF, group: pid, session: pid }
+    return { pid, start: born, parent: process.isOrphan || process.isKept ? 1 : SELF, group: pid, session: pid }
   }
 
   private get table(): ReadonlyArray<Process> {

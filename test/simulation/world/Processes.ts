@@ -57,6 +57,8 @@ export class AgentProcess {
   alive = true
   /** True once the process's daemon is gone. */
   isOrphan = false
+  /** True for one that a keeper holds: its daemon's end is none of its own. */
+  isKept = false
   /** The turn that it works on. */
   turnId: string | undefined = undefined
   /** Where it speaks; nowhere once its daemon is gone. */
@@ -407,6 +409,7 @@ export class Processes {
   orphan(): void {
     this.machine?.orphan(this.hasReaper, KILL_GRACE)
     for (const process of this.living) {
+      if (process.isKept) continue
       process.listener = undefined
       process.isOrphan = true
       if (!this.hasReaper) continue

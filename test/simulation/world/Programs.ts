@@ -11,6 +11,7 @@ import { Chance } from "../Chance.ts"
 import { storeId } from "../../../src/app/Platform.ts"
 import type { Life } from "../Universe.ts"
 import { AcpTongue } from "./AcpTongue.ts"
+import { type Keeping, Keepers, type Start } from "./Keepers.ts"
 import { Machine } from "./Machine.ts"
 import { type AgentProcess, type Processes } from "./Processes.ts"
 import { ClaudeTongue, CommandTongue, type Mouth, type Tongue, type TongueName } from "./Tongue.ts"
@@ -29,6 +30,8 @@ export interface Bytes {
   readonly holds: number
   /** Further habits, in later worlds. */
   readonly wild: Wild | undefined
+  /** How keepers hold the programs; undefined in a world where they end with their daemon. */
+  readonly kept: Keeping | undefined
 }
 
 export interface Wild {
@@ -42,6 +45,13 @@ export interface Wild {
 
 /** Marks the runs of the daemon's store. */
 export const STORE = storeId("/state")
+
+/** The program's end of a pipe. */
+interface End {
+  readonly write: (whole: Uint8Array) => void
+  readonly tear: (most: number) => void
+  readonly end: () => void
+}
 
 /** The daemon's end of a pipe. */
 class Outlet implements Pipe {
@@ -105,10 +115,14 @@ export class Programs {
   private readonly bytes: Bytes
   /** Inputs that runs were given and their programs have not read. */
   private readonly inputs = new Map<string, Array<TurnInput>>()
+  readonly keepers: Keepers | undefined
 
   constructor(world: Processes, bytes: Bytes) {
     this.world = world
     this.bytes = bytes
+    const sometimes = (what: string) => world.witness.contract?.seen(what)
+    this.keepers =
+      bytes.kept && new Keepers(world, { habits: bytes.kept, seed: world.seed, start: this.held, sometimes })
     if (bytes.wild === undefined) return
     const machine = new Machine(world, STORE, bytes.wild.litters)
     world.machine = machine
@@ -121,7 +135,8 @@ export class Programs {
     start: Effect.fnUntraced({ self: this }, function* (this: Programs, spec) {
       const { runId } = spec
       const { contract } = this.world.witness
-      const inputs: Array<TurnInput> = [{ turnId: spec.turnId, text: spec.prompt }]
+      const given = spec.adopt === undefined ? undefined : this.inputs.get(runId)
+      const inputs: Array<TurnInput> = given ?? [{ turnId: spec.turnId, text: spec.prompt }]
       this.inputs.set(runId, inputs)
       contract?.started(backend.name, spec)
       const run = yield* backend.start(spec)
@@ -167,17 +182,14 @@ export class Programs {
     }
   }
 
-  /** An end of a pipe: bytes, which come in order, late, in pieces. */
-  private pipe(outlet: Outlet, chance: Chance, life: Life, wrote: (bytes: Uint8Array) => void = () => {}) {
+  /** An end of a pipe: bytes, which come in order, late, in pieces; undefined: its end. */
+  private pipe(take: (chunk: Uint8Array | undefined) => void, chance: Chance, life?: Life) {
     const { bytes, world } = this
     const waiting: Array<Uint8Array | undefined> = []
     const give = (chunk: Uint8Array | undefined, ms: number) => {
       waiting.push(chunk)
       const come = () => {
-        if (!world.touch("event: before")) return
-        const next = waiting.shift()
-        if (next !== undefined) wrote(next)
-        outlet.give(next)
+        if (life === undefined || world.touch("event: before")) take(waiting.shift())
       }
       world.universe.later(ms, come, life)
     }
@@ -217,12 +229,68 @@ export class Programs {
       })
 
   private child(process: AgentProcess, program: Program, chance: Chance, life: Life): ChildProcess {
-    const { bytes, world } = this
+    const { world } = this
     const [stdout, stderr] = [new Outlet(), new Outlet()]
-    const wrote = (whole: Uint8Array) => world.witness.contract?.wrote(process, whole)
-    const [out, err] = [this.pipe(stdout, chance, life, wrote), this.pipe(stderr, chance, life)]
-    const wild = new Chance(world.seed, `wild ${process.pid}`)
+    const [out, err] = [
+      this.pipe(
+        (chunk) => {
+          if (chunk !== undefined) world.witness.contract?.wrote(process, chunk)
+          stdout.give(chunk)
+        },
+        chance,
+        life
+      ),
+      this.pipe((chunk) => stderr.give(chunk), chance, life)
+    ]
     const exited = Deferred.makeUnsafe<ExitStatus>()
+    const tell = (status: ExitStatus, ms: number) =>
+      void world.universe.later(ms, () => Deferred.doneUnsafe(exited, Effect.succeed(status)), life)
+    const input = this.begin(process, program, chance, { out, err, tell })
+    if (program.input !== undefined) input.write(program.input)
+    if (program.keepInput !== true) input.close()
+    return {
+      id: { pid: process.pid, start: process.born },
+      stdout,
+      stderr,
+      exited: Deferred.await(exited),
+      write: (text) => world.act("turn", () => input.write(text)),
+      closeInput: Effect.sync(input.close),
+      discard: Effect.void,
+      close: Effect.void
+    }
+  }
+
+  /** A program that a keeper starts. */
+  private readonly held: Start = (order, chance, { exited, wrote }) => {
+    const { world } = this
+    const { argv, cwd, env, run } = order
+    const [agent, runId] = [env["AGENTD_AGENT"] ?? "", env["AGENTD_RUN"] ?? run]
+    const process = world.born({ agent, runId, cwd }, chance)
+    process.isKept = true
+    const out = this.pipe((chunk) => {
+      if (chunk !== undefined) world.witness.contract?.wrote(process, chunk)
+      wrote("out", chunk)
+    }, chance)
+    const err = this.pipe((chunk) => wrote("err", chunk), chance)
+    const tell = (status: ExitStatus, ms: number) => void world.universe.later(ms, () => exited(status))
+    const input = this.begin(process, { argv }, chance, { out, err, tell })
+    if (order.input === "none") input.close()
+    return { process, ...input }
+  }
+
+  /** The process speaks its program's language. */
+  private begin(
+    process: AgentProcess,
+    program: { readonly argv: ReadonlyArray<string> },
+    chance: Chance,
+    {
+      err,
+      out,
+      tell
+    }: { readonly out: End; readonly err: End; readonly tell: (status: ExitStatus, ms: number) => void }
+  ) {
+    const { bytes, world } = this
+    const wild = new Chance(world.seed, `wild ${process.pid}`)
     const mouth: Mouth = {
       out: (text) => {
         this.noise(wild, out.write)
@@ -241,10 +309,10 @@ export class Programs {
       tongue.says(event)
       if (event._tag === "ToolStarted") world.machine?.called(process, held)
       if (event._tag !== "Exited") return
-      const isTorn = statusOf(event.outcome).signal === "SIGKILL" && world.unruly && wild.is(bytes.wild?.tears ?? 0)
+      const status = statusOf(event.outcome)
+      const isTorn = status.signal === "SIGKILL" && world.unruly && wild.is(bytes.wild?.tears ?? 0)
       if (isTorn) out.tear(wild.below(100))
-      const tell = () => Deferred.doneUnsafe(exited, Effect.succeed(statusOf(event.outcome)))
-      world.universe.later(chance.skewed(0.02, 20), tell, life)
+      tell(status, chance.skewed(0.02, 20))
       if (world.unruly && chance.is(bytes.holds)) return
       letGo()
     }
@@ -254,19 +322,7 @@ export class Programs {
       mouth.err("No conversation found with session ID\n")
       process.fails()
     }
-    const input = this.input(process, isLost ? { ...tongue, hears: () => {}, closed: () => {} } : tongue, chance)
-    if (program.input !== undefined) input.write(program.input)
-    if (program.keepInput !== true) input.close()
-    return {
-      id: { pid: process.pid, start: process.born },
-      stdout,
-      stderr,
-      exited: Deferred.await(exited),
-      write: (text) => world.act("turn", () => input.write(text)),
-      closeInput: Effect.sync(input.close),
-      discard: Effect.void,
-      close: Effect.void
-    }
+    return this.input(process, isLost ? { ...tongue, hears: () => {}, closed: () => {} } : tongue, chance)
   }
 
   /** In order, and cut anywhere; a process that is gone reads nothing. */
@@ -294,7 +350,7 @@ export class Programs {
 
 const tongueOf = (
   process: AgentProcess,
-  { argv }: Program,
+  { argv }: { readonly argv: ReadonlyArray<string> },
   mouth: Mouth,
   dice: { readonly chance: Chance; readonly forgets: () => boolean; readonly manners: Chance | undefined }
 ): Tongue => {
