@@ -28,17 +28,24 @@ export class RunPlace extends Context.Service<
   }
 >()("agentd/agents/RunPlace") {}
 
-/** Waits until it is known what has become of the run that an earlier daemon left, where it left one. */
-export const whenAdopted = ({ adopted, now, slot }: RunPlace["Service"], recoveredTo: number): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const worker = now().worker.now
-    const isUnknown =
-      worker !== undefined &&
-      worker.entered <= recoveredTo &&
-      (worker.state === "Spawning" || worker.state === "Running") &&
-      slot.current() !== worker.data.runId
-    return isUnknown || slot.current() !== undefined ? adopted.await : Effect.void
-  })
+/** Whether it is not known yet what has become of the run that an earlier daemon left. */
+export const isAwaited = (
+  { adopted, slot }: Pick<RunPlace["Service"], "adopted" | "slot">,
+  { now: worker }: WorkerState,
+  recoveredTo: number
+): boolean => {
+  if (adopted.isOpen()) return false
+  const isUnknown =
+    worker !== undefined &&
+    worker.entered <= recoveredTo &&
+    (worker.state === "Spawning" || worker.state === "Running") &&
+    slot.current() !== worker.data.runId
+  return isUnknown || slot.current() !== undefined
+}
+
+/** Waits until that is known, where an earlier daemon left one. */
+export const whenAdopted = (place: RunPlace["Service"], recoveredTo: number): Effect.Effect<void> =>
+  Effect.suspend(() => (isAwaited(place, place.now().worker, recoveredTo) ? place.adopted.await : Effect.void))
 
 /** Chance is taken once: decisions take none. */
 export const ids = Effect.map(

@@ -41,6 +41,8 @@ export interface RunSupervisor {
   readonly current: () => string | undefined
   /** Starts the run unless it was started before; first waits until the one before is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
+  /** What is left of a run of an earlier daemon is ended by this; the next run waits for it. */
+  readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
   /** Asks the run to end in order; `exited` says when it has. A run that is not alive is left alone. */
   readonly stop: (runId: string) => Effect.Effect<void>
   /** SIGKILL to all that the run started. */
@@ -56,30 +58,33 @@ const outcomeOf = (error: BackendError): Outcome =>
     ? { _tag: "Fatal", detail: error.message, remedy: error.remedy }
     : { _tag: "Error", detail: error.message }
 
+type Parts = Pick<Live, "enough" | "handle">
+
+/** Starts it, and hands on what it tells, to its end. */
+const watch = Effect.fnUntraced(function* (sink: RunSink, request: RunRequest, { enough, handle }: Parts) {
+  const run = yield* request.backend.start(request.spec)
+  yield* Deferred.succeed(handle, run)
+  let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
+  yield* Stream.runForEachArray(run.events, (events) => {
+    const last = events.at(-1)
+    if (last?._tag !== "Exited") return sink.events(run, request, events)
+    outcome = last.outcome
+    // it is over with that, even if its stream is not
+    const over = Deferred.succeed(enough, outcome)
+    return events.length === 1 ? over : Effect.andThen(sink.events(run, request, events.slice(0, -1)), over)
+  })
+  return outcome
+})
+
 export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const limits = yield* RunLimits.RunLimits
   let live: Live | undefined
   let newest: string | undefined
 
-  const watch = Effect.fnUntraced(function* (request: RunRequest, { enough, handle }: Pick<Live, "enough" | "handle">) {
-    const run = yield* request.backend.start(request.spec)
-    yield* Deferred.succeed(handle, run)
-    let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
-    yield* Stream.runForEachArray(run.events, (events) => {
-      const last = events.at(-1)
-      if (last?._tag !== "Exited") return sink.events(run, request, events)
-      outcome = last.outcome
-      // it is over with that, even if its stream is not
-      const over = Deferred.succeed(enough, outcome)
-      return events.length === 1 ? over : Effect.andThen(sink.events(run, request, events.slice(0, -1)), over)
-    })
-    return outcome
-  })
-
   /** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
-  const whole = (request: RunRequest, { enough, handle }: Pick<Live, "enough" | "handle">) =>
-    watch(request, { enough, handle }).pipe(
+  const whole = (request: RunRequest, { enough, handle }: Parts) =>
+    watch(sink, request, { enough, handle }).pipe(
       Effect.scoped,
       Effect.raceFirst(Deferred.await(enough)),
       Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
@@ -93,9 +98,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       ),
       Effect.ensuring(Deferred.interrupt(handle)),
       Effect.flatMap((outcome) => sink.exited(request, outcome)),
-      Effect.andThen(request.backend.forget?.(request.spec.runId) ?? Effect.void),
-      // only now: whoever misses it before its end is told takes it for lost
-      Effect.ensuring(Effect.sync(() => void (live = undefined)))
+      Effect.andThen(request.backend.forget?.(request.spec.runId) ?? Effect.void)
     )
 
   const gone: Effect.Effect<void> = Effect.suspend(() =>
@@ -109,22 +112,28 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
         : Effect.void
     )
 
+  /** Unless it was begun before; first waits until the one before is gone. */
+  const occupy = Effect.fnUntraced(function* (runId: string, life: (parts: Parts) => Effect.Effect<void>) {
+    // one that has ended already counts, too: its end is on its way to whoever asks again
+    if (newest === runId) return
+    yield* gone
+    const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>() }
+    // only then: whoever misses it before its end is told takes it for lost
+    const over = Effect.sync(() => void (live = undefined))
+    // whoever asked may be interrupted at any point: a run that began is always known
+    yield* Effect.uninterruptible(
+      Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), scope), (fiber) => {
+        newest = runId
+        // it may have ended in this very moment
+        if (fiber.pollUnsafe() === undefined) live = { runId, fiber, ...parts }
+      })
+    )
+  })
+
   return {
     current: () => live?.runId,
-    ensure: Effect.fnUntraced(function* (request) {
-      const { runId } = request.spec
-      // one that has ended already counts, too: its end is on its way to whoever asks again
-      if (newest === runId) return
-      yield* gone
-      const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>() }
-      // whoever asked may be interrupted at any point: a run that began is always known
-      yield* Effect.uninterruptible(
-        Effect.map(Effect.forkIn(Effect.interruptible(whole(request, parts)), scope), (fiber) => {
-          newest = runId
-          live = { runId, fiber, ...parts }
-        })
-      )
-    }),
+    ensure: (request) => occupy(request.spec.runId, (parts) => whole(request, parts)),
+    bury: (runId, ending) => occupy(runId, ({ handle }) => Effect.ensuring(ending, Deferred.interrupt(handle))),
     stop: (runId) => withRun(runId, (run) => run.end),
     kill: (runId) => withRun(runId, (run) => run.kill),
     end: (runId) =>

@@ -29,7 +29,7 @@ import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
 import { verdictOf } from "./RunEvents.ts"
-import { RunPlace, whenAdopted } from "./RunPlace.ts"
+import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import { toResult } from "./ToolResult.ts"
 import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn, waits } from "./ToolsState.ts"
@@ -363,15 +363,22 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  const time = (state: ToolsState, context: Context) => {
-    const moves = new Moves(agent, state, context)
+  /** Ends the calls whose time is over. */
+  const lapse = (moves: Moves, state: ToolsState, { now }: Context): void => {
     for (const { at, callId } of state.due) {
       const call = moves.call(callId)
-      if (at > context.now || call === undefined) continue
+      if (at > now || call === undefined) continue
       const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
       moves.step(call.callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
     }
-    return decided(moves, told(moves, new Siblings(agent, context)))
+  }
+
+  const time = (state: ToolsState, context: Context) => {
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    // the result may be among what its run told while nobody heard: `Orphans` looks again
+    if (!isAwaited(place, siblings.worker, recoveredTo)) lapse(moves, state, context)
+    return decided(moves, told(moves, siblings))
   }
 
   const ofCall = (state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => void) => {
@@ -422,7 +429,8 @@ export const make = Effect.gen(function* () {
       case "Lost":
         return lost(state, message, context)
       case "Orphans": {
-        const { turn } = new Siblings(agent, context)
+        const siblings = new Siblings(agent, context)
+        const { turn } = siblings
         const moves = new Moves(agent, state, context)
         // those of a turn that has not ended end with it
         const open = isActive(turn) ? turn.data.turnId : null
@@ -430,10 +438,11 @@ export const make = Effect.gen(function* () {
           moves,
           moves.all.filter(({ snapshot }) => snapshot.data.turnId !== open)
         )
+        lapse(moves, state, context)
         const kept = setting.waiting.of(setting.conversation, agent)
         const isAsking = (callId: string) => moves.all.some((call) => call.callId === callId && waits(call))
         moves.acts.push(...kept.flatMap((callId) => (isAsking(callId) ? [] : [{ _tag: "Drop" as const, callId }])))
-        return decided(moves, [])
+        return decided(moves, told(moves, siblings))
       }
       case "Abandon":
         return callOff(state, () => true, message.reason, context)

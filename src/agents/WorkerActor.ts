@@ -17,7 +17,7 @@ import { actor, type Context, type Decision, type Refusal, type Tell, tell } fro
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
-import type { RunSpec } from "../backends/Backend.ts"
+import type { Backend, RunSpec } from "../backends/Backend.ts"
 import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
 import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
@@ -321,20 +321,23 @@ export const make = Effect.gen(function* () {
     yield* self.tell({ _tag: "Look" })
   })
 
-  const lost = (self: Handle, runId: string) =>
-    Effect.andThen(
-      self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } }),
-      place.adopted.open
-    )
+  /** What is left of a run that is not taken up is ended; then its end is told. */
+  const lost = Effect.fnUntraced(function* (self: Handle, { data, state }: WorkerSnapshot, { drop }: Backend) {
+    const runId = data.runId!
+    const exited = { _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } } as const
+    const told = state === "Stopped" ? Effect.void : self.tell(exited)
+    yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
+  })
 
   /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
-  const spawnRun = Effect.fnUntraced(function* (self: Handle, { data, entered, state }: WorkerSnapshot) {
+  const spawnRun = Effect.fnUntraced(function* (self: Handle, now: WorkerSnapshot) {
+    const { data, entered, state } = now
     const runId = data.runId!
     if (slot.current() === runId) return
     const index = data.fallback ?? 0
     const made = yield* backend(index)
     const isOld = entered <= recoveredTo
-    if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, runId)
+    if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
     const spec: RunSpec = {
       runId,
       agent,
@@ -356,8 +359,16 @@ export const make = Effect.gen(function* () {
     yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : config().runTimeout })
   })
 
+  const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>
+    now !== undefined &&
+    now.entered <= recoveredTo &&
+    now.data.runId !== null &&
+    (now.state === "Interrupting" || now.state === "Stopped")
+
   const run = (name: string, self: Handle, now: WorkerSnapshot): Effect.Effect<void> => {
     switch (name) {
+      case "Bury":
+        return Effect.flatMap(backend(now.data.fallback ?? 0), (made) => lost(self, now, made))
       case "PrepareWorktree":
         return prepareWorktree(self)
       case "BuildPrompt":
@@ -401,6 +412,8 @@ export const make = Effect.gen(function* () {
     activities: ({ began, now }) => {
       const name = now === undefined ? undefined : WorkerMachine.Worker.states[now.state].enter
       return [
+        // the run that was being ended when the daemon was: it is not taken up
+        ...(isLeft(now) ? [{ name: "Bury", key: now.entered }] : []),
         ...(began > 0 && began <= recoveredTo ? [{ name: "Rise", key: began }] : []),
         ...(name === undefined ? [] : [{ name, key: now!.entered }])
       ]

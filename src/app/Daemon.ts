@@ -289,6 +289,7 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
   )
   yield* agents.recovered
   yield* end
+  yield* (yield* Keeper).settled.open
   // one that its worker could not take up is nobody's by then
   yield* Effect.sleep("1 minute")
   yield* end

@@ -258,6 +258,8 @@ export interface Backend {
   readonly runsTools?: boolean
   /** Whether the run, begun by a daemon before, is there to be taken up; left out, none ever is. */
   readonly holds?: (runId: string) => Effect.Effect<boolean>
+  /** Ends a run that an earlier daemon left and nobody takes up; answers when nothing of it is left. */
+  readonly drop?: (runId: string) => Effect.Effect<void>
   /** The run's end is known for good: nothing of it is needed any more. */
   readonly forget?: (runId: string) => Effect.Effect<void>
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>

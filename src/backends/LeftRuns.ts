@@ -7,6 +7,7 @@
 import { Effect } from "effect"
 import { Keeper } from "../keeper/Keeper.ts"
 import type { Host } from "./Host.ts"
+import * as KeptProcess from "./process/KeptProcess.ts"
 import { ProcessTree } from "./process/ProcessTree.ts"
 import * as RunFolder from "./RunFolder.ts"
 import { RunSockets } from "./RunSockets.ts"
@@ -33,13 +34,10 @@ export const clear = Effect.fnUntraced(function* ({ runs }: Host, kept: Readonly
   if (runs !== undefined) yield* RunFolder.clear(runs, kept)
 })
 
-/** Ends those that are none of these. */
-export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
+/** Ends these, with all that they started; answers when nothing of them is left. */
+const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<typeof left>) {
   const keeper = yield* Keeper
   const tree = yield* ProcessTree
-  const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
-  if (over.length === 0) return
-  yield* Effect.logWarning(`ends ${over.length} runs of an earlier daemon that nobody wants`)
   yield* Effect.forEach(
     over,
     ({ held: { name, pid, start }, runId }) =>
@@ -48,5 +46,22 @@ export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlyS
         Effect.andThen(keeper.forget((one) => one === name))
       ),
     { concurrency: "unbounded", discard: true }
+  )
+})
+
+/** Ends those that are none of these. */
+export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
+  const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
+  if (over.length === 0) return
+  yield* Effect.logWarning(`ends ${over.length} runs of an earlier daemon that nobody wants`)
+  yield* ended(store, over)
+})
+
+/** Ends one, where it is there; answers when nothing of it is left. */
+export const drop = Effect.fnUntraced(function* (store: string, runId: string) {
+  const prefix = KeptProcess.prefixOf(runId)
+  yield* ended(
+    store,
+    (yield* left).filter(({ held }) => held.name.startsWith(prefix))
   )
 })

@@ -64,6 +64,8 @@ export interface Keeper {
   readonly take: (name: string) => Effect.Effect<HeldProgram | undefined>
   /** Programs that an earlier daemon left and nobody has taken up. */
   readonly left: Effect.Effect<ReadonlyArray<HeldProgram>>
+  /** Opened once those of them that nobody wants are gone: nothing is started beside them. */
+  readonly settled: Latch.Latch
   /** Nothing of these is asked for again; a program that still lives ends by somebody else. */
   readonly forget: (which: (name: string) => boolean) => Effect.Effect<void>
   /** From now on who closes ends no program: the daemon goes, and another one comes. */
@@ -77,6 +79,7 @@ const NONE: Keeper = {
   spawn: () => Effect.fail(new NotHeld({ code: "keeper" })),
   take: () => Effect.succeed(undefined),
   left: Effect.succeed([]),
+  settled: Latch.makeUnsafe(true),
   forget: () => Effect.void,
   leave: Effect.void,
   isLeaving: () => false
@@ -430,6 +433,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
         return held
       }),
     left: Effect.map(known, () => all().flatMap(({ held }) => (held.isTaken ? [] : [held]))),
+    settled: Latch.makeUnsafe(false),
     forget: (which) =>
       Effect.sync(() => {
         for (const { held, home } of all()) if (which(held.name)) home.forget(held)

@@ -34,12 +34,18 @@ export interface Puppet extends Backend {
 
 /** Runs that end and die as asked, where `deaf` does not say otherwise; `up`: they say so at once; `holds`: they outlive daemons. */
 export const make = (
-  options: { readonly up?: boolean; readonly deaf?: boolean; readonly holds?: boolean } = {}
+  options: {
+    readonly up?: boolean
+    readonly deaf?: boolean
+    readonly holds?: boolean
+    readonly drop?: Backend["drop"]
+  } = {}
 ): Puppet => {
   const runs: Array<Pulled> = []
   const puppet: Puppet = {
     name: "puppet",
     turns: true,
+    ...(options.drop === undefined ? {} : { drop: options.drop }),
     ...(options.holds === true ? { holds: () => Effect.succeed(true) } : {}),
     runsTools: true,
     refuses: false,

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Fiber, Queue, Stream } from "effect"
+import { Deferred, Duration, Effect, Fiber, Queue, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as RunSupervisor from "../../src/agents/RunSupervisor.ts"
 import { type Backend, BackendError, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
@@ -216,5 +216,37 @@ describe("RunSlot", () => {
       assert.strictEqual(alive.size, 0)
       assert.deepStrictEqual(exits, [])
     })
+  )
+})
+
+describe("what an earlier daemon left of a run that is not taken up", () => {
+  it.effect("is gone before the next run begins", () =>
+    Effect.gen(function* () {
+      const { alive, ensure, slot } = yield* setUp
+      const isGone = yield* Deferred.make<void>()
+      yield* slot.bury("old", Deferred.await(isGone))
+      assert.strictEqual(slot.current(), "old")
+      const next = yield* Effect.forkChild(ensure("new"), { startImmediately: true })
+      yield* Effect.yieldNow
+      assert.strictEqual(alive.size, 0)
+      yield* Deferred.succeed(isGone, undefined)
+      yield* Fiber.join(next)
+      assert.strictEqual(slot.current(), "new")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("leaves the place free where nothing was left, wherever the fiber that asks is held up", () =>
+    Effect.forEach(
+      Array.from({ length: 60 }, (_, more) => 10 + more),
+      (ops) =>
+        Effect.gen(function* () {
+          const { slot } = yield* setUp
+          yield* slot.bury("old", Effect.void)
+          yield* Effect.yieldNow
+          assert.strictEqual(slot.current(), undefined)
+          yield* slot.gone
+        }).pipe(Effect.provideService(Scheduler.MaxOpsBeforeYield, ops), Effect.scoped),
+      { discard: true }
+    )
   )
 })

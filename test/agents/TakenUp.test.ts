@@ -1,9 +1,10 @@
 /** Runs that a daemon takes up as an earlier one left them. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import type { Place, RunEvent } from "../../src/backends/Backend.ts"
 import { caller, make } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
+import { until } from "./World.ts"
 
 const out = (end: number, index = 1): { readonly place: Place } => ({ place: { out: [1, end, index] } })
 
@@ -83,5 +84,83 @@ describe("a run that is taken up", () => {
         ["success", "success"]
       )
     }).pipe(Effect.scoped)
+  )
+
+  it.live("tells of a call's result, though the call's time was over before anybody heard of that", () =>
+    Effect.gen(function* () {
+      const first = Puppet.make({ holds: true })
+      const world = yield* make([], { toolTimeout: "100 millis" }, { puppet: first })
+      yield* world.tree.send("one", "queue", caller)
+      const run = yield* first.run()
+      const call = { _tag: "ToolCall", callId: "x", tool: "look", arguments: {}, readOnly: true } as const
+      yield* run.say({ ...call, ...out(10) }, { _tag: "ToolStarted", callId: "x", ...out(10, 2) })
+      yield* world.kind("tool.started")
+      yield* world.lose
+      yield* Effect.sleep("120 millis")
+
+      const second = Puppet.make({ holds: true, up: false })
+      world.puppet = second
+      yield* world.open
+      const left = yield* second.run()
+      yield* Effect.sleep("50 millis")
+      const { turnId } = run.spec
+      yield* left.say(
+        { _tag: "Given", input: turnId },
+        { _tag: "Started", ...out(5) },
+        { ...call, ...out(10) },
+        { _tag: "ToolStarted", callId: "x", ...out(10, 2) },
+        { _tag: "ToolResult", callId: "x", status: "success", output: 2, ...out(20) },
+        { _tag: "TurnCompleted", turnId, output: "done", ...out(30) },
+        { _tag: "Resumed", given: undefined }
+      )
+      yield* world.over(1)
+      assert.deepStrictEqual(yield* world.kinds("turn/"), [
+        "turn.started",
+        "turn.tool_calls_received",
+        "turn.tools_finished",
+        "turn.completed"
+      ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("that is not taken up is ended before the next one begins, in whatever its worker was", () =>
+    Effect.forEach(
+      [true, false],
+      (isInterrupted) =>
+        Effect.gen(function* () {
+          const first = Puppet.make({ deaf: true, holds: true })
+          const world = yield* make([], {}, { puppet: first })
+          yield* world.tree.send("one", "queue", caller)
+          const { spec } = yield* first.run()
+          yield* world.kind("turn.started")
+          if (isInterrupted) {
+            yield* world.tree.send("two", "urgent", caller)
+            yield* world.rune(({ to }) => to === "Interrupting")
+          }
+          yield* world.lose
+
+          const isGone = yield* Deferred.make<void>()
+          const ended: Array<string> = []
+          const drop = (runId: string) =>
+            Effect.andThen(
+              Effect.sync(() => ended.push(runId)),
+              Deferred.await(isGone)
+            )
+          const second = Puppet.make({ drop })
+          world.puppet = second
+          yield* world.open
+          yield* until(
+            Effect.sync(() => ended.length),
+            (length) => length > 0
+          )
+          yield* Effect.sleep("50 millis")
+          assert.lengthOf(second.runs, 0)
+          yield* Deferred.succeed(isGone, undefined)
+          const next = yield* second.run()
+          assert.deepStrictEqual(ended, [spec.runId])
+          assert.notStrictEqual(next.spec.runId, spec.runId)
+        }).pipe(Effect.scoped),
+      { discard: true }
+    )
   )
 })

@@ -18,6 +18,7 @@ import * as AcpTerminals from "./AcpTerminals.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
+import * as LeftRuns from "../LeftRuns.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { Mark, ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
@@ -162,6 +163,7 @@ export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host
     name: "acp",
     turns: true,
     holds: (runId) => Effect.provideContext(AcpHistory.isHeld(runId), context),
+    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(config, host, spec).pipe(Effect.provideContext(context))
   }

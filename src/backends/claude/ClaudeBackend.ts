@@ -13,6 +13,7 @@ import * as FileContents from "../FileContents.ts"
 import * as ClaudeRun from "./ClaudeRun.ts"
 import * as ClaudeSessions from "./ClaudeSessions.ts"
 import type { Host } from "../Host.ts"
+import * as LeftRuns from "../LeftRuns.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
@@ -27,6 +28,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
     turns: true,
     // one that has not even its first input is begun anew
     holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: true }), context),
+    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) =>
       Effect.gen(function* () {

@@ -16,6 +16,7 @@ import type * as Config from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import { type Backend, BackendError, type Place, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
+import * as LeftRuns from "../LeftRuns.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
@@ -256,6 +257,7 @@ export const make = Effect.fnUntraced(function* (command: CommandConfig, host: H
     name: "command",
     turns: false,
     holds: (runId) => Effect.provideContext(KeptProcess.isHeld(runId, { given: false }), context),
+    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
     start: (spec) => start(command, host, spec).pipe(Effect.provideContext(context))
   }

@@ -29,7 +29,8 @@ export interface Kept extends ChildProcess {
   readonly keep: (point: Point) => Effect.Effect<void>
 }
 
-const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
+/** The beginning of the names of its programs. */
+export const prefixOf = (runId: string): string => `${runId.replaceAll(/[^\w.-]/g, "_")}+`
 /** Of a run: `count` is 1 for its first program. */
 export const nameOf = (runId: string, count: number): string => `${prefixOf(runId)}${count}`
 
@@ -56,6 +57,8 @@ export const start = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Kept | undefined, BackendError> {
   const keeper = yield* Keeper
   if (!(yield* keeper.isThere)) return undefined
+  // an agent's run of before may be among what nobody wants
+  if ((yield* keeper.left).length > 0) yield* keeper.settled.await
   const { argv, cwd, env, handed = [], input, keepInput = false } = program
   const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed }
   const held = yield* Effect.catch(keeper.spawn(wanted), ({ code }) =>

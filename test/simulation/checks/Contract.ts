@@ -51,6 +51,8 @@ export class Contract implements Check {
   /** Output of commands on their standard output. */
   private readonly written = new Map<string, Array<Uint8Array>>()
   private readonly liars = new Set<string>()
+  /** Runs of which the machine has lost a part of what they wrote. */
+  private readonly torn = new Set<string>()
   /** Processes that agents have started, and that can be found. */
   left: Machine["left"] = () => []
 
@@ -138,9 +140,14 @@ export class Contract implements Check {
     decided?.set(name, [...(decided.get(name) ?? []), behavior === "allow"])
   }
 
+  /** A power cut has taken what was on no disk yet. */
+  tore(runId: string): void {
+    this.torn.add(runId)
+  }
+
   told(runId: string, event: RunEvent): void {
     const book = this.books.get(runId)
-    if (book === undefined) return
+    if (book === undefined || this.torn.has(runId)) return
     this.verdicts.sometimes(`${book.backend} tells ${event._tag}`)
     if (book.hasExited) this.broken("an exit is the last that is told", book, event._tag)
     if (isEnd(event)) return this.ended(book, event)
@@ -232,7 +239,6 @@ export class Contract implements Check {
     const left = this.left((other) => other.runId === runId)
     if (left.length > 0) this.broken("an exit is told when all of the run is gone", book, `${left.join()} are left`)
     if (book.backend === "command") this.printed(book)
-    this.written.delete(runId)
   }
 
   /** A command's lines are what it wrote. */

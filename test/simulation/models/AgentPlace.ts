@@ -119,6 +119,7 @@ export class AgentPlace {
       slot: {
         current: () => of().run?.spec.runId,
         ensure: ({ spec }) => Effect.sync(() => of().begin(spec)),
+        bury: (_, ending) => ending,
         stop: nothing,
         kill: nothing,
         end: nothing,

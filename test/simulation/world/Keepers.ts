@@ -210,10 +210,14 @@ class Played {
     this.home = home
     this.lease = lease
     this.chance = new Chance(world.seed, `keeper ${home.folder.split("/").at(-1)} ${++home.count}`)
-    home.keeper = this
-    fs.writeFileSync(path.join(home.folder, "sock"), "")
-    for (const held of home.runs.values()) this.adopts(held)
-    this.unwatched(Math.max(lease, GRACE))
+  }
+
+  /** Finds what the one before has left, and listens. */
+  begins(): void {
+    const { folder, runs } = this.home
+    fs.writeFileSync(path.join(folder, "sock"), "")
+    for (const held of runs.values()) this.adopts(held)
+    this.unwatched(Math.max(this.lease, GRACE))
   }
 
   get isAlive(): boolean {
@@ -530,7 +534,8 @@ export class Keepers {
         const home = this.homeOf(folder)
         if (home.keeper !== undefined || !fs.existsSync(folder)) return
         this.note(`keeper ${path.basename(folder)} begins`)
-        new Played(this, home, Duration.toMillis(lease))
+        home.keeper = new Played(this, home, Duration.toMillis(lease))
+        home.keeper.begins()
       })
       return { failed: undefined }
     },
@@ -577,6 +582,7 @@ export class Keepers {
   /** The end of the newest file. */
   private loses({ folder, ...held }: Held, name: StreamName): void {
     const pipe = held[name]
+    if (held.started !== undefined) this.processes.witness.contract?.tore(held.started.process.runId)
     const size = this.chance.below(pipe.size - pipe.base + 1)
     fs.truncateSync(path.join(folder, `${name}.${pipe.base}`), size)
     pipe.size = pipe.base + size
