@@ -41,7 +41,7 @@ export interface RunSupervisor {
   readonly current: () => string | undefined
   /** Starts the run unless it was started before; first waits until the one before is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
-  /** What is left of a run of an earlier daemon is ended by this; the next run waits for it. */
+  /** Ends by this the rest of a run of an earlier daemon; the next run waits for it. */
   readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
   /** Asks the run to end in order; `exited` says when it has. A run that is not alive is left alone. */
   readonly stop: (runId: string) => Effect.Effect<void>

@@ -321,7 +321,7 @@ export const make = Effect.gen(function* () {
     yield* self.tell({ _tag: "Look" })
   })
 
-  /** What is left of a run that is not taken up is ended; then its end is told. */
+  /** Ends the rest of a run that is not taken up, then tells its end. */
   const lost = Effect.fnUntraced(function* (self: Handle, { data, state }: WorkerSnapshot, { drop }: Backend) {
     const runId = data.runId!
     const exited = { _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } } as const

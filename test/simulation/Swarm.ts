@@ -292,7 +292,7 @@ const keepingOf = (seed: number): Keeping | undefined => {
   }
 }
 
-/** What is about kept runs: agents that work on, and a daemon that comes back soon. */
+/** A world about kept runs: agents that work on, and a daemon that comes back soon. */
 const aboutKept = (seed: number, swarm: Swarm): Swarm => {
   const chance = new Chance(seed, "about kept")
   const { commands, turns } = swarm

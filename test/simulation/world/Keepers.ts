@@ -47,7 +47,7 @@ export interface Started {
   readonly close: () => void
 }
 
-/** What becomes of it. Undefined: the pipe's end. */
+/** The news of a program. Undefined: the pipe's end. */
 export interface Ends {
   readonly wrote: (name: StreamName, chunk: Uint8Array | undefined) => void
   readonly exited: (status: ExitStatus) => void
@@ -61,7 +61,7 @@ const HELD = 2_000
 const LINGER = 2_000
 const LOOK = 200
 
-/** What is sent comes in order, late. */
+/** A way on which all comes in order, late. */
 const ordered = (universe: Universe, chance: Chance, life?: Life) => {
   const waiting: Array<() => void> = []
   return (come: () => void): void => {
@@ -156,7 +156,7 @@ class Held {
   /** The machine was switched off since. */
   isCut = false
   started: Started | undefined = undefined
-  /** Its own keeper. */
+  /** The keeper whose child the process is. */
   parent: Played | undefined
 
   constructor(name: string, folder: string, parent: Played) {
@@ -201,7 +201,7 @@ class Played {
   private client: Wire | undefined = undefined
   private isRetired = false
   private isHanging = false
-  /** What it would do, did it not hang. */
+  /** Deeds that wait while it hangs. */
   private readonly left: Array<() => void> = []
   private watch = 0
 
@@ -276,7 +276,7 @@ class Played {
     this.client?.says(tale)
   }
 
-  /** What the program wrote comes into files. */
+  /** Puts into files the words of the program. */
   takes(held: Held, name: StreamName): void {
     this.does(() => {
       const pipe = held[name]
