@@ -181,7 +181,10 @@ const backendsOf = (
           }))
         ).pipe(Layer.provide(others))
   const keepers = programs?.keepers
-  const held = keepers === undefined ? Layer.empty : keeping({ ...options, state: disk.folder }, user, undefined)
+  const held =
+    keepers === undefined
+      ? Layer.empty
+      : keeping({ ...options, state: disk.folder, environment: keepers.environment }, user, undefined)
   return Layer.provideMerge(all, Layer.mergeAll(Reaper.layerNone, RunSockets.layerNone)).pipe(
     Layer.provideMerge(
       keepers === undefined ? held : Layer.provide(held, Layer.succeed(Machinery, keepers.machinery(life)))

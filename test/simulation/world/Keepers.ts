@@ -130,13 +130,12 @@ class Wire extends EventEmitter {
 interface Pipe {
   size: number
   base: number
-  mark: number
   isOver: boolean
   /** Written, and in no file yet. */
   readonly waiting: Array<Uint8Array>
 }
 
-const fresh = (): Pipe => ({ size: 0, base: 0, mark: 0, isOver: false, waiting: [] })
+const fresh = (): Pipe => ({ size: 0, base: 0, isOver: false, waiting: [] })
 
 /** A program's folder, pipes and process: what outlives a keeper. */
 class Held {
@@ -395,7 +394,7 @@ class Played {
     if (held === undefined) return reply({ error: "unknown" })
     if (order.op === "write") return this.writes(held, order, reply)
     if (order.op === "forget") this.forgets(held)
-    if (order.op === "mark") for (const name of ["out", "err"] as const) this.marks(held, name, order)
+    if (order.op === "free") this.frees(held, order)
     reply({})
   }
 
@@ -458,18 +457,23 @@ class Played {
     reply({ seq })
   }
 
-  private marks(held: Held, name: StreamName, order: Extract<Order, { op: "mark" }>): void {
-    const pipe = held[name]
-    pipe.mark = Math.max(pipe.mark, Math.min(order[name], pipe.size))
-    if (order.free !== true) return
-    const bases = fs
-      .readdirSync(held.folder)
-      .filter((file) => file.startsWith(`${name}.`))
-      .map((file) => Number(file.slice(name.length + 1)))
-      .toSorted((a, b) => a - b)
-    for (const [index, base] of bases.entries()) {
-      if (bases[index + 1]! <= pipe.mark) fs.unlinkSync(path.join(held.folder, `${name}.${base}`))
+  /** Whole files, and notes up to the number; the last one stays. */
+  private frees(held: Held, { seq, ...order }: Extract<Order, { op: "free" }>): void {
+    const { folder } = held
+    for (const name of ["out", "err"] as const) {
+      const bases = fs
+        .readdirSync(folder)
+        .filter((file) => file.startsWith(`${name}.`))
+        .map((file) => Number(file.slice(name.length + 1)))
+        .toSorted((a, b) => a - b)
+      for (const [index, base] of bases.entries())
+        if (bases[index + 1]! <= order[name]) fs.unlinkSync(path.join(folder, `${name}.${base}`))
     }
+    const file = path.join(folder, "inputs")
+    const lines = fs.readFileSync(file, "utf8").split("\n").slice(0, -1)
+    const kept = lines.filter((line, index) => Number.parseInt(line) > seq || index === lines.length - 1)
+    fs.writeFileSync(file, kept.map((line) => `${line}\n`).join(""))
+    this.world.sometimes("keeper: output is freed")
   }
 }
 
@@ -514,6 +518,11 @@ export class Keepers {
     const home = new Home(folder)
     this.homes.set(folder, home)
     return home
+  }
+
+  /** Of a daemon. */
+  get environment(): { readonly [name: string]: string } {
+    return { AGENTD_KEEPER_SEGMENT: String(this.habits.segment) }
   }
 
   /** As a daemon starts and reaches them. */
