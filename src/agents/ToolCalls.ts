@@ -363,21 +363,17 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  /** Ends the calls whose time is over. */
-  const lapse = (moves: Moves, state: ToolsState, { now }: Context): void => {
-    for (const { at, callId } of state.due) {
-      const call = moves.call(callId)
-      if (at > now || call === undefined) continue
-      const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
-      moves.step(call.callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
-    }
-  }
-
   const time = (state: ToolsState, context: Context) => {
     const siblings = new Siblings(agent, context)
     const moves = new Moves(agent, state, context)
-    // the result may be among what its run told while nobody heard: `Orphans` looks again
-    if (!isAwaited(place, siblings.worker, recoveredTo)) lapse(moves, state, context)
+    // a result may be among what its run told while nobody heard: once that is told, the time is looked at again
+    const due = isAwaited(place, siblings.worker, recoveredTo) ? [] : state.due
+    for (const { at, callId } of due) {
+      const call = moves.call(callId)
+      if (at > context.now || call === undefined) continue
+      const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
+      moves.step(call.callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
+    }
     return decided(moves, told(moves, siblings))
   }
 
@@ -429,8 +425,7 @@ export const make = Effect.gen(function* () {
       case "Lost":
         return lost(state, message, context)
       case "Orphans": {
-        const siblings = new Siblings(agent, context)
-        const { turn } = siblings
+        const { turn } = new Siblings(agent, context)
         const moves = new Moves(agent, state, context)
         // those of a turn that has not ended end with it
         const open = isActive(turn) ? turn.data.turnId : null
@@ -438,11 +433,10 @@ export const make = Effect.gen(function* () {
           moves,
           moves.all.filter(({ snapshot }) => snapshot.data.turnId !== open)
         )
-        lapse(moves, state, context)
         const kept = setting.waiting.of(setting.conversation, agent)
         const isAsking = (callId: string) => moves.all.some((call) => call.callId === callId && waits(call))
         moves.acts.push(...kept.flatMap((callId) => (isAsking(callId) ? [] : [{ _tag: "Drop" as const, callId }])))
-        return decided(moves, told(moves, siblings))
+        return decided(moves, [])
       }
       case "Abandon":
         return callOff(state, () => true, message.reason, context)
@@ -482,6 +476,14 @@ export const make = Effect.gen(function* () {
     },
     activities: () => [{ name: "Orphans", key: 0 }],
     perform,
-    run: (_, { self }) => Effect.andThen(whenAdopted(place, recoveredTo), self.tell({ _tag: "Orphans" }))
+    run: (_, { self }) =>
+      Effect.suspend(() => {
+        const orphans = self.tell({ _tag: "Orphans" })
+        if (!isAwaited(place, place.now().worker, recoveredTo)) return orphans
+        return whenAdopted(place, recoveredTo).pipe(
+          Effect.andThen(orphans),
+          Effect.andThen(self.tell({ _tag: "Time" }))
+        )
+      })
   })
 })

@@ -53,6 +53,7 @@ export class Contract implements Check {
   private readonly liars = new Set<string>()
   /** Runs of which the machine has lost a part of what they wrote. */
   private readonly torn = new Set<string>()
+  private readonly recordeds = new Set<string>()
   /** Processes that agents have started, and that can be found. */
   left: Machine["left"] = () => []
 
@@ -145,6 +146,16 @@ export class Contract implements Check {
     this.torn.add(runId)
   }
 
+  /** A keeper has the exit of the run's program for good. */
+  recorded(runId: string): void {
+    this.recordeds.add(runId)
+  }
+
+  /** Nobody has watched a run for longer than it may work alone. */
+  outlived({ agent, runId }: AgentProcess): void {
+    this.verdicts.broken("no run works on beyond its lease", `${agent}: ${runId}`)
+  }
+
   told(runId: string, event: RunEvent): void {
     const book = this.books.get(runId)
     if (book === undefined || this.torn.has(runId)) return
@@ -176,6 +187,8 @@ export class Contract implements Check {
       case "Given":
         return void book.given.add(event.input)
       case "Exited":
+        if (event.outcome._tag === "Uncounted" && event.outcome.reason === "lost" && this.recordeds.has(runId))
+          this.broken("an exit that is recorded is known", book, "it is called lost")
         return this.exited(book)
       case "TurnOpened":
         if (book.turn !== undefined) this.broken("a turn begins once", book, `${event.turnId}, in ${book.turn}`)
@@ -246,7 +259,8 @@ export class Contract implements Check {
     const text = new TextDecoder().decode(Buffer.concat(this.written.get(book.of.runId) ?? []))
     const lines = text.replaceAll("\r\n", "\n")
     const expected = lines === "" || lines.endsWith("\n") ? lines : `${lines}\n`
-    if (expected === book.lines) return
+    // one that was taken up is heard from its last point on
+    if (book.of.adopt === undefined ? expected === book.lines : expected.endsWith(book.lines)) return
     const at = [...expected].findIndex((_, index) => expected[index] !== book.lines[index])
     const near = (all: string) => JSON.stringify(all.slice(Math.max(0, at - 20), at + 40))
     this.broken("a command's lines are what it wrote", book, `at ${at}: ${near(expected)} became ${near(book.lines)}`)

@@ -5,11 +5,12 @@
  * They die and hang as processes do; what they held goes on, and the next one of the folder finds it. The daemon's end
  * (Keeper, KeeperLink, HeldProgram) is the real one, over wires that are played.
  */
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import { EventEmitter } from "node:events"
 import * as fs from "node:fs"
 import type { Socket } from "node:net"
 import * as path from "node:path"
+import { Span } from "../../../src/config/Span.ts"
 import type { ExitStatus } from "../../../src/backends/process/ChildProcess.ts"
 import type * as Keeper from "../../../src/keeper/Keeper.ts"
 import { KeeperLink } from "../../../src/keeper/KeeperLink.ts"
@@ -60,6 +61,9 @@ const GRACE = 5_000
 const HELD = 2_000
 const LINGER = 2_000
 const LOOK = 200
+/** Until the kernel has let go of what was killed, at most; a keeper hangs no longer, ms. */
+const ENDING = 25_000
+export const LONGEST_HANG = 60_000
 
 /** A way on which all comes in order, late. */
 const ordered = (universe: Universe, chance: Chance, life?: Life) => {
@@ -315,6 +319,7 @@ class Played {
       if (held.ended) return
       held.ended = true
       const { code, signal } = exit
+      if ((code ?? signal) !== null) this.world.recorded(held)
       this.tell({ tell: "ended", run: held.name, code, signal, out: out.size, err: err.size })
       if (held.forgotten) this.forgets(held)
       this.rests()
@@ -493,6 +498,8 @@ export class Keepers {
   /** Keepers and their folders. */
   private readonly homes = new Map<string, Home>()
   private readonly wires = new Set<Wire>()
+  /** Changes with each daemon that comes or goes. */
+  private absence = 0
   private readonly chance: Chance
 
   constructor(processes: Processes, { habits, seed, sometimes, start }: KeepersOptions) {
@@ -506,6 +513,10 @@ export class Keepers {
 
   get universe(): Universe {
     return this.processes.universe
+  }
+
+  recorded({ started }: Held): void {
+    if (started !== undefined) this.processes.witness.contract?.recorded(started.process.runId)
   }
 
   note(what: string): void {
@@ -529,6 +540,7 @@ export class Keepers {
   readonly machinery = (life: Life): Keeper.Machinery => ({
     connect: (file, heard) =>
       Effect.callback((resume) => {
+        this.absence += 1
         const come = () => {
           const { keeper } = this.homeOf(path.dirname(file))
           if (keeper === undefined) return resume(Effect.succeed(undefined))
@@ -558,6 +570,14 @@ export class Keepers {
       wire.destroySoon()
       this.wires.delete(wire)
     }
+    const mine = ++this.absence
+    const { hangs, lease } = this.habits
+    const longest = Duration.toMillis(Schema.decodeSync(Span)(lease)) + GRACE + ENDING
+    this.universe.later(longest + (hangs > 0 ? LONGEST_HANG : 0), () => {
+      if (mine !== this.absence) return
+      for (const process of this.processes.living)
+        if (process.isKept) this.processes.witness.contract?.outlived(process)
+    })
   }
 
   private get all(): ReadonlyArray<Played> {
