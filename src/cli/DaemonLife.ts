@@ -4,6 +4,7 @@
  */
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 import * as StateFolder from "../event-log/StateFolder.ts"
 import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
@@ -23,7 +24,7 @@ import * as Backoff from "../supervision/Backoff.ts"
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
 
-export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused> =>
+export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused | StorageError> =>
   call(socket, (client) => client.Status())
 
 /** Whether a process of that id runs. One that has ended and waits for its parent to notice does not. */

@@ -16,7 +16,7 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   10: [
     "io",
     "the disk answered with an error",
-    "Check the disk and the file system (`dmesg`), then start agentd again."
+    "Check the disk and the file system (`dmesg`), then start it again: agentd start"
   ],
   11: [
     "corrupt",
@@ -26,7 +26,7 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   13: [
     "full",
     "there is no space left",
-    "Free some space on the disk (or raise the store's own limit), then start agentd again."
+    "Free some space on the disk (or raise the store's own limit), then start it again: agentd start"
   ],
   14: ["cannot-open", "the file cannot be opened", "Check that the folder exists and belongs to this user."],
   19: [
@@ -47,7 +47,7 @@ const TAKEN = new Set([1555, 2067, 2579])
 const taken = [
   "taken",
   "INV-EVENTID-MONOTONIC: the next event id is taken, so somebody else writes to the store",
-  "End the other program that writes to the file, then start agentd again."
+  "End the other program that writes to the file, then start it again: agentd start"
 ] as const
 
 /** Reasons that may pass: somebody else's lock, a full disk, a hiccup of the disk. */

@@ -1,11 +1,14 @@
 /**
  * LiveGate: what every call goes through, before its procedure: its payload is checked, a call
  * beyond the limit is refused, and a name that nobody has comes back with the one that was meant.
+ *
+ * Guarantees: where the store takes no more, each call under way is answered with why, whatever it waits for.
  */
 import { Context, Effect, Layer, Result, Schema, type Scope } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import { Traces, type Tracing } from "../telemetry/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import { refusalOf } from "./Bounds.ts"
@@ -56,6 +59,8 @@ export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Sco
   Layer.effect(Gate)(
     Effect.gen(function* () {
       const agents = yield* Agents
+      const { failed } = yield* EventLog
+      const lost = Effect.flatMap(failed, Effect.fail)
       const admission = yield* admit
       const tracing = yield* Traces
       const checks = new Map<string, Check>()
@@ -94,7 +99,8 @@ export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Sco
             : Effect.fail(refused)
         })
         if (Context.get(rpc.annotations, AtOnce)) return checked
-        return RpcSchema.isStreamSchema(rpc.successSchema) ? admission.held(checked) : admission.call(checked)
+        const admitted = RpcSchema.isStreamSchema(rpc.successSchema) ? admission.held(checked) : admission.call(checked)
+        return Effect.raceFirst(admitted, lost)
       }
     })
   )

@@ -78,4 +78,4 @@ export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agent
 })
 
 /** The middleware that every call passes before its procedure. */
-export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error: CommandRefused }) {}
+export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error }) {}

@@ -1,6 +1,6 @@
 /** The daemon as a whole: killed, restarted, doubled, reconfigured. */
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Queue, Random } from "effect"
 import * as Sandbox from "../support/Sandbox.ts"
@@ -17,35 +17,6 @@ const shell = (script: string, more: object = {}) => ({
 const KILLS = process.env["LONG"] === "1" ? 40 : 4
 
 describe("the daemon", () => {
-  it.live("orphans: killed in the middle of a run it leaves none, and the work is taken up again", () =>
-    Effect.gen(function* () {
-      const box = yield* Sandbox.make()
-      const runs = box.file("runs")
-      box.configure({
-        agents: {
-          worker: shell(
-            `cat >> ${runs}; echo RUN >> ${runs}; setsid sleep 300 & [ "$(grep -c ^RUN ${runs})" -gt 1 ] || sleep 300`
-          )
-        }
-      })
-      yield* box.up()
-      yield* box.cli("send", "worker", "precious")
-      yield* box.untilAgent("worker", "runs", ({ state }) => state === "Running")
-      assert.isAbove((yield* box.processes).length, 0)
-      yield* box.kill9
-      yield* box.until("no process is left though nobody restarts it", box.processes, (pids) => pids.length === 0)
-      yield* box.up()
-      const row = yield* box.untilAgent(
-        "worker",
-        "has done it",
-        ({ inbox, sessionSeq, state }) => inbox === 0 && state === "BuildingPrompt" && sessionSeq > 1
-      )
-      assert.strictEqual(row.totalErrors, 0, "a run lost through agentd counts no error")
-      assert.strictEqual(readFileSync(runs, "utf8").match(/precious/g)?.length, 2, "offered again to the next run")
-      assert.strictEqual((yield* box.cli("verify")).code, 0)
-    })
-  )
-
   it.live(
     "killed while somebody edits its project's file it comes back, by the last good one, and says so until it is mended",
     () =>
@@ -173,29 +144,6 @@ describe("the daemon", () => {
       assert.strictEqual((yield* box.agents).find(({ agent }) => agent === "b")?.state, "Stopped")
       const kinds = (yield* box.runes()).map((rune) => rune.kind)
       assert.includeMembers(kinds, ["daemon.started", "daemon.stopped"])
-    })
-  )
-
-  it.live("two supervisors: a second daemon on the same store is refused; a second project joins the live one", () =>
-    Effect.gen(function* () {
-      const box = yield* Sandbox.make()
-      box.configure({ agents: { a: shell("exec sleep 300", { mode: "loop", prompt: "x" }) } })
-      yield* box.up()
-      yield* box.untilAgent("a", "runs", ({ state }) => state === "Running")
-      const second = yield* box.cli("up")
-      assert.strictEqual(second.code, 75, second.stderr)
-      assert.match(second.stderr, /agentd/)
-      const other = join(box.folder, "other")
-      mkdirSync(other)
-      writeFileSync(join(other, "agentd.jsonc"), JSON.stringify({ agents: { a: shell("cat") } }))
-      const joined = yield* box.cliIn(other, "start")
-      assert.strictEqual(joined.code, 0, joined.stderr)
-      yield* box.until("both are there", box.rows, (rows) => rows.length === 2)
-      const ambiguous = yield* box.cliIn(box.folder, "why", "a")
-      assert.strictEqual(ambiguous.code, 1)
-      assert.match(ambiguous.stderr, /names 2 agents/)
-      assert.match((yield* box.cliIn(other, "why", "a")).stdout, /other\/a/)
-      assert.match((yield* box.cliIn(other, "why", "shop/a")).stdout, /shop\/a/)
     })
   )
 

@@ -23,13 +23,10 @@ const shop = Layer.effect(
         ...stage.trio("urgent"),
         ...stage.trio("idle", { idleTimeout: "300ms" }),
         ...stage.trio("killed"),
-        "silent-claude": stage.agent("claude", { backend: { silence: "700ms", killGrace: "100ms" } }),
-        "silent-acp": stage.agent("acp", { backend: { silence: "700ms", killGrace: "100ms" } }),
         ...stage.trio("noisy"),
         "ghost-claude": stage.agent("claude", { backend: { binary: "/nowhere/claude" } }),
         "ghost-acp": stage.agent("acp", { backend: { argv: ["/nowhere/acp"] } }),
-        locked: stage.agent("model", { backend: { keyFile: stage.key("wrong") } }),
-        limited: stage.agent("model", { backend: { keyFile: stage.key("limited"), retries: 0 } })
+        locked: stage.agent("model", { backend: { keyFile: stage.key("wrong") } })
       }
     })
     yield* stage.up
@@ -204,22 +201,6 @@ layer(shop, { excludeTestServices: true })("a turn under the daemon", (it) => {
       })
   )
 
-  it.effect("alive but dead: a stopped process is ended after its silence, and the work is done again", () =>
-    Effect.gen(function* () {
-      const shop = yield* Shop
-      yield* Stage.onEach(
-        (on) =>
-          Effect.gen(function* () {
-            const agent = `silent-${on}`
-            yield* shop.tell(agent, { signal: "SIGSTOP" }, { say: "awake" })
-            assert.deepStrictEqual(yield* shop.answers(agent, 1), ["awake"])
-            assert.strictEqual((yield* shop.row(agent, "is there", () => true)).totalErrors, 1)
-          }),
-        PROGRAMS
-      )
-    })
-  )
-
   it.effect("garbage on its output ends nothing, and is told of", () =>
     Effect.gen(function* () {
       const shop = yield* Shop
@@ -255,17 +236,6 @@ layer(shop, { excludeTestServices: true })("a turn under the daemon", (it) => {
           }),
         { concurrency: "unbounded" }
       )
-    })
-  )
-
-  it.effect("quota counted as crash: a limit is waited for until it is lifted, and counts nothing", () =>
-    Effect.gen(function* () {
-      const shop = yield* Shop
-      yield* shop.tell("limited", { say: "at last" })
-      const row = yield* shop.row("limited", "waits", ({ state }) => state === "CoolingDown")
-      assert.isAtLeast(row.nextAt! - row.since, 800)
-      assert.deepStrictEqual(yield* shop.answers("limited", 1), ["at last"])
-      assert.strictEqual((yield* shop.row("limited", "is there", () => true)).totalErrors, 0)
     })
   )
 

@@ -13,16 +13,6 @@ const shell = (script: string, more: object = {}) => ({
   ...more
 })
 
-const pids = (text: string) => text.trim().split("\n").filter(Boolean).map(Number)
-const alive = (pid: number) => {
-  try {
-    process.kill(pid, 0)
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"))
-  } catch {
-    return false
-  }
-}
-
 describe("an agent under the daemon", () => {
   it.live("works through its inbox in a worktree of its own and commits there", () =>
     Effect.gen(function* () {
@@ -82,37 +72,6 @@ describe("an agent under the daemon", () => {
       assert.strictEqual(after?.totalErrors, 0)
       const why = yield* box.cli("why", "bad")
       assert.match(why.stdout, /5th error in a row[^]*agentd .*start shop\/bad/)
-    })
-  )
-
-  it.live("orphans: no process of an agent outlives its stop, its children's children included", () =>
-    Effect.gen(function* () {
-      const box = yield* Sandbox.make()
-      const list = box.file("pids")
-      box.configure({
-        agents: {
-          parent: shell(
-            `trap '' TERM; echo $$ >> ${list}; setsid sh -c 'trap "" TERM; echo $$ >> ${list}; sleep 300' & ` +
-              `(sh -c 'echo $$ >> ${list}; exec sleep 300' &) ; sleep 300; sleep 300`,
-            { mode: "loop", prompt: "work" }
-          )
-        }
-      })
-      yield* box.up()
-      yield* box.untilAgent("parent", "runs", ({ state }) => state === "Running")
-      yield* box.until(
-        "three processes",
-        Effect.sync(() => (existsSync(list) ? pids(readFileSync(list, "utf8")) : [])),
-        (all) => all.length === 3
-      )
-      const stop = yield* box.cli("stop", "parent")
-      assert.strictEqual(stop.code, 0, stop.stderr)
-      assert.deepStrictEqual(
-        pids(readFileSync(list, "utf8")).filter(alive),
-        [],
-        "when stop has answered nothing is left"
-      )
-      assert.strictEqual((yield* box.agents)[0]?.state, "Stopped")
     })
   )
 
@@ -198,21 +157,6 @@ describe("an agent under the daemon", () => {
       const row = yield* box.untilAgent("ghost", "stops", ({ detail }) => detail.includes("no-such-program-xyz"))
       assert.strictEqual(row.state, "Stopped")
       assert.strictEqual((yield* box.runes("worker.moved")).filter((rune) => rune.to === "Spawning").length, 1)
-    })
-  )
-
-  it.live("the expensive success: maxRunsPerHour bounds an agent that succeeds on every run", () =>
-    Effect.gen(function* () {
-      const box = yield* Sandbox.make()
-      box.configure({ agents: { eager: shell("true", { mode: "loop", prompt: "work", maxRunsPerHour: 3 }) } })
-      yield* box.up()
-      const row = yield* box.untilAgent(
-        "eager",
-        "waits for the next hour",
-        ({ nextAt }) => nextAt !== null && nextAt > Date.now() + 3_000_000
-      )
-      assert.match(row.detail, /waits for its next run/)
-      assert.strictEqual((yield* box.runes("worker.moved")).filter((rune) => rune.to === "Spawning").length, 3)
     })
   )
 })

@@ -1,4 +1,4 @@
-/** The start of a daemon over a store of which a part cannot be read. */
+/** Incidents that others had, by their names: a start over a store of which a part cannot be read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
@@ -8,7 +8,7 @@ import * as Sandbox from "../support/Sandbox.ts"
 
 const config = { agents: { a: { backend: { type: "command", shell: "cat" } } } }
 
-describe("a start", () => {
+describe("start-up blocked by recovery", () => {
   it.live("a conversation that cannot be read stops no other; status names it, and its project is not begun anew", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
