@@ -1,6 +1,6 @@
 /** Runs that outlive their daemon: killed, restarted, its keeper killed with it. */
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { dice } from "../support/Dice.ts"
@@ -27,25 +27,9 @@ const linesOf = (shop: Stage.Project, agent: string, source: string) =>
       .flatMap(({ payload }) => text(payload["text"]).split("\n"))
   )
 
-const keepersOf = (stage: Stage.Stage): ReadonlyArray<number> => {
-  const folder = join(stage.box.state, "keeper")
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => commandOf(pid).includes(`${folder}/`) && commandOf(pid).includes("keeper.mjs"))
-}
-
-const commandOf = (pid: number): string => {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "latin1")
-  } catch {
-    return ""
-  }
-}
-
 const killKeepers = (stage: Stage.Stage) =>
   Effect.sync(() => {
-    for (const pid of keepersOf(stage)) process.kill(pid, "SIGKILL")
+    for (const pid of stage.keepers) process.kill(pid, "SIGKILL")
   })
 
 describe("a run outlives its daemon", () => {
@@ -178,7 +162,7 @@ describe("a run outlives its daemon", () => {
       assert.deepStrictEqual(yield* stage.box.processes, [])
       yield* stage.box.until(
         "the keeper is gone",
-        Effect.sync(() => keepersOf(stage)),
+        Effect.sync(() => stage.keepers),
         (pids) => pids.length === 0
       )
       yield* stage.up

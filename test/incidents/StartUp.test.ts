@@ -1,10 +1,20 @@
 /** Incidents that others had, by their names: a start over a store of which a part cannot be read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as Sandbox from "../support/Sandbox.ts"
+import * as Stage from "../support/Stage.ts"
+
+const tryKill = (pid: number) => {
+  try {
+    process.kill(pid, "SIGKILL")
+  } catch {
+    // it has gone
+  }
+}
 
 const config = { agents: { a: { backend: { type: "command", shell: "cat" } } } }
 
@@ -43,6 +53,46 @@ describe("start-up blocked by recovery", () => {
       const refused = yield* box.cli("start")
       assert.notStrictEqual(refused.code, 0)
       assert.match(refused.stderr + refused.stdout, /is set apart, since its log is damaged/)
+    })
+  )
+
+  it.live("a keeper that hangs and a git that hangs hold up their own agents alone", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.keeping
+      const bin = join(stage.box.folder, "bin")
+      mkdirSync(bin)
+      const sleeping = { backend: { type: "command", shell: "cat > /dev/null; exec sleep 1000", readyAfter: "50ms" } }
+      const quick = { backend: { type: "command", shell: "cat" }, minRunInterval: "0ms" }
+      const shop = stage.home({ agents: { held: sleeping, tree: { ...quick, worktree: true } } })
+      execFileSync("git", ["init", "-q", shop.root])
+      execFileSync("git", [
+        "-C",
+        shop.root,
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "first"
+      ])
+      const other = stage.project("other", { agents: { a: quick } })
+      yield* stage.up
+      yield* shop.register
+      yield* other.register
+      yield* shop.send("held", "go")
+      yield* shop.of("held", 1, "turn.started")
+      yield* stage.box.kill9
+      const keepers = stage.keepers
+      for (const pid of keepers) process.kill(pid, "SIGSTOP")
+      yield* Effect.addFinalizer(() => Effect.sync(() => keepers.forEach((pid) => tryKill(pid))))
+      writeFileSync(join(bin, "git"), "#!/bin/sh\nexec sleep 1000\n", { mode: 0o755 })
+      stage.box.environment["PATH"] = `${bin}:${process.env["PATH"]}`
+      yield* stage.up
+      yield* other.send("a", "hello")
+      assert.lengthOf(yield* other.answers("a", 1), 1)
     })
   )
 })

@@ -3,7 +3,7 @@
  * three backends, and a person who speaks to it over its socket: a command costs no process.
  */
 import { Effect, type Scope, Stream } from "effect"
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import * as ControlClient from "../../src/rpc/ControlClient.ts"
 import type { AgentInfo, CallInfo } from "../../src/domain/Messages.ts"
@@ -22,6 +22,14 @@ export type BackendName = (typeof BACKENDS)[number]
 
 const line = ({ actor, at, eventId, from, kind, payload, to, trigger }: Rune): string =>
   `${eventId} +${at % 100_000} ${actor} ${kind} ${from}→${to} ${trigger} ${String(payload["turn_id"] ?? "")}`
+
+const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1")
+  } catch {
+    return ""
+  }
+}
 
 const PAUSE = 40
 const TRIES = PATIENCE / PAUSE
@@ -264,6 +272,15 @@ export class Stage {
     )
     yield* this.box.up(Effect.orElseSucceed(ready, () => false))
   })
+
+  /** The keepers of its runs. */
+  get keepers(): ReadonlyArray<number> {
+    const folder = join(this.box.state, "keeper")
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number)
+      .filter((pid) => commandOf(pid).includes(`${folder}/`) && commandOf(pid).includes("keeper.mjs"))
+  }
 
   rpc<A, E, R>(use: (client: ControlClient.Client) => Effect.Effect<A, E, R>) {
     return ControlClient.call(join(this.box.state, "control.sock"), use)
