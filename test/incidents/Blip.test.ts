@@ -57,7 +57,7 @@ describe.concurrent("one blip restarts all", () => {
     Effect.gen(function* () {
       const stage = yield* Stage.make
       const shop = yield* atWork(stage)
-      const store = new DatabaseSync(join(stage.box.state, "runes.db"))
+      const store = new DatabaseSync(join(stage.box.state, "runes.db"), { timeout: 60_000 })
       store.exec("BEGIN IMMEDIATE")
       const sending = yield* Effect.forkChild(shop.send("idle", "while it is locked"), { startImmediately: true })
       yield* Effect.sleep("1 second")
@@ -82,7 +82,7 @@ describe.concurrent("one blip restarts all", () => {
       const disk = yield* small(stage.box.state)
       const shop = yield* atWork(stage)
       const before = pidsOf(shop)
-      const store = disk === undefined ? new DatabaseSync(join(stage.box.state, "runes.db")) : undefined
+      const store = disk === undefined ? new DatabaseSync(join(stage.box.state, "runes.db"), { timeout: 60_000 }) : undefined
       if (disk === undefined) store!.exec("BEGIN IMMEDIATE")
       else disk.full()
       const why = disk === undefined ? /another process holds the store's lock/ : /there is no space left/
