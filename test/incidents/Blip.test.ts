@@ -82,7 +82,8 @@ describe.concurrent("one blip restarts all", () => {
       const disk = yield* small(stage.box.state)
       const shop = yield* atWork(stage)
       const before = pidsOf(shop)
-      const store = disk === undefined ? new DatabaseSync(join(stage.box.state, "runes.db"), { timeout: 60_000 }) : undefined
+      const store =
+        disk === undefined ? new DatabaseSync(join(stage.box.state, "runes.db"), { timeout: 60_000 }) : undefined
       if (disk === undefined) store!.exec("BEGIN IMMEDIATE")
       else disk.full()
       const why = disk === undefined ? /another process holds the store's lock/ : /there is no space left/
