@@ -8,14 +8,26 @@ import type { Readable } from "node:stream"
 /** Bytes or counts, by name. */
 export type Counts = ReadonlyMap<string, number>
 
-export interface Look {
+/** A process as the system sees it. */
+export interface Outside {
   /** MB. */
   readonly rss: number
+  readonly fds: number
+  readonly threads: number
+}
+
+export const outside = (pid: number): Outside => {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8")
+  const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status)?.[1])
+  return { rss: of("VmRSS") / 1024, threads: of("Threads"), fds: readdirSync(`/proc/${pid}/fd`).length }
+}
+
+/** A process from within; to look takes so much memory that its own size says nothing afterwards. */
+export interface Look {
+  /** MB. */
   readonly heap: number
   /** Beside the heap: buffers. */
   readonly external: number
-  readonly fds: number
-  readonly threads: number
   /** Open handles by kind. */
   readonly handles: Counts
   /** Bytes of the heap by kind. */
@@ -61,14 +73,12 @@ export const addressOf = (stderr: Readable): Promise<string> =>
   })
 
 export class Inspected {
-  private readonly pid: number
   private readonly socket: WebSocket
   private readonly asked = new Map<number, (result: { readonly result?: { readonly value?: unknown } }) => void>()
   private readonly chunks: Array<string> = []
   private next = 1
 
-  private constructor(pid: number, socket: WebSocket) {
-    this.pid = pid
+  private constructor(socket: WebSocket) {
     this.socket = socket
     socket.addEventListener("message", ({ data }) => {
       const message = JSON.parse(String(data))
@@ -77,13 +87,13 @@ export class Inspected {
     })
   }
 
-  static readonly connect = async (pid: number, address: string): Promise<Inspected> => {
+  static readonly connect = async (address: string): Promise<Inspected> => {
     const socket = new WebSocket(address)
     await new Promise((resolve, reject) => {
       socket.addEventListener("open", resolve)
       socket.addEventListener("error", reject)
     })
-    return new Inspected(pid, socket)
+    return new Inspected(socket)
   }
 
   private ask(method: string, params: object = {}): Promise<{ readonly result?: { readonly value?: unknown } }> {
@@ -106,24 +116,12 @@ export class Inspected {
     for (const kind of (await this.value("process.getActiveResourcesInfo()")) as ReadonlyArray<string>) {
       handles.set(kind, (handles.get(kind) ?? 0) + 1)
     }
-    const status = readFileSync(`/proc/${this.pid}/status`, "utf8")
-    const of = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(status)?.[1])
-    const fds = readdirSync(`/proc/${this.pid}/fd`).length
-    const rss = of("VmRSS") / 1024
     this.chunks.length = 0
     await this.ask("HeapProfiler.takeHeapSnapshot", { reportProgress: false })
     const kinds = kindsOf(JSON.parse(this.chunks.join("")))
     this.chunks.length = 0
     const MB = 1024 * 1024
-    return {
-      rss,
-      heap: memory.heapUsed / MB,
-      external: memory.external / MB,
-      fds,
-      threads: of("Threads"),
-      handles,
-      kinds
-    }
+    return { heap: memory.heapUsed / MB, external: memory.external / MB, handles, kinds }
   }
 
   close(): void {

@@ -1,8 +1,8 @@
 /**
  * Bench of a long day: the real daemon while ten agents work in a loop, as fast as they can, and somebody watches.
  * Says what has grown between the end of the first quarter and the end: memory, handles, file descriptors, and the
- * heap by kind. Runs where it is named, for 4 minutes, or so many as `MINUTES` says: an agent that takes a turn a
- * minute makes in ten hours what it makes here in about three minutes.
+ * heap by kind. Runs where it is named, for 8 minutes, or so many as `MINUTES` says: half of them beside an inspector,
+ * which takes memory itself. Agents that take a turn a minute make in ten hours what they make here in some minutes.
  */
 import { spawn } from "node:child_process"
 import { createConnection, type Socket } from "node:net"
@@ -10,10 +10,13 @@ import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import type { Bench, Row } from "./Bench.ts"
 import { AGENTS, MAIN, type Place, phaseOf, placeOf, stopped } from "./History.ts"
-import { addressOf, grown, Inspected, type Look } from "./Inspected.ts"
+import { addressOf, grown, Inspected, type Look, outside } from "./Inspected.ts"
 
-const MINUTES = Number(process.env["MINUTES"] ?? 4)
+const MINUTES = Number(process.env["MINUTES"] ?? 8)
 const FIRST = 0.25
+/** As `agentd start` has it. */
+const FLAGS = ["--max-semi-space-size=1"]
+const MEMORY = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" }
 /** Bytes of a kind that are worth a line. */
 const WORTH = 20_000
 
@@ -107,39 +110,60 @@ const told = (before: Look, after: Look, turns: number): void => {
   for (const [kind, by] of grown(before.handles, after.handles, 10)) console.log(`  ${by}  ${kind}`)
 }
 
-const soaked = async (): Promise<ReadonlyArray<Row>> => {
-  const place = placeOf("soak")
-  const daemon = spawn(process.execPath, ["--inspect=127.0.0.1:0", MAIN, "--state", place.state, "up"], {
+const daemonOf = (place: Place, flags: ReadonlyArray<string>) =>
+  spawn(process.execPath, [...flags, ...FLAGS, MAIN, "--state", place.state, "up"], {
     cwd: place.project,
-    env: place.environment,
+    env: { ...place.environment, ...MEMORY },
     stdio: ["ignore", "ignore", "pipe"]
   })
+
+/** A day of one daemon, looked at after its first quarter and at its end. */
+const day = async <A>(
+  flags: ReadonlyArray<string>,
+  looking: (daemon: ReturnType<typeof daemonOf>) => Promise<() => A | Promise<A>>
+): Promise<{ readonly before: A; readonly after: A; readonly turns: number }> => {
+  const place = placeOf("soak")
+  const daemon = daemonOf(place, flags)
   try {
-    const inspected = await Inspected.connect(daemon.pid!, await addressOf(daemon.stderr))
+    const look = await looking(daemon)
     while ((await phaseOf(place)) !== "ready") await wait(20)
     const progress = { turns: 0 }
-    const run = async (minutes: number): Promise<Look> => {
+    const run = async (minutes: number): Promise<A> => {
       const until = performance.now() + minutes * 60_000
       await Promise.all([work(place, until, progress), watch(place, until)])
       // what is under way ends
       await wait(5_000)
-      return inspected.look()
+      return look()
     }
-    const before = await run(MINUTES * FIRST)
+    const before = await run((MINUTES / 2) * FIRST)
     const first = progress.turns
-    const after = await run(MINUTES * (1 - FIRST))
-    told(before, after, progress.turns - first)
-    inspected.close()
-    return [
-      ...rowsOf("rss", "MB", before.rss, after.rss),
-      ...rowsOf("heap", "MB", before.heap, after.heap),
-      ...rowsOf("beside the heap", "MB", before.external, after.external),
-      ...rowsOf("file descriptors", "", before.fds, after.fds),
-      ...rowsOf("threads", "", before.threads, after.threads)
-    ]
+    const after = await run((MINUTES / 2) * (1 - FIRST))
+    return { before, after, turns: progress.turns - first }
   } finally {
     await stopped(daemon)
   }
+}
+
+const soaked = async (): Promise<ReadonlyArray<Row>> => {
+  const plain = await day(
+    [],
+    async ({ pid }) =>
+      () =>
+        outside(pid!)
+  )
+  const within = await day(["--inspect=127.0.0.1:0"], async ({ stderr }) => {
+    const inspected = await Inspected.connect(await addressOf(stderr!))
+    return () => inspected.look()
+  })
+  told(within.before, within.after, within.turns)
+  console.log(`Without an inspector: ${plain.turns} turns between the two.`)
+  return [
+    ...rowsOf("rss", "MB", plain.before.rss, plain.after.rss),
+    ...rowsOf("file descriptors", "", plain.before.fds, plain.after.fds),
+    ...rowsOf("threads", "", plain.before.threads, plain.after.threads),
+    ...rowsOf("heap", "MB", within.before.heap, within.after.heap),
+    ...rowsOf("beside the heap", "MB", within.before.external, within.after.external)
+  ]
 }
 
 const flat = (what: string, atMost: number) => ({

@@ -4,8 +4,10 @@
  * `RUNES` says (`RUNES=10000000` is a year of a busy agent; to make it takes minutes and 7 GB). With
  * `HISTORIES=FOLDER` the logs are made once.
  */
-import { statSync } from "node:fs"
+import { existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { setTimeout as wait } from "node:timers/promises"
 import { type Bench, interleave, type Measure } from "./Bench.ts"
 import { commandOn, cpuOf, historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
 
@@ -27,10 +29,13 @@ const measures: ReadonlyArray<Measure> = [
   { what: "bytes on the disk a rune", unit: "B", better: "less" }
 ]
 
-const bytesOf = ({ state }: Place): number =>
-  ["runes.db", "runes.db-wal", "runes.db.index", "runes.db.actors"]
+const bytesOf = ({ state }: Place): number => {
+  const folder = join(state, "segments")
+  const segments = existsSync(folder) ? readdirSync(folder).map((name) => join("segments", name)) : []
+  return ["runes.db", "runes.db-wal", "runes.db.index", "runes.db.actors", ...segments]
     .map((name) => statSync(join(state, name), { throwIfNoEntry: false })?.size ?? 0)
     .reduce((sum, bytes) => sum + bytes, 0)
+}
 
 /** The tenth asking of each: the first ones compile. */
 const TIMES = 10
@@ -58,11 +63,31 @@ const subjectOf = (subject: string, place: Place, runes: number) => ({
   }
 })
 
+/** Runs a daemon until all that it does by and by is done: the oldest runes are in segments, and each is filed. */
+const settled = async (place: Place, runes: number): Promise<void> => {
+  const { daemon } = await started(place)
+  const placeIn = () => {
+    try {
+      const actors = new DatabaseSync(join(place.state, "runes.db.actors"), { readOnly: true })
+      const row = actors.prepare("SELECT event_id AS place FROM place").get()
+      actors.close()
+      return Number(row?.["place"] ?? 0)
+    } catch {
+      // in the making
+      return 0
+    }
+  }
+  while (placeIn() < runes) await wait(500)
+  await stopped(daemon)
+}
+
 export const bench: Bench = {
   name: "year",
   isLong: true,
   run: async () => {
     const [short, long] = [await historyOf(10_000), await historyOf(MANY)]
+    await settled(short, 10_000)
+    await settled(long, MANY)
     return interleave(measures, [subjectOf(SHORT, short, 10_000), subjectOf(LONG, long, MANY)], 3)
   },
   aims: [

@@ -108,7 +108,7 @@ interface Opened {
 export class ActorIndex implements Chore {
   private readonly file: string
   private readonly store: SqliteStore
-  private readonly folder: string
+  private readonly known: Segments
   private readonly sqlite: Sqlite
   private opened: Opened | undefined
   private readonly threads = new Map<string, number>()
@@ -128,7 +128,7 @@ export class ActorIndex implements Chore {
   }) {
     this.file = of.file
     this.store = of.store
-    this.folder = of.folder
+    this.known = new Segments(of.folder, [])
     this.newest = of.newest
     this.sqlite = of.sqlite ?? nodeSqlite
   }
@@ -218,8 +218,11 @@ export class ActorIndex implements Chore {
     return (there?.["hash"] ?? this.segments.row(event_id)?.hash) === hash
   }
 
+  /** As they are now; listed anew where the store lists others. */
   private get segments(): Segments {
-    return new Segments(this.folder, listedIn(this.store.database))
+    const listed = listedIn(this.store.database)
+    if (JSON.stringify(listed) !== JSON.stringify(this.known.listed)) this.known.list(listed)
+    return this.known
   }
 
   /** The next runes: those that have left the store lie in segments. */
