@@ -217,7 +217,8 @@ const word = (row: Row): Words.Word => {
     holds: inbox.waiting.length > 0,
     held: isHeld(row),
     waits: waitsFor(row),
-    works: isBusy(row) || background.length > 0 || (worker?.state === "BuildingPrompt" && hasWork(row)),
+    // what is ready has work, and begins it now
+    works: isBusy(row) || background.length > 0 || (isReady(row) && !isHeld(row) && waitsFor(row) === null),
     wasStopped: worker?.data.stoppedBy != null
   })
 }

@@ -2,7 +2,10 @@
  * AgentVerbs: the part of the command line that is about agents: what they do, and
  * what a person says to them; and `mcp`, by which an agent speaks itself.
  */
+import { Duration, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { Span } from "../config/Span.ts"
+import { AIMS } from "./Choose.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { log } from "./LogView.ts"
@@ -64,6 +67,43 @@ export const login = Command.make(
   ])
 )
 
+const decodeSpan = Schema.decodeUnknownOption(Span)
+
+/** ms */
+const spanOf = (text: string): number => {
+  const span = decodeSpan(text)
+  if (Option.isNone(span)) throw new Error('Expected a time such as 90s, 10m or "2 hours"')
+  return Duration.toMillis(span.value)
+}
+
+export const wait = Command.make(
+  "wait",
+  {
+    names: Argument.String("name").pipe(
+      Argument.withDescription("Names or patterns, as agentd ps has them: builder, 'shop/*'"),
+      Argument.atLeast(1)
+    ),
+    aim: Flag.Literals("for", AIMS).pipe(Flag.withDescription("What is waited for"), Flag.withDefault("idle" as const)),
+    timeout: Flag.String("timeout").pipe(
+      Flag.withMetavar("TIME"),
+      Flag.withDescription("The longest wait: 90s, 10m, 2 hours. Default: none"),
+      Flag.mapTryCatch(
+        (text) => spanOf(text),
+        (error) => (error instanceof Error ? error.message : String(error))
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    )
+  },
+  verb(() => import("./Wait.ts"))
+).pipe(
+  Command.withDescription("Wait until agents, goals or sessions are idle, done, failed or need you; for scripts"),
+  Command.withExamples([
+    { command: "agentd wait builder --timeout 10m", description: "0: it is idle; 1: it has failed, or it took longer" },
+    { command: "agentd wait 'shop/*' --for needs-you", description: "Until all of them ask something" }
+  ])
+)
+
 export const logout = Command.make(
   "logout",
   { server },
@@ -86,6 +126,7 @@ export const daily = commandsOf(Declared.agents, [
         ? undefined
         : () => import("./SendFiles.ts").then(({ run }) => ({ run: () => run(input) }))
   }),
+  wait,
   commandOf(log, { program: (input) => () => import("./Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
   attach
 ])

@@ -16,6 +16,7 @@ import { behind } from "./DoorConsole.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
 import { explain, told } from "./Explanation.ts"
 import * as GoalVerbs from "./GoalVerbs.ts"
+import * as Habits from "./Habits.ts"
 import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
@@ -283,20 +284,28 @@ const agentd = Command.make(
 /** The whole command, which `completions` needs and is a part of. */
 const whole = (): Command.Command.Any => agentd
 
-/** A wrong invocation is told in two lines; the help is one word away. */
-const presenter: CliOutput.Presenter = {
+type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
+
+/** What is wrong, and what was meant, or how it is used. */
+const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
+  const [first] = errors
+  const habit =
+    first?._tag === "UnknownSubcommand" && commandPath.length === 1 ? Habits.meant(first.subcommand) : undefined
+  return {
+    tag: first?._tag ?? "InvalidInvocation",
+    message: errors.map(({ message }) => message).join("\n"),
+    remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
+    exitCode: ExitCode.usage
+  }
+}
+
+/** A wrong invocation is told in two lines, or as JSON; the help is one word away. */
+const presenter = (json: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? Effect.forEach(
-          [
-            ...event.errors.map((error) => `agentd: ${error.message}`),
-            `  → Usage: ${event.helpDoc.usage}. More: ${event.commandPath.join(" ")} --help`
-          ],
-          (line) => Console.error(line),
-          { discard: true }
-        )
+      ? Console.error(told(usage(event), json))
       : CliOutput.defaultPresenter.present(event)
-}
+})
 
 /** No wizard, no log level: one way to do it. */
 const config = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
@@ -340,7 +349,7 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /** Runs one command line to its exit code. Only an interrupt fails. */
 export const run = (given: ReadonlyArray<string>) => {
-  const args = withProgram(given)
+  const args = withProgram(Habits.asFlags(given))
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
   return Command.runWith(agentd, { version: VERSION })(args).pipe(
     Effect.as<number>(ExitCode.ok),
@@ -348,7 +357,7 @@ export const run = (given: ReadonlyArray<string>) => {
       (cause) => !Cause.hasInterruptsOnly(cause),
       (cause) => report(cause, options)
     ),
-    Effect.provideService(CliOutput.Presenter, presenter),
+    Effect.provideService(CliOutput.Presenter, presenter(options.includes("--json"))),
     Effect.provideService(CliConfig.CliConfig, config),
     behind
   )

@@ -65,6 +65,8 @@ describe("without a daemon", () => {
 
   it.live.each([
     [["frob"], "Unknown subcommand"],
+    [["--json", "frob"], '"exitCode":2'],
+    [["wait", "x", "--timeout", "soon"], "Expected a time"],
     [["send"], "Missing required argument: agent"],
     [["ps", "--frob"], "Unrecognized flag: --frob"],
     [["log", "--since", "lunch"], '"10m"'],

@@ -1,0 +1,52 @@
+/**
+ * Habits: words that people know from other programs, and the verbs of agentd that do what they mean. Pure.
+ */
+
+/** By the word: what is meant. */
+const MEANT: { readonly [word: string]: string } = {
+  dashboard: "agentd, alone: the board",
+  delete: "stop AGENT; uninstall removes all of agentd",
+  down: "stop",
+  events: "log -f",
+  exec: "send AGENT TEXT",
+  halt: "stop",
+  info: "status",
+  inspect: "why AGENT",
+  journal: "log",
+  kill: "stop AGENT",
+  list: "ps",
+  logs: "log --agent AGENT",
+  ls: "ps",
+  message: "send AGENT TEXT",
+  monit: "agentd, alone: the board",
+  monitor: "agentd, alone: the board",
+  new: "init",
+  quit: "stop",
+  reload: "trust, once you have changed agentd.jsonc: it is read by itself",
+  remove: "stop AGENT; take it out of agentd.jsonc, and it is gone",
+  rm: "stop AGENT; take it out of agentd.jsonc, and it is gone",
+  setup: "init",
+  shutdown: "stop",
+  show: "why AGENT",
+  stats: "cost",
+  tail: "log -f",
+  top: "agentd, alone: the board",
+  ui: "agentd, alone: the board",
+  update: "restart, once a newer agentd is installed",
+  upgrade: "restart, once a newer agentd is installed",
+  usage: "cost"
+}
+
+/** The remedy for a word that is no verb; undefined where it is nobody's habit. */
+export const meant = (word: string): string | undefined => {
+  const found = Object.hasOwn(MEANT, word) ? MEANT[word]! : undefined
+  if (found === undefined) return undefined
+  return found.startsWith("agentd") ? `That is ${found}.` : `That is: agentd ${found}`
+}
+
+/** `help VERB` and `version` as flags; all else as it is. */
+export const asFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const [first, ...rest] = args
+  if (first === "version" && rest.length === 0) return ["--version"]
+  return first === "help" ? [...rest, "--help"] : args
+}

@@ -1,0 +1,88 @@
+/** Tests of `agentd wait`, and of the words that people know from elsewhere. */
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { asFlags, meant } from "../../src/cli/Habits.ts"
+import { VERBS } from "../../src/cli/Hint.ts"
+import { standing } from "../../src/cli/Wait.ts"
+import { agentInfo, boardOf, draft, folder, makeWorld, serveAt } from "../rpc/World.ts"
+import { agentd, inProcess, launch } from "./Child.ts"
+
+const { rows } = boardOf({
+  agents: [
+    agentInfo(),
+    agentInfo({ agent: "tester", word: "idle" }),
+    agentInfo({ agent: "lost", word: "failed", project: "shop", conversation: "shop-1" })
+  ]
+})
+const names = (found: ReadonlyArray<{ readonly name: string }>) => found.map(({ name }) => name)
+
+describe("how it stands", () => {
+  it("all that is named has to be so; what has failed will not be idle, but is failed", () => {
+    expect(names(standing(rows, ["web/*"], "idle").left)).toEqual(["builder"])
+    expect(names(standing(rows, ["tester"], "idle").left)).toEqual([])
+    expect(names(standing(rows, ["lost"], "idle").never)).toEqual(["lost"])
+    expect(names(standing(rows, ["lost"], "failed").left)).toEqual([])
+    expect(names(standing(rows, ["lost"], "needs-you").never)).toEqual([])
+    expect(standing(rows, ["tester", "nobody"], "idle").unknown).toEqual(["nobody"])
+  })
+})
+
+it.live("returns when it is so, is told of it, and says what has failed, what is unknown and what took too long", () =>
+  Effect.gen(function* () {
+    const state = yield* folder
+    const world = makeWorld({ agents: [agentInfo()] })
+    const { append } = yield* serveAt(state, world, [draft()])
+    const waiting = yield* launch(["--state", state, "wait", "builder", "--json"], { input: null })
+    world.agents[0] = agentInfo({ word: "idle" })
+    yield* append(draft())
+    const { code, out } = yield* waiting.ended
+    assert.strictEqual(code, 0)
+    assert.deepInclude(JSON.parse(out), { for: "idle", names: ["builder"] })
+    const at = (...args: ReadonlyArray<string>) => agentd(["--state", state, "wait", ...args])
+    expect(yield* at("nobody")).toMatchObject({ code: 1, err: expect.stringContaining('Nothing is called "nobody"') })
+    expect(yield* at("builder", "--for", "needs-you", "--timeout", "50ms")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("web/builder is idle")
+    })
+    world.agents[0] = agentInfo({ word: "failed", detail: "exit code 3" })
+    expect(yield* at("builder")).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/has failed: exit code 3[^]*agentd --state \S+ why/)
+    })
+  })
+)
+
+describe("a word that is known from elsewhere", () => {
+  it.live.each([
+    ["list", "agentd ps"],
+    ["kill", "agentd stop AGENT"],
+    ["tail", "agentd log -f"],
+    ["top", "the board"],
+    ["reload", "agentd trust"]
+  ] as const)("%s is answered with the verb that is meant", ([word, says]) =>
+    Effect.gen(function* () {
+      const { code, err } = yield* inProcess([word])
+      assert.strictEqual(code, 2)
+      assert.include(err, says)
+      const json = JSON.parse((yield* inProcess([word, "--json"])).err)
+      assert.deepInclude(json, { error: "UnknownSubcommand", exitCode: 2 })
+    })
+  )
+
+  it("is no verb, and what is meant by it is one", () => {
+    for (const word of ["list", "kill", "tail", "reload", "upgrade", "logs", "top"]) {
+      assert.isFalse(VERBS.includes(word), word)
+      const verb = /agentd (\w+)/.exec(meant(word) ?? "")?.[1]
+      assert.isTrue(verb === undefined || VERBS.includes(verb), `${word}: ${verb}`)
+    }
+    assert.isUndefined(meant("constructor"))
+  })
+
+  it.live("help and version do what they say", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(asFlags(["help", "send"]), ["send", "--help"])
+      assert.include((yield* inProcess(["help", "send"])).out, "agentd send")
+      assert.match((yield* inProcess(["version"])).out, /\d+\.\d+\.\d+/)
+    })
+  )
+})
