@@ -51,9 +51,9 @@ const crewOf = async (at: string, command: string, agents: number): Promise<Crew
   for (;;) {
     const { stdout } = spawnSync(command, ["--state", state, "--json", "ps"], { encoding: "utf8" })
     const found = stdout.startsWith("{")
-      ? (JSON.parse(stdout) as { readonly agents: ReadonlyArray<unknown> })
+      ? (JSON.parse(stdout) as { readonly rows: ReadonlyArray<{ readonly kind: string }> })
       : undefined
-    if (found?.agents.length === agents) return { daemon, state, project }
+    if (found?.rows.filter(({ kind }) => kind === "agent").length === agents) return { daemon, state, project }
     if (daemon.exitCode !== null) throw new Error(`the daemon of ${agents} agents does not start`)
     await wait(100)
   }

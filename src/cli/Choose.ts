@@ -34,7 +34,7 @@ export const isPattern = (name: string): boolean => /[*?]/.test(name)
 export const means = (pattern: string, { called, conversation, name, project }: BoardRow): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 
-/** What a script can wait for. */
+/** States that a script can wait for. */
 export const AIMS = ["idle", "done", "needs-you", "failed", "working"] as const
 export type Aim = (typeof AIMS)[number]
 

@@ -286,7 +286,7 @@ const whole = (): Command.Command.Any => agentd
 
 type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
 
-/** What is wrong, and what was meant, or how it is used. */
+/** The fault, and the verb that was meant, or how it is used. */
 const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
   const [first] = errors
   const habit =
