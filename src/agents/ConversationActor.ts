@@ -19,7 +19,7 @@ import type { ConversationConfig } from "../config/Config.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
 import { StorageError } from "../event-log/EventLog.ts"
 import * as Budget from "./Budget.ts"
-import { type ConversationSnapshot, conversationAddress, type Life } from "./ConversationRecovery.ts"
+import { type ConversationSnapshot, conversationAddress, type Life, type NewestTurn } from "./ConversationRecovery.ts"
 import { standing } from "./ConversationRow.ts"
 import type { ConversationPort, Tenant } from "./ConversationPort.ts"
 import { type Cause, causeOf, type RuneRef } from "../event-log/Rune.ts"
@@ -295,8 +295,8 @@ export class ConversationActor {
   }
 
   /**
-   * Repeats the agents' news that the conversation may not have heard when the last daemon ended:
-   * turns that are over, agents that failed; then checks its budget. Known news is stale.
+   * Makes up for what the last daemon did not come to: turns that are over, turns that have begun and whose run may
+   * still work on them, interruptions, agents that failed; then checks its budget. Known news is stale.
    */
   readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -308,9 +308,31 @@ export class ConversationActor {
         this.life.turns.delete(turnId)
         return this.tell({ _tag: "turn_completed", turnId, agentId: agent, outcome })
       })
+      const unheard = [...this.life.newest].filter(
+        ([agent, { outcome, turnId }]) => outcome === undefined && alive.has(agent) && !this.life.turns.has(turnId)
+      )
       const failed = failures.map(({ agent, cause, error }) => this.agentFailed(agent, error, cause))
-      return Effect.andThen(Effect.all([...endings, ...failed], { discard: true }), this.enforce)
+      return Effect.all(
+        [
+          ...endings,
+          ...unheard.map(([agent, turn]) => this.begun(agent, turn)),
+          Effect.suspend(() => (this.life.interrupts ? this.interrupt(this.snapshot.data.turnIds) : Effect.void)),
+          ...failed,
+          this.enforce
+        ],
+        { discard: true }
+      )
     })
+
+  /** A turn that its agent has begun, of which its conversation has not heard. */
+  private begun(agent: string, { began, turnId }: NewestTurn): Effect.Effect<void> {
+    this.life.newest.delete(agent)
+    const cause = { stream: this.around.conversation, ...began }
+    return this.newTurn(agent, turnId, cause).pipe(
+      Effect.flatMap((isTaken) => (isTaken ? Effect.void : this.interrupt([turnId]))),
+      Effect.catch(({ message }) => Effect.logWarning(message))
+    )
+  }
 
   /** Resumes it: from a suspension with fresh counters, a fresh budget, and the limits that the file names now. */
   readonly resume = (by: string) =>

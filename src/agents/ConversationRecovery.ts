@@ -33,6 +33,14 @@ export interface OpenTurn {
   outcome: TurnOutcome | undefined
 }
 
+/** The newest turn of an agent, by its own runes. */
+export interface NewestTurn {
+  readonly turnId: string
+  /** The rune that began it. */
+  readonly began: { readonly seq: number; readonly eventId: number }
+  outcome: TurnOutcome | undefined
+}
+
 export interface Spawned {
   readonly parent: string
   /** An encoded AgentConfig. */
@@ -57,6 +65,10 @@ export interface Life {
   /** As far as its runes name them: for one whose file is gone. */
   limits: Spending
   readonly turns: Map<string, OpenTurn>
+  /** By agent, of those that have not ended. */
+  readonly newest: Map<string, NewestTurn>
+  /** Its turns were to be interrupted with the state that it is in. */
+  interrupts: boolean
   /** The rune that led to the newest failure of each agent: none is counted twice. */
   readonly failures: Map<string, number>
   readonly spawned: Map<string, Spawned>
@@ -123,6 +135,8 @@ export const fresh = (): Life => ({
   spent: Budget.nothing,
   limits: unlimited,
   turns: new Map(),
+  newest: new Map(),
+  interrupts: false,
   failures: new Map(),
   spawned: new Map(),
   begun: { day: "", count: 0 },
@@ -146,6 +160,15 @@ const limitsIn = (config: unknown): Spending | undefined =>
     ? { ...unlimited, ...(config.budget as Partial<Spending>) }
     : undefined
 
+const interrupts = (
+  { interrupts: before, snapshot }: Life,
+  event: ConversationMachine.Event | undefined
+): boolean => {
+  if (snapshot.state === "active") return false
+  if (event?._tag === "budget_exhausted") return true
+  return event?._tag === "pause_requested" ? event.inFlight === "interrupt" : before
+}
+
 /** A rune of the conversation's own machine. */
 const move = (life: Life, rune: Rune): void => {
   if (life.broken !== undefined) return
@@ -157,14 +180,20 @@ const move = (life: Life, rune: Rune): void => {
   }
   const event = readMove(rune)?.payload.event
   if (rune.kind === "session.unsuspended") life.spent = Budget.nothing
+  life.interrupts = interrupts(life, event)
   switch (event?._tag) {
     case "create_requested":
     case "budget_replenished":
       life.limits = limitsIn(event.config) ?? life.limits
       break
-    case "new_turn":
-      life.turns.set(event.turnId, { agent: event.agentId, begun: false, outcome: undefined })
+    case "new_turn": {
+      const { agentId: agent, turnId } = event
+      const newest = life.newest.get(agent)
+      // an agent begins its turn before its conversation hears of it; an older agentd's did after
+      const begun = newest?.turnId === turnId
+      life.turns.set(turnId, { agent, begun, outcome: begun ? newest.outcome : undefined })
       break
+    }
     case "turn_completed":
       life.turns.delete(event.turnId)
       break
@@ -186,16 +215,24 @@ export const begunOn = ({ begun }: Life, day: string): number => (day > begun.da
 /** The newest few that are ended are kept. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
+  life.newest.delete(agent)
   const over = [...life.ended.keys()].filter((name) => life.spawned.has(name))
   for (const name of over.slice(0, -MAX_ENDED)) for (const map of [life.spawned, life.ended]) map.delete(name)
 }
 
 const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
-  const turn = life.turns.get(rune.payload.turn_id)
+  const turnId = rune.payload.turn_id
+  const end = turnEnds[rune.kind]
+  const outcome = end === undefined ? undefined : countedAs(end, rune)
+  const agent = nameOf(rune.actor)
+  const newest = life.newest.get(agent)
+  if (rune.kind === "turn.started") {
+    life.newest.set(agent, { turnId, began: { seq: rune.seq, eventId: rune.eventId }, outcome })
+  } else if (newest?.turnId === turnId) newest.outcome = outcome
+  const turn = life.turns.get(turnId)
   if (turn === undefined) return
   turn.begun = true
-  const outcome = turnEnds[rune.kind]
-  turn.outcome = outcome === undefined ? undefined : countedAs(outcome, rune)
+  turn.outcome = outcome
 }
 
 /** Folds a rune of the stream in. True: it is the conversation's own, and nobody else's. */

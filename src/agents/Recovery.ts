@@ -143,7 +143,7 @@ const known: ReadonlySet<string> = new Set(kinds)
 /** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
 export const project: StreamFold<ProjectRecord | null> = {
   name: "agents",
-  version: 5,
+  version: 6,
   initial: null,
   of: ConversationId.mayBe,
   apply: (record, rune) => {

@@ -205,6 +205,59 @@ describe("ConversationActor", () => {
       assert.deepStrictEqual([data.turnIds, data.turnErrors], [["goes on"], 1])
     }))
 
+  test("after a kill -9 a turn that goes on is open, whoever wrote first; what it had not heard of is told; what was to be interrupted is", (w) =>
+    Effect.gen(function* () {
+      const started = (agent: string, turnId: string) => ({
+        stream: STREAM,
+        kind: "turn.started",
+        actor: `turn/${agent}`,
+        payload: {
+          event: {
+            _tag: "start_turn",
+            turnId,
+            agentId: agent,
+            input: "x",
+            messageIds: [],
+            source: "queue",
+            at: 1
+          },
+          turn_id: turnId,
+          agent_id: agent
+        }
+      })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { home } = yield* w.open
+          // as agents do: the turn is durable before its conversation hears of it
+          yield* w.log.append([started("a", "goes on"), started("b", "unheard")])
+          yield* home.newTurn("a", "goes on", at(2))
+        })
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const made = yield* w.open
+          yield* made.tellAgain([])
+          yield* made.tellAgain([])
+          const open = Effect.sync(() => made.snapshot.data.turnIds)
+          yield* until(open, (turnIds) => turnIds.length === 2)
+          yield* made.ask({ _tag: "turn_completed", turnId: "goes on", agentId: "a", outcome: "completed" })
+          assert.deepStrictEqual(made.snapshot.data.turnIds, ["unheard"])
+          assert.strictEqual(made.snapshot.data.turns, 2)
+          yield* made.ask({ _tag: "pause_requested", by: "ada", reason: "", inFlight: "interrupt" })
+        })
+      )
+      // the daemon died before anybody was told to stop
+      w.said.length = 0
+      w.agents[1]!.turn = "unheard"
+      const made = yield* w.open
+      yield* made.tellAgain([])
+      yield* until(
+        Effect.sync(() => w.said),
+        (said) => said.some((line) => line.startsWith("b is interrupted by ada"))
+      )
+      assert.deepStrictEqual(made.snapshot.data.turnIds, ["unheard"])
+    }))
+
   test("what was spent counts once, whoever tells it again; a reset begins anew, from its rune on", (w) =>
     Effect.gen(function* () {
       w.config = settings({ budget: { tokens: 100 } })

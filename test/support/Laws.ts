@@ -76,9 +76,27 @@ export const broken = (runes: ReadonlyArray<Rune>): ReadonlyArray<string> => {
       found.push(`message ${messageId} is done ${final.length} times, by ${how || "no turn"}: ${words}`)
     }
   }
+  found.push(...early(runes, turns))
   const violated = runes.filter(({ kind }) => kind === "invariant.violated")
   found.push(...violated.map((rune) => `rune ${rune.eventId}: ${text(rune, "message")}`))
   return [...found, ...floors(runes)]
+}
+
+/** A conversation counts a turn once, as long as it goes on. */
+const early = (runes: ReadonlyArray<Rune>, turns: ReadonlyArray<Turn>): ReadonlyArray<string> => {
+  const moves = runes.filter(({ actor }) => actor.startsWith("conversation/"))
+  return turns.flatMap(({ ends: [end], turnId }) => {
+    const of = (tag: string) =>
+      moves.filter((rune) => eventOf(rune)["_tag"] === tag && eventOf(rune)["turnId"] === turnId)
+    const [over] = of("turn_completed")
+    const begun = of("new_turn").length
+    return [
+      ...(begun > 1 ? [`its conversation counts turn ${turnId} ${begun} times`] : []),
+      ...(end !== undefined && over !== undefined && over.eventId < end.eventId
+        ? [`turn ${turnId} ends with rune ${end.eventId}, for its conversation with ${over.eventId} already`]
+        : [])
+    ]
+  })
 }
 
 /** Never two ACTIVE seats in a channel. */
