@@ -160,10 +160,7 @@ const limitsIn = (config: unknown): Spending | undefined =>
     ? { ...unlimited, ...(config.budget as Partial<Spending>) }
     : undefined
 
-const interrupts = (
-  { interrupts: before, snapshot }: Life,
-  event: ConversationMachine.Event | undefined
-): boolean => {
+const interrupts = ({ interrupts: before, snapshot }: Life, event: ConversationMachine.Event | undefined): boolean => {
   if (snapshot.state === "active") return false
   if (event?._tag === "budget_exhausted") return true
   return event?._tag === "pause_requested" ? event.inFlight === "interrupt" : before
