@@ -22,6 +22,7 @@ import {
 } from "../event-actor/EventSourcedActor.ts"
 import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
+import { Keeper } from "../keeper/Keeper.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import type { LifeMessage } from "./AgentMessages.ts"
@@ -40,7 +41,7 @@ import { readChoice } from "./Choice.ts"
 import * as Budget from "./Budget.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import { next } from "./NextTurn.ts"
-import { RunPlace } from "./RunPlace.ts"
+import { RunPlace, whenAdopted } from "./RunPlace.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 
 type Inner =
@@ -128,6 +129,21 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
   return { _tag: `turn_${ended.outcome}`, turnId }
 }
 
+/** The time since a stamp of the wall clock, which nobody lengthens by setting that. */
+const stopwatch = (clock: Clock.Clock, most: number) => {
+  const elapsed = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+  let mark: { readonly stamp: number; readonly began: number } | undefined
+  return {
+    /** The stamp is of this very moment. */
+    set: (stamp: number) => {
+      mark = { stamp, began: elapsed() }
+    },
+    /** An earlier daemon's stamp is believed as far as a run works on without one. */
+    since: (stamp: number, now: number): number =>
+      mark?.stamp === stamp ? elapsed() - mark.began : Math.min(most, Math.max(0, now - stamp))
+  }
+}
+
 // The parts of one definition, over the services that they share.
 // oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
@@ -135,6 +151,8 @@ export const make = Effect.gen(function* () {
   const place = yield* RunPlace
   const { agent, allowance, config, conversation, home, recoveredTo, report } = setting
   const { live, slot } = place
+  const { lease } = yield* Keeper
+  const watch = stopwatch(yield* Clock.Clock, Duration.toMillis(lease) + 2 * TICK)
 
   /** An end ends the worker, unless that has ended first. */
   const ends = ({ data, state }: LifeState, { toWorker, worker }: Siblings): ReadonlyArray<Tell> => {
@@ -185,13 +203,15 @@ export const make = Effect.gen(function* () {
   const use = (
     state: LifeState,
     { spent, turnId }: { readonly turnId: string; readonly spent: Budget.Expense },
-    context: Context
+    context: Context,
+    least = 0
   ): Decision<LifeState, Act> => {
     const { turn } = new Siblings(agent, context)
-    // what an earlier daemon ran is not counted up to now
-    const runs = state.state === "running_turn" && state.data.turnId === turnId && state.entered > recoveredTo
+    // what an earlier daemon ran is counted up to now where this one has taken it up
+    const isOurs = state.entered > recoveredTo || live.resumed === turnId
+    const runs = isOurs && state.state === "running_turn" && state.data.turnId === turnId
     const isLive = runs && (isActive(turn) || turn.data.turnId === turnId)
-    const wallTime = isLive ? Math.max(0, context.now - state.countedTo) : 0
+    const wallTime = isLive ? Math.max(least, watch.since(state.countedTo, context.now)) : 0
     const all = { ...spent, wallTime }
     const { tokens = 0, toolCalls = 0, usd = 0 } = all
     if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
@@ -209,6 +229,7 @@ export const make = Effect.gen(function* () {
     }
     const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
     const counted = used(state, payload, context.now)
+    if (wallTime > 0) watch.set(context.now)
     const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", usage: payload, ref: refOf(context, conversation) }]
     const exhausted = Budget.exhausted(config().budget, counted.spent)
     const decided = { runes: [usage], state: counted, acts }
@@ -232,6 +253,7 @@ export const make = Effect.gen(function* () {
     const event = AgentMachine.joins(rune)
     if (event === undefined) return undefined
     const moved = joined(AgentMachine.Agent, state, event, rune)
+    watch.set(rune.at)
     return typeof moved === "string" ? moved : { state: after(moved.after, state, rune.at), acts: moved.actions }
   }
 
@@ -302,7 +324,8 @@ export const make = Effect.gen(function* () {
         case "Used":
           return use(state, message, context)
         case "Tick":
-          return use(state, { turnId: message.turnId, spent: {} }, context)
+          // a timer has passed, however clocks round
+          return use(state, { turnId: message.turnId, spent: {} }, context, 1)
         case "Announce":
           return { runes: [], acts: [message] }
         case "Forgo":
@@ -349,8 +372,12 @@ export const make = Effect.gen(function* () {
         case "WatchTurn": {
           // an older daemon told of a turn's end in an append of its own, which may not have come to be
           const { turn } = place.now()
-          if (isActive(turn)) return Effect.void
           const turnId = state.data.turnId ?? ""
+          if (isActive(turn)) {
+            // a timer that was due before the run was taken up has counted nothing
+            const counts = Effect.andThen(whenAdopted(place, recoveredTo), self.tell({ _tag: "Tick", turnId }))
+            return state.entered > recoveredTo ? Effect.void : counts
+          }
           const ended = turn.data.turnId === turnId ? endOf(turn.data) : ({ _tag: "turn_interrupted", turnId } as const)
           return ended === undefined ? Effect.void : self.tell(ended)
         }

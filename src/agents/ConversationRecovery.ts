@@ -67,7 +67,7 @@ export interface Life {
   readonly turns: Map<string, OpenTurn>
   /** By agent, of those that have not ended. */
   readonly newest: Map<string, NewestTurn>
-  /** Its turns were to be interrupted with the state that it is in. */
+  /** True where turns were to be interrupted with the state that it is in. */
   interrupts: boolean
   /** The rune that led to the newest failure of each agent: none is counted twice. */
   readonly failures: Map<string, number>

@@ -7,7 +7,7 @@
  * passes a limit is over, and says which.
  * It reports facts and decides nothing.
  */
-import { Cause, Deferred, Duration, Effect, Fiber, type Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Fiber, type Scope, Stream } from "effect"
 import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import * as RunLimits from "../backends/process/RunLimits.ts"
@@ -23,8 +23,8 @@ export interface RunSink {
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
-  /** From the spawn to the end; undefined for a run that takes turns. */
-  readonly timeout: Duration.Duration | undefined
+  /** Completes when its time is over; undefined for a run that takes turns. */
+  readonly timeout: Effect.Effect<void> | undefined
 }
 
 interface Live {
@@ -52,6 +52,8 @@ export interface RunSupervisor {
   /** Waits until no run is alive. */
   readonly gone: Effect.Effect<void>
 }
+
+const TIMEOUT: Outcome = { _tag: "Timeout" }
 
 const outcomeOf = (error: BackendError): Outcome =>
   error.fatal
@@ -88,10 +90,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       Effect.scoped,
       Effect.raceFirst(Deferred.await(enough)),
       Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
-      Effect.timeoutOrElse({
-        duration: request.timeout ?? Duration.infinity,
-        orElse: () => Effect.succeed<Outcome>({ _tag: "Timeout" })
-      }),
+      Effect.raceFirst(Effect.as(request.timeout ?? Effect.never, TIMEOUT)),
       Effect.catchTag("BackendError", (error) => Effect.succeed(outcomeOf(error))),
       Effect.catchDefect((defect) =>
         Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })

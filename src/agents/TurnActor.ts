@@ -179,11 +179,7 @@ export const make = Effect.gen(function* () {
 
   /** Up to here the turn's time is not counted. */
   const isUncounted = (state: TurnState, { life }: Siblings, { now }: Context): boolean =>
-    isHeld(state) &&
-    life.state === "running_turn" &&
-    life.data.turnId === state.data.turnId &&
-    life.entered > recoveredTo &&
-    now > life.countedTo
+    isHeld(state) && life.state === "running_turn" && life.data.turnId === state.data.turnId && now !== life.countedTo
 
   /** Messages that come to no answer with this end. */
   const dropped = (

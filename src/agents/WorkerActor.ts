@@ -35,6 +35,9 @@ type Handle = ActorHandle<WorkerState, WorkerMessage>
 
 export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
+/** So long the end of a run that was taken up may take to be told, ms. */
+const MOMENT = 2_000
+
 const readWorker = reader(workerKinds)
 type Started = Extract<
   RuneOf<typeof workerKinds, Pick<Rune, "at" | "eventId" | "kind" | "payload" | "seq">>,
@@ -329,6 +332,15 @@ export const make = Effect.gen(function* () {
     yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
   })
 
+  /** Waits until the run's time is over. One that is taken up has had its time since it began, and may have ended by itself. */
+  const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const whole = Duration.toMillis(config().runTimeout)
+      if (!isOld) return Effect.sleep(whole)
+      const left = Math.min(whole, whole - (now - (lastRunAt ?? now)))
+      return Effect.andThen(place.adopted.await, Effect.sleep(Math.max(left, MOMENT)))
+    })
+
   /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
   const spawnRun = Effect.fnUntraced(function* (self: Handle, now: WorkerSnapshot) {
     const { data, entered, state } = now
@@ -356,7 +368,7 @@ export const make = Effect.gen(function* () {
       ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
     }
     if (!isOld) yield* place.adopted.open
-    yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : config().runTimeout })
+    yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : yield* timeout(data, isOld) })
   })
 
   const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>

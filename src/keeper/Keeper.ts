@@ -57,6 +57,8 @@ export interface KeeperOptions {
 }
 
 export interface Keeper {
+  /** So long programs work on while no daemon is there. */
+  readonly lease: Duration.Duration
   /** False: programs are started without it. */
   readonly isThere: Effect.Effect<boolean>
   readonly spawn: (wanted: Wanted) => Effect.Effect<HeldProgram, NotHeld>
@@ -75,6 +77,7 @@ export interface Keeper {
 
 /** Holds nothing. */
 const NONE: Keeper = {
+  lease: Duration.zero,
   isThere: Effect.succeed(false),
   spawn: () => Effect.fail(new NotHeld({ code: "keeper" })),
   take: () => Effect.succeed(undefined),
@@ -423,6 +426,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
   })
 
   const service: Keeper = {
+    lease: options.lease,
     isThere: Effect.map(known, () => true),
     // a program is known before anything is told of it
     spawn: (wanted) => one.withPermit(Effect.uninterruptible(spawn(wanted))),

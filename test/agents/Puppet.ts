@@ -32,19 +32,20 @@ export interface Puppet extends Backend {
   refuses: boolean
 }
 
-/** Runs that end and die as asked, where `deaf` does not say otherwise; `up`: they say so at once; `holds`: they outlive daemons. */
+/** Runs that end and die as asked, where `deaf` does not say otherwise; `up`: they say so at once; `holds`: they outlive daemons; `turns`: false where a run is one turn. */
 export const make = (
   options: {
     readonly up?: boolean
     readonly deaf?: boolean
     readonly holds?: boolean
+    readonly turns?: boolean
     readonly drop?: Backend["drop"]
   } = {}
 ): Puppet => {
   const runs: Array<Pulled> = []
   const puppet: Puppet = {
     name: "puppet",
-    turns: true,
+    turns: options.turns ?? true,
     ...(options.drop === undefined ? {} : { drop: options.drop }),
     ...(options.holds === true ? { holds: () => Effect.succeed(true) } : {}),
     runsTools: true,

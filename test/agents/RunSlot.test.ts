@@ -60,7 +60,7 @@ const setUp = Effect.gen(function* () {
     exited: ({ spec: { runId } }, outcome) => Effect.sync(() => void exits.push([runId, outcome]))
   })
   const ensure = (runId: string, timeout: Duration.Input = "1 hour") =>
-    slot.ensure({ backend: test.backend, spec: spec(runId), timeout: Duration.fromInputUnsafe(timeout) })
+    slot.ensure({ backend: test.backend, spec: spec(runId), timeout: Effect.sleep(timeout) })
   return { ...test, slot, ensure, exits, facts }
 })
 
@@ -122,7 +122,7 @@ describe("RunSlot", () => {
         events: () => Effect.void,
         exited: () => Effect.sync(() => void seen.push(slot.current()))
       })
-      yield* slot.ensure({ backend, spec: spec("r1"), timeout: Duration.hours(1) })
+      yield* slot.ensure({ backend, spec: spec("r1"), timeout: Effect.sleep("1 hour") })
       yield* settle
       yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))
       yield* slot.gone

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import type { Place, RunEvent } from "../../src/backends/Backend.ts"
 import { caller, make } from "./AgentWorld.ts"
+import * as SteppedClock from "../support/SteppedClock.ts"
 import * as Puppet from "./Puppet.ts"
 import { until } from "./World.ts"
 
@@ -162,5 +163,102 @@ describe("a run that is taken up", () => {
         }).pipe(Effect.scoped),
       { discard: true }
     )
+  )
+
+  it.live("goes on with its time: that of the turn counts from where it was counted", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      yield* Effect.gen(function* () {
+        const first = Puppet.make({ holds: true })
+        const world = yield* make([], { budget: { wallTime: "1 minute" } }, { puppet: first })
+        yield* world.tree.send("one", "queue", caller)
+        const { spec } = yield* first.run()
+        yield* world.kind("turn.started")
+        yield* world.lose
+        yield* clock.step(90_000)
+
+        const second = Puppet.make({ holds: true, up: false })
+        world.puppet = second
+        yield* world.open
+        const left = yield* second.run()
+        yield* left.say(
+          { _tag: "Given", input: spec.turnId },
+          { _tag: "Started", ...out(5) },
+          { _tag: "Resumed", given: spec.turnId }
+        )
+        const [usage] = yield* world.kind("agent.usage")
+        assert.isAtLeast(Number(usage!.payload["wall_time"]), 90_000)
+        const [ended] = yield* world.kind("agent.terminated")
+        assert.match(String(ended!.payload["reason"]), /budget of wall_time is spent/)
+      }).pipe(clock.within)
+    }).pipe(Effect.scoped)
+  )
+
+  for (const isOver of [true, false]) {
+    it.live(
+      isOver
+        ? "is ended at the time at which it would have been"
+        : "has ended by itself, though its time is over by now: that is how it ended",
+      () =>
+        Effect.gen(function* () {
+          const clock = yield* SteppedClock.make
+          yield* Effect.gen(function* () {
+            const first = Puppet.make({ holds: true, turns: false })
+            const world = yield* make([], { runTimeout: "1 minute" }, { puppet: first })
+            yield* world.tree.send("one", "queue", caller)
+            const { spec } = yield* first.run()
+            yield* world.kind("turn.started")
+            yield* world.lose
+            yield* clock.step(90_000)
+
+            const second = Puppet.make({ holds: true, turns: false, up: false })
+            world.puppet = second
+            yield* world.open
+            const left = yield* second.run()
+            yield* left.say(
+              { _tag: "Given", input: spec.turnId },
+              { _tag: "Started", ...out(5) },
+              { _tag: "Resumed", given: spec.turnId }
+            )
+            if (!isOver) yield* left.say({ _tag: "Exited", outcome: { _tag: "Success" } })
+            const { payload } = yield* world.rune(({ kind }) => ["turn.error", "turn.completed"].includes(kind))
+            assert.strictEqual(payload["error_type"], isOver ? "timeout" : undefined)
+          }).pipe(clock.within)
+        }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describe("the wall clock is set while a turn runs", () => {
+  it.live("a day ahead: its time is what has passed", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      yield* Effect.gen(function* () {
+        const puppet = Puppet.make()
+        const world = yield* make([], { budget: { wallTime: "1 hour" } }, { puppet })
+        yield* world.tree.send("one", "queue", caller)
+        const run = yield* puppet.run()
+        yield* world.kind("turn.started")
+        yield* clock.step(SteppedClock.DAY)
+        yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "1" })
+        yield* world.over(1)
+        const [usage] = yield* world.kind("agent.usage")
+        assert.isBelow(Number(usage!.payload["wall_time"]), 3_600_000)
+      }).pipe(clock.within)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a day back: its time is over as before", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      yield* Effect.gen(function* () {
+        const puppet = Puppet.make()
+        const world = yield* make([], { budget: { wallTime: "500 millis" } }, { puppet })
+        yield* world.tree.send("one", "queue", caller)
+        yield* world.kind("turn.started")
+        yield* clock.step(-SteppedClock.DAY)
+        yield* world.kind("agent.terminated")
+      }).pipe(clock.within)
+    }).pipe(Effect.scoped)
   )
 })

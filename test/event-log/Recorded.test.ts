@@ -83,11 +83,24 @@ const stumbling = (name: string, value: unknown): unknown => {
   return { ...worker, data: rest }
 }
 
-/** Undoes a newer field: sub-agents that agents begin were not counted by the day. */
+/** Undoes newer fields: sub-agents that agents begin were not counted by the day, and no turn was taken up: whether its agent had begun it did not matter. */
 const counting = (name: string, value: unknown): unknown => {
   if (!name.endsWith(": facts") || typeof value !== "object" || value === null) return value
-  const { begun: _, ...facts } = value as { readonly begun?: unknown }
-  return facts
+  const {
+    begun: _,
+    interrupts: __,
+    newest: ___,
+    turns,
+    ...facts
+  } = value as {
+    readonly begun?: unknown
+    readonly interrupts?: unknown
+    readonly newest?: unknown
+    readonly turns?: { readonly [turnId: string]: object }
+  }
+  if (turns === undefined) return facts
+  const all = Object.entries(turns).map(([turnId, turn]) => [turnId, { ...turn, begun: true }] as const)
+  return { ...facts, turns: Object.fromEntries(all) }
 }
 
 /** Undoes newer fields: there was no word for people, and who cancelled a goal was not kept. */
