@@ -20,6 +20,7 @@ import { isActive, turnName, type TurnState, type WorkerState, workerName } from
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
+import { GatewaySums, RENEWED } from "./GatewaySums.ts"
 import type { KnownRun, LiveRun } from "./LiveRun.ts"
 import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
@@ -67,7 +68,15 @@ const AT_ONCE = 100
 /** Between two tries to read the log. */
 const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
 /** Events whose spending is told with them, lest a budget cuts off what is done. */
-const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Usage"])
+const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
+  "TurnCompleted",
+  "TurnInterrupted",
+  "TurnError",
+  "Usage",
+  "Passed"
+])
+/** Events before which the gateway's sums are told that had to wait. */
+const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
 /** Events of which the log holds nothing: they are heard again of a run that is taken up. */
 const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
 /** Events that are between the run and its hearer alone. */
@@ -103,6 +112,8 @@ const isAnswer = (event: RunEvent): boolean => {
       return event.stream === "assistant"
     case "ToolCall":
     case "TurnCompleted":
+      return true
+    case "Passed":
       return true
     case "Usage":
       return event.outputTokens > 0
@@ -159,6 +170,7 @@ export class RunEvents implements RunSink {
   private readonly hearers: () => Hearers
   private readonly words: RunWords
   private readonly meter: UsageMeter
+  private readonly sums = new GatewaySums()
   private signedAt = Number.NEGATIVE_INFINITY
   /** When the model was asked last, ms since the epoch: as the turn began, or with a tool's result. */
   private askedAt = 0
@@ -191,7 +203,9 @@ export class RunEvents implements RunSink {
 
   /** Up to where the run is heard, for what follows from it. */
   private get heard(): { readonly heard?: Heard } {
-    return this.place === undefined ? {} : { heard: { run: this.runId, ...this.place } }
+    const { said } = this.sums
+    if (this.place === undefined && said === undefined) return {}
+    return { heard: { run: this.runId, ...this.place, ...(said === undefined ? {} : { said }) } }
   }
 
   /** For what it says in passing: the place of that, and of nothing else. */
@@ -223,7 +237,11 @@ export class RunEvents implements RunSink {
         else if (isKnown) recall(this.recalled, run, request, event)
         else if (event._tag === "ToolCall") made.push(event)
         else if (event._tag === "Offers") this.live.offer(event)
-        else yield* this.take(run, request, event)
+        else {
+          const waits = TURN_ENDS.has(event._tag) ? this.sums.rest() : undefined
+          if (waits !== undefined) yield* this.passed(waits)
+          yield* this.take(run, request, event)
+        }
         if (event._tag !== "Delta" && !INNER.has(event._tag)) yield* this.setting.watched(run.runId, event)
       }
       if (deltas.length > 0) yield* this.words.write(deltas)
@@ -263,6 +281,8 @@ export class RunEvents implements RunSink {
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
         return Effect.sync(() => this.meter.take(event))
+      case "Passed":
+        return this.live.recalling ? Effect.sync(() => this.sums.wait(event)) : this.passed(event)
       case "Windows":
         return this.used(event)
       case "Compacted":
@@ -302,6 +322,14 @@ export class RunEvents implements RunSink {
     }
   }
 
+  private passed(event: Event<"Passed">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { isRenewed, spent } = this.sums.take(event)
+      for (const one of spent) this.meter.take(one)
+      return isRenewed ? this.lazily("run.notice", { runId: this.runId, text: RENEWED }) : Effect.void
+    })
+  }
+
   private interrupted({ output, turnId: name }: Event<"TurnInterrupted">): Effect.Effect<void> {
     const turnId = this.live.turnOf(name)
     const partialOutput = Excerpt.text(output, MAX_ANSWER)
@@ -337,6 +365,7 @@ export class RunEvents implements RunSink {
             Effect.orDie
           )
     this.words.begin(runId, this.told)
+    this.sums.begin(this.told)
   })
 
   /** The next daemon hears the run from this point on, once the log has all that was heard before it. */
@@ -581,6 +610,8 @@ export class RunEvents implements RunSink {
       const { runId } = spec
       // a run that ended before it said anything
       this.adopted.openUnsafe()
+      const waits = this.sums.rest()
+      if (waits !== undefined) yield* this.passed(waits)
       const lines = yield* this.words.end
       const isDone = outcome._tag === "Success" && live.run !== undefined && !live.turns
       const turnId = live.turnId ?? ""

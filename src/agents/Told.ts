@@ -13,7 +13,7 @@ import type { Payload, Rune } from "../event-log/Rune.ts"
 
 export interface Heard extends Place {
   readonly run: string
-  /** Characters that are written, by where they belong: an answer, the output of a call. */
+  /** Characters that are written, by where they belong: an answer, the output of a call; tokens that a gateway counted (GatewaySums). */
   readonly said?: { readonly [key: string]: number }
 }
 
@@ -74,6 +74,11 @@ export class Told {
     const isPassing = _tag === "Delta" || _tag === "Notice" || _tag === "Background"
     const reached = isPassing ? this.passing : this.facts
     return !isFurther(reached, place)
+  }
+
+  /** Names of what was said that begin so, the newest last. */
+  keys(prefix: string): ReadonlyArray<string> {
+    return [...this.said.keys()].filter((key) => key.startsWith(prefix))
   }
 
   /** So many characters of it are written. */

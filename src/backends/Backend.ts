@@ -10,6 +10,7 @@
  * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
+import type { ModelTokens } from "../gateway/Gateway.ts"
 import type { ToldWindows } from "../gateway/LimitHeaders.ts"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
 import type { RunFile } from "./GivenFile.ts"
@@ -119,6 +120,8 @@ export type Happening =
       /** The tokens that its newest request was given, and the most that its model takes; left out: not told. */
       readonly context?: { readonly used: number; readonly window?: number }
     }
+  /** Sums of all that the run has spent, as the gateway on its way to its model counts them: since it opened the route of this name. */
+  | { readonly _tag: "Passed"; readonly route: string; readonly tokens: ReadonlyArray<ModelTokens> }
   /** The limits on its account's use, as its provider tells them. */
   | ({ readonly _tag: "Windows" } & ToldWindows)
   /** The conversation had grown too long for its model, and was made shorter. Sizes in tokens, estimated. */

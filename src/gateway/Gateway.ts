@@ -11,6 +11,7 @@
  *
  * It holds nothing of Effect: it is a small process of its own (`main`).
  */
+import { randomUUID } from "node:crypto"
 import * as fs from "node:fs"
 import * as http from "node:http"
 import * as https from "node:https"
@@ -37,6 +38,8 @@ export interface ModelTokens extends Tokens {
 
 /** All that passed, since the route was opened. */
 export interface Count {
+  /** The name of this opening of the route: all sums begin with it. */
+  readonly opened: string
   readonly requests: number
   readonly refused: number
   /** Bytes of requests. */
@@ -209,6 +212,7 @@ const heard = () => {
 
 /** Listens; rejects where the socket cannot be made. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
+  const opened = randomUUID().slice(0, 8)
   const origin = new URL(route.baseUrl)
   const prefix = prefixOf(route.baseUrl)
   const count = { requests: 0, refused: 0, sent: 0, received: 0 }
@@ -264,7 +268,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
     count: () => {
       const windows = told()
       const metered = route.metered === true ? { tokens: all() } : {}
-      return { ...count, ...metered, ...(windows === undefined ? {} : { told: windows }) }
+      return { opened, ...count, ...metered, ...(windows === undefined ? {} : { told: windows }) }
     },
     held: () => holders.size > 0,
     close: () => {

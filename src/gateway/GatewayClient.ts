@@ -48,8 +48,12 @@ export interface Via {
 export class Gateway extends Context.Service<
   Gateway,
   {
-    /** Opens a route until the scope ends. */
-    readonly open: (name: string, route: Route) => Effect.Effect<void, GatewayFailed, Scope.Scope>
+    /** Opens a route until the scope ends; `outlives`, asked then: it stays open for a run that works on. */
+    readonly open: (
+      name: string,
+      route: Route,
+      outlives?: () => boolean
+    ) => Effect.Effect<void, GatewayFailed, Scope.Scope>
     /** All that has passed a route, where it is open. */
     readonly count: (name: string) => Effect.Effect<Count | undefined, GatewayFailed>
     /** Of the gateway that this daemon has started. */
@@ -228,7 +232,7 @@ const make = Effect.fnUntraced(function* (
   )
   const ask = (wanted: Wanted) => Effect.flatMap(one.withPermit(reach), (live) => live.ask(wanted))
   return {
-    open: (name, route) =>
+    open: (name, route, outlives) =>
       Effect.acquireRelease(
         Effect.andThen(
           ask({ do: "open", name, route }),
@@ -237,7 +241,9 @@ const make = Effect.fnUntraced(function* (
         () =>
           Effect.suspend(() => {
             routes.delete(name)
-            return link === undefined ? Effect.void : Effect.ignore(link.ask({ do: "close", name }))
+            return link === undefined || outlives?.() === true
+              ? Effect.void
+              : Effect.ignore(link.ask({ do: "close", name }))
           })
       ),
     count: (name) => Effect.map(ask({ do: "count", name }), ({ count }) => count),

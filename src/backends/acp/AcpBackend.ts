@@ -153,7 +153,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         confine
       }).pipe(Effect.provideContext(context))
   })
-  return GatewayMeter.metered(run, enclosure.passed, spec.adopt !== undefined)
+  return GatewayMeter.metered(run, enclosure.passed)
 })
 
 /** The backend of one agent. */

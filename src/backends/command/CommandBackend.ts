@@ -247,7 +247,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     end,
     kill: stopping(program.kill)
   }
-  return GatewayMeter.metered(result, passed, spec.adopt !== undefined)
+  return GatewayMeter.metered(result, passed)
 })
 
 /** The backend of one agent. */

@@ -222,7 +222,10 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
     key: key === undefined ? null : headersOf(api, key),
     ...(isMetered ? { metered: true } : {})
   }
-  yield* Effect.mapError(gateway.open(spec.runId, route), ({ message, remedy }) => refused(message, remedy, false))
+  const { isLeaving } = yield* Keeper
+  yield* Effect.mapError(gateway.open(spec.runId, route, isLeaving), ({ message, remedy }) =>
+    refused(message, remedy, false)
+  )
   yield* Effect.addFinalizer(() =>
     gateway.count(spec.runId).pipe(
       Effect.flatMap((count) =>

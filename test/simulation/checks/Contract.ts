@@ -205,6 +205,7 @@ export class Contract implements Check {
       case "Recalled":
       case "Reached":
       case "Windows":
+      case "Passed":
         return
       default:
         return this.called(book, event)
