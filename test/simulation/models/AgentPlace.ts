@@ -46,6 +46,8 @@ export const ALL = Object.values(NAMES)
 
 /** The move that is being made. */
 export interface Moving {
+  /** ms since the epoch */
+  readonly now: number
   readonly run: { readonly spec: RunSpec } | null
   readonly states: object
   begin(spec: RunSpec): void
@@ -138,7 +140,16 @@ export class AgentPlace {
       turn: TurnActor.make,
       tools: ToolCalls.make,
       worker: WorkerActor.make
-    }).pipe(Effect.provideService(AgentSetting, this.setting), Effect.provideService(RunPlace, place), Effect.runSync)
+    }).pipe(
+      Effect.provideService(AgentSetting, this.setting),
+      Effect.provideService(RunPlace, place),
+      // one place is that of many states: its time is that of the move
+      Effect.provideService(Clock.Clock, {
+        ...still(0),
+        monotonicTimeNanosUnsafe: () => BigInt(of().now) * 1_000_000n
+      }),
+      Effect.runSync
+    )
     const definitions: { readonly [name: string]: unknown } = {
       [NAMES.inbox]: made.inbox,
       [NAMES.life]: made.life,
