@@ -66,17 +66,6 @@ export const command = ({ environment, project, state }: Place, ...words: Readon
     encoding: "utf8"
   })
 
-/** The same beside everything else. */
-export const commandOn = ({ environment, project, state }: Place, ...words: ReadonlyArray<string>): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [MAIN, "--state", state, ...words], {
-      cwd: project,
-      env: environment,
-      stdio: ["ignore", "ignore", "inherit"]
-    })
-    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`${words.join(" ")} ended with ${code}`))))
-  })
-
 const request = JSON.stringify({ _tag: "Request", id: "0", tag: "Status", payload: null, headers: [] })
 
 /** The phase that the daemon says it is in; undefined while nobody answers. */

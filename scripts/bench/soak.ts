@@ -5,10 +5,10 @@
  * which takes memory itself. Agents that take a turn a minute make in ten hours what they make here in some minutes.
  */
 import { spawn } from "node:child_process"
-import { createConnection, type Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import type { Bench, Row } from "./Bench.ts"
+import { Client } from "./Client.ts"
 import { AGENTS, MAIN, type Place, phaseOf, placeOf, stopped } from "./History.ts"
 import { addressOf, grown, Inspected, type Look, outside } from "./Inspected.ts"
 
@@ -19,44 +19,6 @@ const FLAGS = ["--max-semi-space-size=1"]
 const MEMORY = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" }
 /** Bytes of a kind that are worth a line. */
 const WORTH = 20_000
-
-interface Reply {
-  readonly exit: { readonly _tag: string; readonly value?: unknown; readonly cause?: unknown }
-}
-
-/** A client of the control socket that stays connected. */
-class Client {
-  private readonly socket: Socket
-  private readonly asked = new Map<string, (reply: Reply) => void>()
-  private next = 1
-
-  constructor({ state }: Place) {
-    this.socket = createConnection(join(state, "control.sock"))
-    let text = ""
-    this.socket.on("data", (data) => {
-      text += String(data)
-      const lines = text.split("\n")
-      text = lines.pop()!
-      for (const line of lines) {
-        const message = JSON.parse(line) as Reply & { readonly _tag: string; readonly requestId: string }
-        if (message._tag === "Exit") this.asked.get(message.requestId)?.(message)
-        this.asked.delete(message.requestId)
-      }
-    })
-  }
-
-  ask(tag: string, payload: unknown): Promise<Reply["exit"]> {
-    const id = String(this.next++)
-    return new Promise((resolve) => {
-      this.asked.set(id, ({ exit }) => resolve(exit))
-      this.socket.write(`${JSON.stringify({ _tag: "Request", id, tag, payload, headers: [] })}\n`)
-    })
-  }
-
-  close(): void {
-    this.socket.destroy()
-  }
-}
 
 interface AgentRow {
   readonly agent: string
@@ -125,6 +87,8 @@ const day = async <A>(
   const place = placeOf("soak")
   const daemon = daemonOf(place, flags)
   try {
+    // what nobody reads would stop the daemon
+    daemon.stderr!.resume()
     const look = await looking(daemon)
     while ((await phaseOf(place)) !== "ready") await wait(20)
     const progress = { turns: 0 }

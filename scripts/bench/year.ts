@@ -9,16 +9,22 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { setTimeout as wait } from "node:timers/promises"
 import { type Bench, interleave, type Measure } from "./Bench.ts"
-import { commandOn, cpuOf, historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
+import { Client } from "./Client.ts"
+import { cpuOf, historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
 
 const MANY = Number(process.env["RUNES"] ?? 1_000_000)
 const [SHORT, LONG] = ["10,000 runes", `${MANY.toLocaleString("en")} runes`] as const
 
 /** Of one agent among ten. */
-const READS: ReadonlyArray<readonly [what: string, words: ReadonlyArray<string>]> = [
-  ["why", ["why", "agent3"]],
-  ["log --agent", ["log", "--agent", "agent3", "-n", "50"]],
-  ["runs", ["runs", "agent3"]]
+const AGENT = "agent3"
+const READS: ReadonlyArray<readonly [what: string, tag: string, payload: object]> = [
+  ["why", "Why", { name: AGENT }],
+  ["log --agent", "Log", { agent: AGENT, tail: 50, follow: false }],
+  [
+    "runs",
+    "Log",
+    { agent: AGENT, kinds: ["worker.moved", "turn.started", "turn.completed"], tail: 1_000, follow: false }
+  ]
 ]
 
 const measures: ReadonlyArray<Measure> = [
@@ -37,8 +43,8 @@ const bytesOf = ({ state }: Place): number => {
     .reduce((sum, bytes) => sum + bytes, 0)
 }
 
-/** The tenth asking of each: the first ones compile. */
-const TIMES = 10
+/** Once for what is compiled, once for the figure. */
+const TIMES = 20
 
 const subjectOf = (subject: string, place: Place, runes: number) => ({
   subject,
@@ -46,12 +52,15 @@ const subjectOf = (subject: string, place: Place, runes: number) => ({
     const { answered, daemon, ready } = await started(place)
     const memory = ownMemory(daemon.pid!)
     const reads: { [what: string]: number } = {}
-    for (const [what, words] of READS) {
-      for (let n = 0; n < TIMES / 2; n++) await commandOn(place, ...words)
+    const client = new Client(place)
+    const caller = { by: "ada", config: join(place.project, "agentd.jsonc") }
+    for (const [what, tag, payload] of READS) {
+      for (let n = 0; n < TIMES; n++) await client.ask(tag, { ...payload, caller })
       const before = cpuOf(daemon.pid!)
-      for (let n = 0; n < TIMES; n++) await commandOn(place, ...words)
+      for (let n = 0; n < TIMES; n++) await client.ask(tag, { ...payload, caller })
       reads[`${what}: the daemon's time`] = (cpuOf(daemon.pid!) - before) / TIMES
     }
+    client.close()
     await stopped(daemon)
     return {
       "first answer": answered,
