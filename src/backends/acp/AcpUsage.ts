@@ -50,15 +50,13 @@ export class AcpUsage {
   update(update: unknown, inTurn: boolean): ReadonlyArray<RunEvent> {
     const { _meta: meta, cost, size, used } = Messages.read(Messages.UsageUpdate, update) ?? {}
     this.model = meta?.["_claude/model"] ?? this.model
-    const filled = (used ?? 0) > 0 ? { context: { used: used!, ...((size ?? 0) > 0 ? { window: size! } : {}) } } : {}
-    const none = { _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, ...filled } as const
-    const alone = "context" in filled ? [none] : []
-    if (cost === undefined || cost === null || cost.currency !== "USD") return alone
+    if ((used ?? 0) > 0) this.context = { used: used!, ...((size ?? 0) > 0 ? { window: size! } : {}) }
+    if (cost === undefined || cost === null || cost.currency !== "USD") return []
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)
-    if (usd === 0 || !inTurn) return alone
+    if (usd === 0 || !inTurn) return []
     this.isPriced = true
-    return [{ ...none, usd }]
+    return [{ _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, usd }]
   }
 
   /** A piece of an answer, which may tell of its request. */
@@ -87,8 +85,14 @@ export class AcpUsage {
     })
   }
 
-  private get named(): { readonly model?: string } {
-    return this.model === "" ? {} : { model: this.model }
+  private get named(): {
+    readonly model?: string
+    readonly context?: { readonly used: number; readonly window?: number }
+  } {
+    return {
+      ...(this.model === "" ? {} : { model: this.model }),
+      ...(this.context === undefined ? {} : { context: this.context })
+    }
   }
 
   private tell({ cacheRead, cacheWrite, inputTokens, outputTokens }: typeof NONE): ReadonlyArray<RunEvent> {
