@@ -65,11 +65,21 @@ describe("the usage of Claude Code", () => {
           outputTokens: 40,
           cacheRead: 300,
           cacheWrite: 20,
-          model: "claude-opus-5"
+          model: "claude-opus-5",
+          context: { used: 330 }
         }
       ],
       [],
-      [{ _tag: "Usage", inputTokens: 412, outputTokens: 50, cacheRead: 400, model: "claude-opus-5" }]
+      [
+        {
+          _tag: "Usage",
+          inputTokens: 412,
+          outputTokens: 50,
+          cacheRead: 400,
+          model: "claude-opus-5",
+          context: { used: 412 }
+        }
+      ]
     ])
   })
 

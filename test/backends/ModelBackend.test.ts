@@ -31,7 +31,7 @@ describe.each(Stand.dialects)("%s", (dialect) => {
           { _tag: "TurnStarted", turnId: "turn-1" },
           { _tag: "Delta", stream: "assistant", text: "Hel" },
           { _tag: "Delta", stream: "assistant", text: "lo." },
-          { _tag: "Usage", inputTokens: 10, outputTokens: 5, model: "m", usd: 20 },
+          { _tag: "Usage", inputTokens: 10, outputTokens: 5, model: "m", usd: 20, context: { used: 10 } },
           { _tag: "TurnCompleted", turnId: "turn-1", output: "Hello." },
           { _tag: "Exited", outcome: { _tag: "Success" } }
         ])

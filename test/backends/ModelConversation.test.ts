@@ -117,7 +117,14 @@ layer(Stand.layer, { excludeTestServices: true })((it) => {
       const pause = { text: ["Well …"], stop: "pause" } as const
       const { url } = yield* Stand.provider("anthropic", [pause, pause, { text: ["Done."] }])
       const all = yield* whole("anthropic", url)
-      const usage = { _tag: "Usage", inputTokens: 10, outputTokens: 5, model: "m", usd: undefined }
+      const usage = {
+        _tag: "Usage",
+        inputTokens: 10,
+        outputTokens: 5,
+        model: "m",
+        usd: undefined,
+        context: { used: 10 }
+      }
       assert.deepStrictEqual(only(all, "Usage"), [usage, usage, usage] as never)
       assert.strictEqual(only(all, "TurnCompleted")[0]?.output, "Done.")
     })

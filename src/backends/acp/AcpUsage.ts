@@ -27,6 +27,8 @@ export class AcpUsage {
   /** As the session, or its newest update, names it. */
   model: string
   private cost: number
+  /** How full the session's context is, as its newest update says. */
+  private context: { readonly used: number; readonly window?: number } | undefined = undefined
   /** The cost of the turn under way is said by the agent. */
   private isPriced = false
   /** With the requests of the turn. */
