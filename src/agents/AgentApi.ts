@@ -60,7 +60,7 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
 /** The agent that hears the report: the parent, unless a channel or a plan gave the work. */
 const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
   const speaker = find(of)
-  const parent = speaker?.member().parent
+  const parent = speaker?.setting.parent
   const isTheirs = of.turnId !== null && speaker?.inbox().data.carried.some(({ alone }) => alone === true) === true
   return parent == null || isTheirs ? undefined : find({ ...of, agent: parent })
 }

@@ -597,7 +597,7 @@ export class AgentScope {
   }
 
   /** As its siblings see it. */
-  member(): AgentMember {
+  member(now: number): AgentMember {
     const { can, role, budget } = this.config()
     const { conversation, home, parent } = this.setting
     const life = this.life()
@@ -610,7 +610,7 @@ export class AgentScope {
       disconnected: isDisconnected(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
       spent: Budget.exhausted(budget, life.spent) !== undefined || reached?.until === null,
-      restsUntil: reached?.until ?? AgentView.restsUntil({ config: this.config(), worker: run }),
+      restsUntil: reached?.until ?? AgentView.restsUntil({ config: this.config(), now, worker: run }),
       can,
       role: role ?? null,
       parent,

@@ -16,7 +16,7 @@ import * as WorkerMachine from "./WorkerMachine.ts"
 import * as Inbox from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import type { Gap } from "./Metering.ts"
-import { spacingOf } from "./NextTurn.ts"
+import { isDue, spacingOf, untilDue } from "./NextTurn.ts"
 
 export interface Row {
   readonly conversation: string
@@ -59,11 +59,17 @@ export const QUEUED = "waits for a place: it starts when another sub-agent has e
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
-/** Before this no run begins, ms since the epoch: it cools down, or its runs are spaced. Undefined where no time says so. */
-export const restsUntil = ({ config, worker }: Pick<Row, "config" | "worker">): number | undefined => {
+/**
+ * Before this no run begins, ms since the epoch: it cools down, or its runs are spaced. Undefined where no time says
+ * so. A clock that was set back makes it no later than the wait is long.
+ */
+export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" | "worker">): number | undefined => {
   if (worker?.state === "CoolingDown")
-    return worker.at + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
-  return worker?.state === "BuildingPrompt" ? WorkerMachine.dueAt(worker.data, spacingOf(config)) : undefined
+    return Math.min(worker.at, now) + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
+  if (worker?.state !== "BuildingPrompt") return undefined
+  const spacing = spacingOf(config)
+  const due = WorkerMachine.dueAt(worker.data, spacing)
+  return isDue(worker.data, spacing, now) ? Math.min(due, now) : now + untilDue(worker.data, spacing, now)
 }
 
 /** When the worker goes on by itself; null when something else has to happen first. */
@@ -72,7 +78,7 @@ const nextAt = (row: Row): number | null => {
   const reached = reachedBy(row)
   if (reached !== undefined) return reached.until !== null && reached.until > now ? reached.until : null
   if (isKept(row)) return trouble!.until > now ? trouble!.until : null
-  const due = restsUntil({ config, worker })
+  const due = restsUntil({ config, now, worker })
   if (due === undefined) return null
   if (worker?.state === "CoolingDown") return due
   return due > now && hasWork(row) ? due : null

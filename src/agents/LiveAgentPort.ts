@@ -2,7 +2,7 @@
  * LiveAgentPort: the AgentPort over the daemon's own agents: what channels and plans may ask of
  * them, by address.
  */
-import { Effect, type Stream } from "effect"
+import { Clock, Effect, type Stream } from "effect"
 import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
@@ -40,7 +40,8 @@ export const make = ({ find, of, recovered, reports }: Agents): AgentPort["Servi
     fate: (to, messageId) => on(to, (tree) => tree.fate(messageId)),
     interrupt: (to, messageId, reason) => on(to, (tree) => tree.interruptMessage(messageId, reason)),
     steer: (to, message) => on(to, (tree) => tree.steer(message)),
-    members: (conversation) => Effect.sync(() => of(conversation).map((tree) => tree.member())),
+    members: (conversation) =>
+      Effect.map(Clock.currentTimeMillis, (now) => of(conversation).map((tree) => tree.member(now))),
     reports,
     recovered
   })

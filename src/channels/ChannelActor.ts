@@ -48,6 +48,8 @@ export class ChannelActor implements Place {
   readonly name: string
   private readonly around: Surroundings
   private readonly actor: Member<Channel, Input, CommandRefused>
+  /** By the deadline's key. */
+  private readonly beginnings = new Map<string, { readonly since: number; readonly at: number }>()
 
   constructor(around: Surroundings, channel: Channel) {
     const { conversation, name } = channel
@@ -123,7 +125,7 @@ export class ChannelActor implements Place {
 
   private viewAt(now: number): View {
     const { conversation } = this
-    const { presence } = this.around
+    const { presence, system } = this.around
     return {
       now,
       open: presence.isSettled,
@@ -131,14 +133,33 @@ export class ChannelActor implements Place {
       busy: (agent) => presence.busy(conversation, agent),
       carries: (agent, prompt) => presence.carried(conversation, agent).some((id) => isOfTurn(prompt, id)),
       idle: (agent) => presence.idle(conversation, agent, this),
-      aliveAt: (agent) => presence.aliveAt(conversation, agent)
+      aliveAt: (agent) => {
+        const heard = presence.heardAt(conversation, agent)
+        return heard === undefined ? 0 : now - (system.monotonic() - heard)
+      },
+      isOver: (deadline) => this.began(deadline) + deadline.after <= system.monotonic()
     }
+  }
+
+  /** When a deadline began, on the monotonic clock, as its timer has it: a step of the wall clock ends nothing. */
+  private began({ key, since }: Deadlines.Deadline): number {
+    const known = this.beginnings.get(key)
+    if (known?.since === since) return known.at
+    const { clock, monotonic } = this.around.system
+    const at = monotonic() - Math.max(0, clock.currentTimeMillisUnsafe() - since)
+    this.beginnings.set(key, { since, at })
+    return at
   }
 
   /** Tells presence of the floor and the seats ahead of the log: two channels may give theirs before either is durable. */
   private stepped(before: Channel, after: Channel): void {
     const { conversation } = this
     const { presence } = this.around
+    const deadlines = Deadlines.of(after)
+    for (const deadline of deadlines) this.began(deadline)
+    for (const key of this.beginnings.keys()) {
+      if (!deadlines.some((deadline) => deadline.key === key)) this.beginnings.delete(key)
+    }
     if (after.assigned !== before.assigned) {
       for (const agent of after.assigned) presence.seat(conversation, agent, this)
     }

@@ -23,6 +23,7 @@ import {
   seatOf,
   seatsOf
 } from "./ChannelState.ts"
+import type { Deadline } from "./Deadlines.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
 /** The present knowledge of the agents: volatile, and true of the moment. */
@@ -40,6 +41,8 @@ export interface View {
   readonly idle: (agent: string) => boolean
   /** The agent's last sign of life, ms since the epoch; 0 when there was none. */
   readonly aliveAt: (agent: string) => number
+  /** Whether its time has passed, whatever the wall clock was set to meanwhile. */
+  readonly isOver: (deadline: Deadline) => boolean
 }
 
 /** Acts that follow once the runes are durable, in order. */

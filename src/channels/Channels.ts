@@ -15,6 +15,7 @@
 import { Context, Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import { type ChannelConfig, type ChannelsConfig, MAX_CHANNELS, type Order } from "../config/ChannelConfig.ts"
 import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.ts"
 import type { ChannelInfo, ChannelView as Shown, Utterance } from "../domain/ChannelMessages.ts"
@@ -286,19 +287,20 @@ const hear = Effect.fnUntraced(function* (
   registry: ChannelRegistry,
   report: AgentReport
 ) {
-  const { agent, at, conversation } = report
+  const { agent, conversation } = report
+  const heard = yield* Monotonic.now
   const tell = (input: Input) =>
     Effect.forEach(registry.placesOf(conversation, agent), (actor) => actor.tell(input, report.cause), {
       discard: true
     })
   switch (report._tag) {
     case "TurnStarted":
-      registry.presence.set(conversation, agent, { busy: true, aliveAt: at, carries: report.messageIds })
+      registry.presence.set(conversation, agent, { busy: true, heardAt: heard, carries: report.messageIds })
       return yield* tell({ _tag: "Carried", agent, messageIds: report.messageIds })
     case "Active":
-      return registry.presence.set(conversation, agent, { aliveAt: at })
+      return registry.presence.set(conversation, agent, { heardAt: heard })
     case "TurnEnded": {
-      registry.presence.set(conversation, agent, { busy: false, aliveAt: at, carries: [] })
+      registry.presence.set(conversation, agent, { busy: false, heardAt: heard, carries: [] })
       const { again, messageIds, outcome, output, reason, turnId } = report
       return yield* tell({ _tag: "Ended", agent, turnId, messageIds, outcome, reason, output, again })
     }

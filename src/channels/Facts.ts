@@ -254,8 +254,7 @@ const unreachable = (
 /** Liveness is settled, or an agent is idle: what is overdue ends, whatever a timer has said before. */
 const look = (transaction: ChannelTransaction): void => {
   if (!transaction.view.open) return
-  const isOver = ({ after, since }: Deadlines.Deadline) => since + after <= transaction.view.now
-  for (const { key } of Deadlines.of(transaction.channel).filter(isOver)) due(transaction, key)
+  for (const { key } of Deadlines.of(transaction.channel).filter(transaction.view.isOver)) due(transaction, key)
 }
 
 const due = (transaction: ChannelTransaction, key: string): void => {

@@ -18,7 +18,8 @@ interface Known {
   online: boolean
   busy: boolean
   spent: boolean
-  aliveAt: number
+  /** Its last sign of life, on the monotonic clock; undefined where there was none. */
+  heardAt: number | undefined
   /** The messages of the turn that is under way. */
   carries: ReadonlyArray<string>
   /** True where the agent took no message: it is left alone for a while. */
@@ -28,7 +29,7 @@ interface Known {
   readonly places: Set<Place>
 }
 
-type Change = Partial<Pick<Known, "aliveAt" | "busy" | "carries" | "online">>
+type Change = Partial<Pick<Known, "heardAt" | "busy" | "carries" | "online">>
 
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
@@ -45,7 +46,7 @@ export class Presence {
       online: false,
       busy: false,
       spent: false,
-      aliveAt: 0,
+      heardAt: undefined,
       carries: [],
       shut: false,
       floors: new Set<Place>(),
@@ -91,8 +92,8 @@ export class Presence {
     return this.agents.get(keyOf(conversation, agent))?.busy ?? false
   }
 
-  aliveAt(conversation: string, agent: string): number {
-    return this.agents.get(keyOf(conversation, agent))?.aliveAt ?? 0
+  heardAt(conversation: string, agent: string): number | undefined {
+    return this.agents.get(keyOf(conversation, agent))?.heardAt
   }
 
   /** The messages of its turn under way. */

@@ -262,7 +262,7 @@ describe("turns", () => {
       )
       assert.match(worker.data.fatal!.message, /budget of tokens/)
       assert.strictEqual((yield* world.kind("turn.interrupted")).length, 1)
-      assert.isTrue(world.tree.member().spent)
+      assert.isTrue(world.tree.member(Date.now()).spent)
     }).pipe(Effect.scoped)
   )
 

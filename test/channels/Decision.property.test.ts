@@ -52,7 +52,8 @@ const viewOf = (outside: Outside, open: boolean): View => ({
   busy: (agent) => outside.busy.has(agent),
   carries: (agent) => outside.busy.has(agent),
   idle: (agent) => outside.online.has(agent) && !outside.busy.has(agent) && agent !== outside.alone,
-  aliveAt: () => 0
+  aliveAt: () => 0,
+  isOver: ({ after, since }) => since + after <= outside.now
 })
 
 /** The next input by the numbers, as far as it can be. */

@@ -5,15 +5,20 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
-import { Duration, Effect, Fiber, FileSystem } from "effect"
+import { Duration, Effect, Fiber, FileSystem, Queue } from "effect"
 import { SocketServer } from "effect/socket"
 import { TestClock } from "effect/testing"
 import { MessageFiles } from "../../src/agents/MessageFiles.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
+import type { AgentPort } from "../../src/domain/AgentPort.ts"
 import { StorageError } from "../../src/event-log/EventLog.ts"
 import { untilItPasses } from "../../src/event-log/StorageFailure.ts"
+import { ask } from "../../src/goals/Query.ts"
 import { limited, type Rooms } from "../../src/rpc/Rooms.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { only, play } from "../backends/ClaudeWorld.ts"
+import * as Channels from "../channels/World.ts"
+import * as Plates from "../plates/World.ts"
 import * as Support from "../support/backend-run.ts"
 import * as Scratch from "../support/Scratch.ts"
 import * as SteppedClock from "../support/SteppedClock.ts"
@@ -83,6 +88,113 @@ describe.each(STEPS)("the wall clock is set %s:", (_, ms) => {
       yield* TestClock.adjust("2 minutes")
       assert.isFalse(yield* isKept)
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
+
+  it.effect("who has the floor of a channel keeps it while it is alive, and loses it when it is silent", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      const story = Channels.run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure({ reviews: { agents: ["pm", "dev"], turnConfig: { announceTimeouts: false } } })
+          yield* world.come("pm", "dev")
+          yield* world.post("Look at #42")
+          yield* world.speaking("pm")
+          for (const beat of [1, 2, 3, 4]) {
+            if (beat === 2) yield* clock.step(ms)
+            yield* world.after(40)
+            yield* world.crew.active("pm")
+            yield* world.quiet
+          }
+          assert.strictEqual((yield* world.show()).channel.floor, "pm")
+          // a limit that is set anew after a step back may begin with the step
+          yield* world.after(61)
+          yield* world.after(61)
+          yield* world.speaking("dev")
+        })
+      )
+      yield* clock.within(story)
+    })
+  )
+
+  it.effect("restarts count within their period: those before the step, too, and no longer than the period", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      const crashing = Effect.gen(function* () {
+        const crash = yield* Queue.unbounded<void>()
+        const child = { id: "a", start: Effect.succeed(Effect.andThen(Queue.take(crash), Effect.die("crash"))) }
+        const root = yield* Supervisor.make({ name: "root", intensity: 2, period: "10 seconds", children: [child] })
+        const ended = yield* Effect.forkChild(root.ended, { startImmediately: true })
+        const crashes = Effect.andThen(Queue.offer(crash, undefined), TestClock.adjust("1 second"))
+        yield* crashes
+        yield* crashes
+        yield* clock.step(ms)
+        yield* TestClock.adjust("10 seconds")
+        yield* crashes
+        yield* crashes
+        assert.isUndefined(ended.pollUnsafe(), "the first two are past their period")
+        yield* clock.step(-ms)
+        yield* crashes
+        assert.isDefined(ended.pollUnsafe(), "three within it")
+      })
+      yield* clock.within(Effect.scoped(crashing))
+    })
+  )
+
+  it.effect("a goal's question is waited for as long as before", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      let isInterrupted = false
+      const asked = ask({
+        agents: {
+          members: () => Effect.succeed([{ agent: "pm", online: true, busy: true, spent: false, can: [] }]),
+          fate: () => Effect.succeed({ _tag: "Carried", turnId: "t1" }),
+          interrupt: () => Effect.sync(() => (isInterrupted = true))
+        } as unknown as AgentPort["Service"],
+        to: { conversation: "c", agent: "pm" },
+        from: "goal/g1",
+        key: "k",
+        text: "A plan?",
+        tries: 1,
+        timeout: 60_000,
+        news: Effect.sleep("1 second"),
+        waits: () => {},
+        howEnded: () => Effect.succeed("it ended"),
+        read: () => Effect.succeed(1)
+      })
+      const asking = yield* Effect.forkChild(clock.within(asked))
+      yield* TestClock.adjust("30 seconds")
+      yield* clock.step(ms)
+      yield* TestClock.adjust("28 seconds")
+      assert.isFalse(isInterrupted, "after 58 of 60 seconds")
+      yield* TestClock.adjust("6 seconds")
+      assert.isTrue(isInterrupted, "after 64 of 60 seconds")
+      yield* Fiber.interrupt(asking)
+    })
+  )
+
+  it.effect("sessions are checked on, and a hook is heard at once", () =>
+    Effect.gen(function* () {
+      const clock = yield* SteppedClock.make
+      const story = Plates.run(({ board }) =>
+        Effect.gen(function* () {
+          yield* board.hook("UserPromptSubmit", "s1")
+          yield* board.hook("UserPromptSubmit", "s2")
+          yield* board.settled("s1")
+          yield* board.check()
+          yield* clock.step(ms)
+          const before = (yield* board.plates.health).checkedAt
+          // ahead, one round is passed over: the machine may have slept
+          for (const _ of [1, 2]) {
+            yield* TestClock.adjust("10 seconds")
+            yield* board.settled("s1")
+          }
+          assert.notStrictEqual((yield* board.plates.health).checkedAt, before)
+          yield* board.hook("Stop", "s2")
+          assert.strictEqual((yield* board.settled("s2")).status, "Idle")
+        })
+      )
+      yield* clock.within(story)
+    })
   )
 
   it.live("a turn in which nothing is heard is ended for its silence all the same", () =>

@@ -197,7 +197,7 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
   const busy = (agent: string) => (agents.get(agent)?.turn.state ?? "idle") !== "idle"
   const online = (agent: string) => ["idle", "running_turn"].includes(agents.get(agent)?.life?.state ?? "")
   const idle = (agent: string) => online(agent) && !busy(agent)
-  const here = { now, open: true, online, busy, carries: () => false, idle, aliveAt: () => 0 }
+  const here = { now, open: true, online, busy, carries: () => false, idle, aliveAt: () => 0, isOver: () => false }
   const info = ChannelView.info(channel, project, here, () => null)
   const { channel: shown, ...view } = ChannelView.view(channel, info)
   const { waits: _____, ...row } = shown
