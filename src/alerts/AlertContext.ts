@@ -18,6 +18,8 @@ export class AlertContext extends Context.Service<
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
     /** The events that led to an alert, oldest first; empty where there is nothing to tell. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
+    /** A text with its commands as they must be typed. */
+    readonly typed: (text: string) => string
   }
 >()("agentd/alerts/AlertContext") {
   /** For tests: the same address for everything, and no history. */
@@ -25,6 +27,7 @@ export class AlertContext extends Context.Service<
     Layer.succeed(AlertContext, {
       mailFor: () => Effect.sync(mail),
       projectName: () => Effect.succeed("demo"),
-      why: () => Effect.succeed([])
+      why: () => Effect.succeed([]),
+      typed: (text) => text
     })
 }

@@ -31,6 +31,8 @@ const LOOK_AGAIN = Duration.toMillis("1 minute")
 /** Runes of output that are read for the last lines. */
 const OUTPUT_RUNES = 20
 const OUTPUT_LINES = 40
+/** Of its errors, where the last lines hold none. */
+const ERROR_LINES = 20
 const MAX_SENDERS = 4
 
 export interface Options {
@@ -129,14 +131,19 @@ const due = Effect.fnUntraced(function* (state: Outbox.State) {
 
 const readOutput = reader({ "run.output": agentKinds["run.output"] })
 
+const isError = ({ source }: { readonly source: string | undefined }): boolean => source === "stderr"
+
 const lastLines = Effect.fnUntraced(function* (alert: Alert) {
   const log = yield* EventLog
   const runes = yield* log.tail({ stream: alert.stream, actor: alert.actor, kinds: ["run.output"] }, OUTPUT_RUNES)
-  return runes
+  const lines = runes
     .flatMap((rune) => readOutput(rune)?.payload ?? [])
     .filter(({ runId }) => alert.runId === null || runId === alert.runId)
-    .flatMap(({ text }) => text.split("\n"))
-    .slice(-OUTPUT_LINES)
+    .flatMap(({ source, text }) => text.split("\n").map((line) => ({ source, line })))
+  const [before, last] = [lines.slice(0, -OUTPUT_LINES), lines.slice(-OUTPUT_LINES)]
+  // what went wrong may stand before a flood of other words
+  const errors = last.some(isError) ? [] : before.filter(isError).slice(-ERROR_LINES)
+  return [...errors, ...last].map(({ line }) => line)
 })
 
 const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
@@ -150,7 +157,7 @@ const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
       return { alert, project, why: yield* from.why(alert), output: yield* lastLines(alert) }
     })
   )
-  return Mail.render({ told, more: batch.more, host, redact: text })
+  return Mail.render({ told, more: batch.more, host, redact: text, typed: from.typed })
 })
 
 /** Tries once; an answer of the server is recorded even if the daemon is stopping. */

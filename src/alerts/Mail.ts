@@ -35,6 +35,8 @@ export interface Letter {
   readonly host: string
   /** Takes known secrets out of a text. */
   readonly redact: (text: string) => string
+  /** A text with its commands as they must be typed; default: as they are. */
+  readonly typed?: (text: string) => string
 }
 
 export interface Mail {
@@ -72,7 +74,7 @@ const isStopped = (alert: Alert): boolean => alert.kind === "agent.stopped"
 
 const times = (alert: Alert): string => (alert.count > 1 ? ` (${alert.count} times)` : "")
 
-const story = ({ alert, output, project, why }: Told): ReadonlyArray<string> => {
+const story = ({ alert, output, project, why }: Told, typed: (text: string) => string): ReadonlyArray<string> => {
   const address = `${project}/${alert.name}`
   const lines = [
     `${plain(alert.headline)}${times(alert)}`,
@@ -90,8 +92,8 @@ const story = ({ alert, output, project, why }: Told): ReadonlyArray<string> => 
   }
   if (output.length > 0)
     lines.push("", "Its last lines:", ...output.slice(-MAX_OUTPUT).map((line) => `  | ${plain(line)}`))
-  if (alert.remedy !== null) lines.push("", "What to do:", ...indented(alert.remedy))
-  if (isStopped(alert)) lines.push("", "Start it again:", `  agentd start ${plain(address)}`)
+  if (alert.remedy !== null) lines.push("", "What to do:", ...indented(typed(alert.remedy)))
+  if (isStopped(alert)) lines.push("", "Start it again:", `  ${typed(`agentd start ${plain(address)}`)}`)
   return lines
 }
 
@@ -108,18 +110,18 @@ const digestSubject = (letter: Letter): string => {
 }
 
 export const render = (letter: Letter): Mail => {
-  const { host, more, redact, told } = letter
+  const { host, more, redact, told, typed = (text) => text } = letter
   const single = told.length === 1 && more === 0 ? told[0] : undefined
   const subject = single === undefined ? digestSubject(letter) : `[agentd] ${single.alert.headline}`
   const lines: Array<string> = []
   if (single === undefined) lines.push(`${told.length + more} alerts:`, ...told.map(short))
-  if (more > 0) lines.push(`- and ${more} more: agentd status`)
+  if (more > 0) lines.push(typed(`- and ${more} more: agentd status`))
   if (lines.length > 0) lines.push("")
   for (const [index, one] of told.slice(0, MAX_TOLD).entries()) {
     if (index > 0 || single === undefined) lines.push("-".repeat(72))
-    lines.push(...story(one), "")
+    lines.push(...story(one, typed), "")
   }
-  if (told.length > MAX_TOLD) lines.push(`The other ${told.length - MAX_TOLD}: agentd why AGENT`, "")
+  if (told.length > MAX_TOLD) lines.push(typed(`The other ${told.length - MAX_TOLD}: agentd why AGENT`), "")
   lines.push("-- ", `agentd on ${plain(host)}`)
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }

@@ -4,8 +4,9 @@
  *
  * Guarantees: what is queued stays until a rune says sent or given up; what a
  * batch holds is fixed before its first attempt, so that each attempt carries the
- * same Message-ID; batches to one destination go one after the other; the size
- * of the state is bounded, and what it leaves out is counted.
+ * same Message-ID; batches to one destination go one after the other, but one that is
+ * refused holds back no other; the size of the state is bounded, and what it leaves out is
+ * counted.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -176,9 +177,20 @@ export interface Route {
   readonly maxPerHour: number
 }
 
-/** Of the unresolved batches to a destination only the first may be under way. */
-const behind = (state: State, batch: Batch): boolean =>
-  state.batches.find((one) => one.destination === batch.destination) !== batch
+/** After so many attempts a mail holds back no other: it may be the mail that the server does not take. */
+const STUCK = 4
+/** So many that are stuck hold back all others: it is the server. */
+const MAX_STUCK = 3
+
+const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"
+const isStuck = ({ failure }: Batch): boolean => failure !== null && failure.attempt >= STUCK
+
+/** Of the unresolved batches to a destination one may be under way, besides those that the server refuses. */
+const behind = (state: State, batch: Batch): boolean => {
+  const here = state.batches.filter(({ destination }) => destination === batch.destination)
+  const before = here.slice(0, here.indexOf(batch)).filter((one) => !isRefused(one))
+  return before.length >= MAX_STUCK || before.some((one) => !isStuck(one))
+}
 
 /** Whether the clock was set back since the batch was made: then its times say nothing. */
 const isFromLater = ({ alerts }: Batch, now: number): boolean =>

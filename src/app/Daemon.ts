@@ -12,7 +12,7 @@
  * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
  * again at the next start.
  */
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import {
   Cause,
   Clock,
@@ -131,6 +131,9 @@ const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
   )
 
 /** Goals, told by the agents what their projects say. */
+/** The folder that commands have to name: a world whose sockets lie in its own state folder is named by it. */
+const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
+
 const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Agents, (agents) =>
@@ -170,7 +173,11 @@ const services = (
 ) => {
   const store = Platform.storeId(options.state)
   const worktrees = Workplace.worktreesIn(options.state)
-  return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
+  return Layer.mergeAll(
+    ProjectAlerts.layer(options.userConfig, worldOf(options)),
+    LiveOutbox.layer,
+    Listening.layer
+  ).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
     Layer.provideMerge(
       platesOfRuns({

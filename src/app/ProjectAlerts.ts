@@ -6,12 +6,13 @@ import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
 import { Agents } from "../agents/Agents.ts"
 import { explain } from "../agents/Explain.ts"
+import { inWorld } from "../cli/Hint.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
-/** `userConfig`: the user's own file, for projects without a mail section. */
-export const layer = (userConfig: string) =>
+/** `userConfig`: the user's own file, for projects without a mail section; `world`: the folder that commands have to name. */
+export const layer = (userConfig: string, world: string | null = null) =>
   Layer.effect(
     AlertContext,
     Effect.gen(function* () {
@@ -36,6 +37,7 @@ export const layer = (userConfig: string) =>
           ),
         projectName: (stream) =>
           Effect.map(agents.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
+        typed: (text) => inWorld(text, world),
         why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {
             const goal = yield* GoalHistory.story(log, { stream, actor, upTo: cause })

@@ -380,6 +380,7 @@ describe("EmailAlerter", () => {
       const slow = yield* served({ onConnect: () => {} })
       const quick = yield* served()
       const at = Layer.succeed(AlertContext, {
+        typed: (text) => text,
         mailFor: (stream) => Effect.succeed(mailTo(stream === "demo-00000000" ? slow.port : quick.port)),
         projectName: () => Effect.succeed("demo"),
         why: () => Effect.succeed([])

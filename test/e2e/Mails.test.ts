@@ -108,4 +108,49 @@ describe("a mail that cannot be sent", () => {
       assert.isTrue(stand.taken.some((mail) => SmtpStand.body(mail).includes("ghost")))
     }).pipe(Effect.scoped)
   )
+
+  it.live("holds back no other; each says what went wrong last, and its commands work as they are typed", () =>
+    Effect.gen(function* () {
+      const refuses = { code: 550, text: "this one never" }
+      const { port, taken } = yield* SmtpStand.stand({ answer: (n) => (n === 1 ? refuses : undefined) })
+      const stage = yield* Stage.make
+      const flood = "cat > /dev/null; echo the key is missing >&2; seq 1 500; exit 3"
+      const failing = { backend: { type: "command", shell: flood, readyAfter: "1 minute" }, maxConsecutiveErrors: 1 }
+      const project = stage.home({
+        mail: {
+          to: "you@example.org",
+          digestWindow: "10ms",
+          smtp: { host: "127.0.0.1", port, security: "none" }
+        },
+        agents: { one: failing, two: failing }
+      })
+      yield* stage.up
+      yield* project.register
+      yield* project.send("one", "go")
+      yield* project.until(
+        "it is refused",
+        project.stage.rpc((client) => client.Waiting()),
+        ({ rows }) => rows.some(({ text }) => text.includes("this one never"))
+      )
+      yield* project.send("two", "go")
+      yield* project.until(
+        "the next one is mailed",
+        Effect.sync(() => taken.length),
+        (count) => count === 1
+      )
+      const text = SmtpStand.body(taken[0])
+      assert.match(SmtpStand.header(taken[0], "Subject")!, /two stopped/)
+      assert.match(text, /Its last lines:[^]*\| the key is missing[^]*\| 500/)
+      const commands = text.split("\r\n").flatMap((line) => /^ +(?:.*: )?(agentd .*)$/.exec(line)?.[1] ?? [])
+      assert.isNotEmpty(commands)
+      for (const command of commands) {
+        const [, state, ...args] = /^agentd --state (\S+) (.*)$/
+          .exec(command)!
+          .flatMap((part, at) => (at === 2 ? part.split(" ") : [part]))
+        assert.strictEqual(state, stage.box.state)
+        assert.notInclude(args, "--state")
+        assert.strictEqual((yield* stage.box.cliIn("/", ...args)).code, 0, command)
+      }
+    }).pipe(Effect.scoped)
+  )
 })
