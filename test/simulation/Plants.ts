@@ -402,6 +402,30 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "const exact = this.open.has(id) ? this.open.values().next().value : undefined\n",
     seed: 10_036
   },
+  "the first input is given again by the next daemon": {
+    file: "src/backends/claude/ClaudeRun.ts",
+    from: "const isNew = this.attempt.history === undefined",
+    to: "const isNew = true",
+    seed: 27_502
+  },
+  "programs work on for ever": {
+    file: "src/app/Platform.ts",
+    from: "lease: orphanGrace,",
+    to: "lease: Duration.days(1),",
+    seed: 27_505
+  },
+  "an exit that a keeper has recorded is lost": {
+    file: "src/keeper/HeldProgram.ts",
+    from: "if (exit !== undefined) this.exitedWith(exit)",
+    to: "if (exit !== undefined) this.exitedWith({ code: null, signal: null })",
+    seed: 27_501
+  },
+  "what was told has no place in the log": {
+    file: "src/agents/RunEvents.ts",
+    from: "return this.place === undefined ? {} : { heard: { run: this.runId, ...this.place } }",
+    to: "return {}",
+    seed: 27_505
+  },
   "a process is known by its pid alone": {
     file: "src/plates/ProcessLiveness.ts",
     from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
