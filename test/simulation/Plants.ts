@@ -420,12 +420,6 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "if (exit !== undefined) this.exitedWith({ code: null, signal: null })",
     seed: 27_501
   },
-  "what was told has no place in the log": {
-    file: "src/agents/RunEvents.ts",
-    from: "return this.place === undefined ? {} : { heard: { run: this.runId, ...this.place } }",
-    to: "return {}",
-    seed: 27_505
-  },
   "a process is known by its pid alone": {
     file: "src/plates/ProcessLiveness.ts",
     from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
