@@ -8,6 +8,7 @@
  */
 import { Clock, Duration, Effect, type Latch } from "effect"
 import * as Backoff from "../supervision/Backoff.ts"
+import { ActorStopped } from "../event-actor/ActorError.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import type { Place, Run, RunEvent } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
@@ -643,7 +644,10 @@ export class RunEvents implements RunSink {
         ending
       }
       // what is asked of it until then may still find the run
-      yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), () => this.tell(exit))
+      yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), (error) =>
+        // an agent that has stopped in order needs no letter: at its next start it sees that the run is gone
+        error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
+      )
       live.gone()
       yield* this.setting.watched(runId, { _tag: "Exited", outcome })
     }

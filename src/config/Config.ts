@@ -9,7 +9,7 @@
 import { Schema } from "effect"
 import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig } from "./AgentConfig.ts"
 import { ChannelsConfig } from "./ChannelConfig.ts"
-import { didYouMean } from "./ConfigProblem.ts"
+import { didYouMean, MAX_PROBLEMS } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
 import { GoalConfig } from "./GoalConfig.ts"
 import { KeepLog } from "./KeepLog.ts"
@@ -176,9 +176,12 @@ const nobody = (name: string, { agents }: Rooms): string => {
 
 /** A slip of the pen would leave a seat empty for ever, and say nothing. */
 const unknownAgents = (rooms: Rooms) =>
-  namedIn(rooms).flatMap(({ name, path }) =>
-    name === undefined || Object.hasOwn(rooms.agents, name) ? [] : [{ path, issue: nobody(name, rooms) }]
-  )
+  namedIn(rooms)
+    .filter((named): named is Named & { readonly name: string } =>
+      named.name === undefined ? false : !Object.hasOwn(rooms.agents, named.name)
+    )
+    .slice(0, MAX_PROBLEMS)
+    .map(({ name, path }) => ({ path, issue: nobody(name, rooms) }))
 
 /** `agentd.jsonc` in a project's root. */
 export const Config = Schema.Struct({

@@ -34,8 +34,8 @@ export interface Shape {
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** More problems than this help nobody. */
-const MAX_PROBLEMS = 50
+/** More problems than this help nobody, and more are not looked for. */
+export const MAX_PROBLEMS = 50
 
 const TYPES: { readonly [type: string]: string } = {
   string: "text",
@@ -132,8 +132,14 @@ export const didYouMean = (word: string, known: ReadonlyArray<string>): string |
   if (word.length > 64) return undefined
   const lower = word.toLowerCase()
   const near = known
-    .map((candidate) => ({ candidate, away: distance(lower, candidate.toLowerCase()) }))
-    .filter(({ candidate, away }) => away <= Math.max(1, Math.floor(Math.max(lower.length, candidate.length) / 3)))
+    .map((candidate) => ({
+      candidate,
+      most: Math.max(1, Math.floor(Math.max(lower.length, candidate.length) / 3))
+    }))
+    // as many edits as the lengths differ by are the least
+    .filter(({ candidate, most }) => Math.abs(lower.length - candidate.length) <= most)
+    .map(({ candidate, most }) => ({ candidate, most, away: distance(lower, candidate.toLowerCase()) }))
+    .filter(({ away, most }) => away <= most)
     .toSorted((a, b) => a.away - b.away)
   return near[0]?.candidate
 }
@@ -205,46 +211,50 @@ const wrong = (path: Path, root: Root): Found => {
   }
 }
 
-const found = (issue: SchemaIssue.Issue, path: Path, root: Root): ReadonlyArray<Found> => {
-  const spoken = (message: unknown): ReadonlyArray<Found> | undefined =>
-    typeof message === "string" ? [{ path, key: false, message, remedy: about(shapeAt(root, path)) }] : undefined
+/** One after the other: who has enough of them asks for no more. */
+const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Generator<Found> {
+  const spoken = (message: unknown): Found | undefined =>
+    typeof message === "string" ? { path, key: false, message, remedy: about(shapeAt(root, path)) } : undefined
   switch (issue._tag) {
     case "Pointer":
-      return found(issue.issue, [...path, ...issue.path], root)
+      return yield* found(issue.issue, [...path, ...issue.path], root)
     case "Composite":
-      return issue.issues.flatMap((one) => found(one, path, root))
+      for (const one of issue.issues) yield* found(one, path, root)
+      return
     case "Encoding":
-      return found(issue.issue, path, root)
-    case "Filter":
-      return spoken(issue.filter.annotations?.["message"]) ?? found(issue.issue, path, root)
+      return yield* found(issue.issue, path, root)
+    case "Filter": {
+      const said = spoken(issue.filter.annotations?.["message"])
+      return yield* said === undefined ? found(issue.issue, path, root) : [said]
+    }
     case "MissingKey":
-      return [missing(path, root)]
+      return yield missing(path, root)
     case "UnexpectedKey":
-      return [unexpected(path, root)]
+      return yield unexpected(path, root)
     case "InvalidValue":
     case "Forbidden":
-      return spoken(issue.annotations?.["message"]) ?? [wrong(path, root)]
+      return yield spoken(issue.annotations?.["message"]) ?? wrong(path, root)
     case "AnyOf":
-      return alternatives(issue.issues, path, root)
+      return yield* alternatives(issue.issues, path, root)
     case "InvalidType":
     case "OneOf":
-      return [wrong(path, root)]
+      return yield wrong(path, root)
   }
 }
 
 /** A value that is of one alternative's type is told what is wrong with it there. */
-const alternatives = (issues: ReadonlyArray<SchemaIssue.Issue>, path: Path, root: Root): ReadonlyArray<Found> => {
+const alternatives = function* (issues: ReadonlyArray<SchemaIssue.Issue>, path: Path, root: Root): Generator<Found> {
   const typed = issues.find((issue) => issue._tag !== "InvalidType")
-  if (typed !== undefined) return found(typed, path, root)
+  if (typed !== undefined) return yield* found(typed, path, root)
   const type = [...path, "type"]
   // No alternative has this `type`: that field is what is wrong, not the object.
   if (Predicate.isObject(valueAt(root, path)) && shapeAt(root, type) !== undefined) {
-    return [valueAt(root, type) === undefined ? missing(type, root) : wrong(type, root)]
+    return yield valueAt(root, type) === undefined ? missing(type, root) : wrong(type, root)
   }
-  return [wrong(path, root)]
+  yield wrong(path, root)
 }
 
-/** All problems of one decoding, by place. */
+/** The problems of one decoding, by place: the first `MAX_PROBLEMS`. */
 export const problemsOf = (
   issue: SchemaIssue.Issue,
   text: string,
@@ -252,11 +262,12 @@ export const problemsOf = (
   shape: Shape
 ): ReadonlyArray<ConfigProblem> => {
   // Two rules of one field may have one message between them.
-  const all = new Map(
-    found(issue, [], { shape, value: root.value }).map((one) => [`${fieldOf(one.path)}: ${one.message}`, one])
-  )
+  const all = new Map<string, Found>()
+  for (const one of found(issue, [], { shape, value: root.value })) {
+    all.set(`${fieldOf(one.path)}: ${one.message}`, one)
+    if (all.size === MAX_PROBLEMS) break
+  }
   return [...all.values()]
-    .slice(0, MAX_PROBLEMS)
     .map(({ path, key, message, remedy }) => ({ offset: Jsonc.locate(root, path, key), path, message, remedy }))
     .toSorted((a, b) => a.offset - b.offset)
     .map(({ offset, path, message, remedy }) => ({

@@ -1,12 +1,13 @@
 /** agentd.jsonc: complete when taken, and when refused with every problem in its place. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Result, Schema } from "effect"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as ConfigFile from "../../src/config/ConfigFile.ts"
-import { didYouMean } from "../../src/config/ConfigProblem.ts"
+import { didYouMean, MAX_PROBLEMS, problemsOf } from "../../src/config/ConfigProblem.ts"
+import * as Jsonc from "../../src/config/Jsonc.ts"
 
 const PATH = "/home/ada/demo/agentd.jsonc"
 const parse = (text: string) => ConfigFile.parse(text, PATH)
@@ -252,6 +253,42 @@ describe("ConfigFile", () => {
         assert.isBelow(error.problems.length, 60)
       }
     })
+  )
+
+  it.effect(
+    "of five thousand broken agents no more is looked at than of five hundred, once there are enough problems",
+    () =>
+      Effect.gen(function* () {
+        const decoded = Schema.decodeUnknownResult(Schema.Record(Schema.String, Schema.Struct({ mode: Schema.Int })))
+        const looksAt = (count: number): number => {
+          let looks = 0
+          const agents = Object.fromEntries(Array.from({ length: count }, (_, n) => [`a${n}`, { modee: 1 }]))
+          const text = JSON.stringify(agents)
+          const result = decoded(agents, { errors: "all", onExcessProperty: "error" })
+          assert.isTrue(Result.isFailure(result))
+          if (!Result.isFailure(result)) return 0
+          const value = new Proxy(agents, {
+            get: (target, key) => {
+              looks++
+              return Reflect.get(target, key)
+            }
+          })
+          const root = { ...Jsonc.read(text).root!, value }
+          const shape = { additionalProperties: { properties: { mode: { type: "integer" } } } }
+          assert.lengthOf(problemsOf(result.failure.issue, text, root, shape), MAX_PROBLEMS)
+          return looks
+        }
+        const few = looksAt(500)
+        assert.isAbove(few, 0)
+        assert.strictEqual(looksAt(5_000), few)
+        // each names an agent that is not there
+        const others = Object.fromEntries(
+          Array.from({ length: 1_000 }, (_, n) => [`agent${n}`, { ...least.agents.builder, parent: `agemt${n}` }])
+        )
+        const { problems } = yield* Effect.flip(parse(JSON.stringify({ agents: others })))
+        assert.lengthOf(problems, MAX_PROBLEMS)
+        assert.match(problems[0]!.message, /did you mean "agent0"/)
+      })
   )
 
   it.prop("no JSON makes it throw", [Schema.Json], ([value]) => {
