@@ -1,0 +1,54 @@
+/**
+ * Bench of a daemon that has nothing to do, as it is installed and started: memory that is its own in any company,
+ * and how often its threads wake. Beside it a bare Node that waits.
+ */
+import { spawn } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
+import { type Bench, folder, type Row } from "./Bench.ts"
+import { ownMemory } from "./History.ts"
+import { crewOf, dismissed, installed } from "./Installed.ts"
+
+const AGENTS = 200
+/** ms until what the start began is over, and for how long is looked. */
+const [SETTLES, LOOK] = [20_000, 60_000]
+
+/** Context switches that the threads of a process made of their own accord. */
+const wakeupsOf = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`)
+    .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"))
+    .reduce((sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/mu.exec(status)?.[1] ?? 0), 0)
+
+const rowsOf = (subject: string, memory: number, wakeups: number): ReadonlyArray<Row> => [
+  { what: "own memory", subject, unit: "MB", median: memory, samples: [memory], ratios: [] },
+  { what: "wakeups", subject, unit: "a minute", median: wakeups, samples: [wakeups], ratios: [] }
+]
+
+const IDLE = `${AGENTS} agents`
+
+export const bench: Bench = {
+  name: "idle",
+  isLong: true,
+  run: async () => {
+    const at = folder()
+    const crew = await crewOf(at, installed(join(at, "npm")), AGENTS)
+    const bare = spawn(process.execPath, ["-e", "setTimeout(() => {}, 1e9)"], { stdio: "ignore" })
+    try {
+      await wait(SETTLES)
+      const pids = [crew.daemon.pid!, bare.pid!]
+      const before = pids.map(wakeupsOf)
+      await wait(LOOK)
+      return pids.flatMap((pid, index) =>
+        rowsOf([IDLE, "bare node"][index]!, ownMemory(pid), ((wakeupsOf(pid) - before[index]!) * 60_000) / LOOK)
+      )
+    } finally {
+      bare.kill()
+      await dismissed(crew)
+    }
+  },
+  aims: [
+    { what: "own memory", of: IDLE, atMost: 50 },
+    { what: "wakeups", of: IDLE, atMost: 50 }
+  ]
+}
