@@ -211,7 +211,7 @@ const wrong = (path: Path, root: Root): Found => {
   }
 }
 
-/** One after the other: who has enough of them asks for no more. */
+/** The problems, found as they are asked for: a reader who has enough costs no more. */
 const found = function* (issue: SchemaIssue.Issue, path: Path, root: Root): Generator<Found> {
   const spoken = (message: unknown): Found | undefined =>
     typeof message === "string" ? { path, key: false, message, remedy: about(shapeAt(root, path)) } : undefined

@@ -60,7 +60,11 @@ const folder = Effect.acquireRelease(
 )
 
 /** Both listeners up, on a port of the kernel's choice unless one is given. */
-const serve = Effect.fnUntraced(function* (board: PlatesDouble.Board, port: number | undefined = 0) {
+const serve = Effect.fnUntraced(function* (
+  board: PlatesDouble.Board,
+  port: number | undefined = 0,
+  more: { readonly patience?: Server.Patience } = { patience: { headers: 1_000, request: 2_000, look: 200 } }
+) {
   const state = yield* folder
   const hooks: Array<number> = []
   const socketPath = join(state, "http.sock")
@@ -74,7 +78,7 @@ const serve = Effect.fnUntraced(function* (board: PlatesDouble.Board, port: numb
       metrics: Effect.sync(() => `# hooks: ${hooks.length}\n`),
       hook: (seconds) => void hooks.push(seconds)
     },
-    patience: { headers: 1_000, request: 2_000, look: 200 },
+    ...more,
     taken: () => Effect.void
   }).pipe(
     Layer.provideMerge(Listening.layer),
@@ -424,6 +428,43 @@ describe("the TCP port", () => {
         listening: false,
         problem: null
       })
+    })
+  )
+
+  it.live("two hundred sessions that call at once, each in parts as it gets time, are all answered", () =>
+    Effect.gen(function* () {
+      const { socketPath } = yield* serve(PlatesDouble.makeBoard(), 0, {})
+      const body = JSON.stringify({ ...hook, hook_event_name: "UserPromptSubmit", prompt: "x".repeat(20_000) })
+      const head = `POST /hooks/claude HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n`
+      const whole = head + body
+      const sessions = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          Array.from({ length: 200 }, () => {
+            const session = { socket: connect(socketPath).on("error", () => {}), text: "", isOver: false }
+            session.socket.setEncoding("utf8").on("data", (part: string) => (session.text += part))
+            session.socket.on("close", () => (session.isOver = true))
+            return session
+          })
+        ),
+        (all) => Effect.sync(() => all.forEach(({ socket }) => socket.destroy()))
+      )
+      // nobody has got beyond its first words when the last one comes; then each waits for all before it goes on
+      for (const [from, to] of [
+        [0, 10],
+        [10, head.length + 7],
+        [head.length + 7, whole.length]
+      ] as const) {
+        yield* Effect.forEach(
+          sessions,
+          ({ socket }) =>
+            Effect.callback<void>((resume) => void socket.write(whole.slice(from, to), () => resume(Effect.void))),
+          { concurrency: "unbounded" }
+        )
+        // what was written is there to be read
+        assert.strictEqual((yield* call({ socketPath }, { path: "/health" })).status, 200)
+      }
+      yield* eventually(Effect.sync(() => sessions.every(({ isOver }) => isOver)))
+      assert.deepStrictEqual([...new Set(sessions.map(({ text }) => text.split("\r\n")[0]))], ["HTTP/1.1 202 Accepted"])
     })
   )
 
