@@ -8,6 +8,7 @@ import { Cause, Effect, Exit, Layer } from "effect"
 import { resolve } from "node:path"
 import { run } from "../cli/Cli.ts"
 import { Entry } from "../cli/Invocation.ts"
+import * as Activation from "../systemd/Activation.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
 import * as InheritedDescriptors from "./InheritedDescriptors.ts"
@@ -31,10 +32,13 @@ const entry = Layer.succeed(Entry)({
     Effect.flatMap(
       Effect.promise(() => {
         interrupted = 0
-        InheritedDescriptors.close(process.env)
-        return Promise.all([import("./Daemon.ts"), import("../systemd/JournalLogger.ts")])
+        const handed = Activation.handed(process.env, process.pid)
+        for (const name of Activation.VARIABLES) delete process.env[name]
+        InheritedDescriptors.close(process.env, [...handed.values()])
+        return Promise.all([import("./Daemon.ts"), import("../systemd/JournalLogger.ts"), handed])
       }),
-      ([daemon, journal]) => Effect.provide(daemon.run({ ...options, command }), journal.layer(process.env))
+      ([daemon, journal, handed]) =>
+        Effect.provide(daemon.run({ ...options, command, handed }), journal.layer(process.env))
     ),
   foreground: (options) =>
     Effect.flatMap(

@@ -390,9 +390,13 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
       Effect.andThen(agents.recovered, Effect.never),
       Effect.flatMap(root.ended, crashing)
     ])
-    if (keep) yield* keeper.leave
+    if (keep) yield* Effect.andThen(keeper.leave, platform.handOver)
     yield* Effect.andThen(notify.stopping, note("daemon.stopping", { reason, ...(keep ? { keep } : {}) }))
-  }).pipe(Effect.onExit(leaving(keeper, platform, user.orphanGrace)), Effect.provideContext(context))
+  }).pipe(
+    Effect.onExit(leaving(keeper, platform, user.orphanGrace)),
+    Effect.onError(() => platform.handOver),
+    Effect.provideContext(context)
+  )
 })
 
 const exitCodes: { readonly [tag: string]: number } = {

@@ -3,7 +3,7 @@
  * the lock of a script, the pipe of a build, a connection of whoever started it.
  *
  * Guarantees: after `close` the daemon holds none of them, so that no child can and nobody waits for their
- * end; what Node has opened for itself stays open. agentd takes no socket from systemd, so none is spared.
+ * end; what Node has opened for itself stays open, and so do the sockets that systemd has handed over.
  *
  * Node marks what it opens close-on-exec, and on its way up also what it inherited with a low number. So what
  * lacks the mark is inherited; and of what bears it, what Node opens for itself before any module runs is told by its
@@ -75,8 +75,8 @@ export const inherited = (all: ReadonlyArray<Descriptor>, { files, sockets }: Ow
   return all.filter((one) => one.fd > 2 && !isSpared(one) && (!one.marked || isForeign(one)))
 }
 
-/** Before the daemon opens anything. Returns what was closed. */
-export const close = (environment: Environment): ReadonlyArray<string> => {
+/** Before the daemon opens anything, but what was `handed` to it. Returns what was closed. */
+export const close = (environment: Environment, handed: ReadonlyArray<number> = []): ReadonlyArray<string> => {
   let names: ReadonlyArray<string>
   try {
     names = readdirSync(FOLDER)
@@ -85,7 +85,7 @@ export const close = (environment: Environment): ReadonlyArray<string> => {
   }
   const sockets = process.channel !== undefined || url() !== undefined
   return inherited(
-    names.flatMap((name) => look(name) ?? []),
+    names.filter((name) => !handed.includes(Number(name))).flatMap((name) => look(name) ?? []),
     { sockets, files: certificates(environment) }
   ).map(({ fd, target }) => {
     closeSync(fd)

@@ -42,8 +42,10 @@ import type { Plates } from "../plates/Plates.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import * as Endpoint from "../rpc/Endpoint.ts"
+import { GivenSocket } from "../rpc/GivenSocket.ts"
 import * as RunServer from "../rpc/RunServer.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
+import * as Activation from "../systemd/Activation.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
 import * as AtRest from "./AtRest.ts"
@@ -64,6 +66,8 @@ export interface Options {
   readonly command: readonly [string, ...ReadonlyArray<string>]
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string | undefined }
+  /** Sockets on which systemd listens, by their names. */
+  readonly handed?: ReadonlyMap<string, number>
 }
 
 /** The services that the daemon's own children use. */
@@ -110,6 +114,8 @@ export interface Platform {
   readonly pid: number
   /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
   readonly isUnit: boolean
+  /** It is to end, and another daemon to come: who connects from now on is left to that one. */
+  readonly handOver: Effect.Effect<void>
 }
 
 /** Marks the processes of this store's runs: the same for every daemon on it. */
@@ -131,6 +137,14 @@ const noting =
         Effect.asVoid,
         Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
       )
+
+/** The control socket, where systemd listens on it. */
+const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
+  const descriptor = handed?.get(Activation.CONTROL)
+  return descriptor !== undefined && Activation.pathOf(descriptor) === socket
+    ? new GivenSocket(socket, descriptor)
+    : undefined
+}
 
 /** Fails where a daemon answers at the socket already. */
 const alone = (state: string, socket: string): Effect.Effect<void, StoreLock.StoreInUse> =>
@@ -178,9 +192,14 @@ export const node = (options: Options): Platform => {
   const unit = ownUnit(environment, cgroups(), process.pid)
   const via = unit === undefined ? undefined : (name: string) => scopeOf(unit, environment, name)
   const host = { ...hostOf({ store, environment, state, socket }), via }
+  const given = givenOf(options)
   return {
     lock: Effect.andThen(
-      Effect.andThen(alone(state, socket), StoreLock.acquire({ folder: state, socket })),
+      // systemd's own socket is answered by whoever has the lock
+      Effect.andThen(
+        given === undefined ? alone(state, socket) : Effect.void,
+        StoreLock.acquire({ folder: state, socket })
+      ),
       mended(state)
     ),
     machine: Layer.mergeAll(ProcessTree.layer, Notify.layer, EventLoop.layer).pipe(
@@ -202,7 +221,7 @@ export const node = (options: Options): Platform => {
           "control",
           Layer.unwrap(
             Effect.map(Tracing.to(collectorOf(environment, telemetry.otlp)), (tracing) =>
-              ControlServer.layer({ socket, store, tracing })
+              ControlServer.layer({ socket, store, tracing, given })
             )
           ).pipe(Layer.provide(Layer.succeed(DaemonControl, control)))
         ),
@@ -234,6 +253,7 @@ export const node = (options: Options): Platform => {
     }),
     atRest: AtRest.giveBack,
     isUnit: unit !== undefined,
+    handOver: given?.handOver ?? Effect.void,
     pid: process.pid
   }
 }

@@ -11,6 +11,7 @@ import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { StatusReply } from "../rpc/DaemonMessages.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
 import { launch } from "../systemd/Launch.ts"
+import * as Unit from "../systemd/Unit.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
@@ -67,12 +68,14 @@ export interface Started {
   readonly launched: boolean
 }
 
-export const start = Effect.gen(function* () {
+/** `since`: one that started after that was launched by this, whoever carried it out. */
+export const start = Effect.fnUntraced(function* (since: number) {
   const { json, paths } = yield* Invocation
   yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   if ((yield* probe(paths.socket)) === "live") {
-    return { status: yield* status(paths.socket), launched: false } satisfies Started
+    const now = yield* status(paths.socket)
+    return { status: now, launched: now.daemon.startedAt >= since } satisfies Started
   }
   const entry = yield* Entry
   const own = paths.state === paths.defaultState
@@ -88,24 +91,44 @@ export const start = Effect.gen(function* () {
   return { status: yield* untilItAnswers(paths, where, json), launched: true } satisfies Started
 })
 
-const untilGone = (pid: number, socket: string): Effect.Effect<void> =>
+/** systemd, where it listens on the daemon's socket. */
+const listener = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const unit = unitName(paths.state, paths.defaultState)
+  if (yield* Unit.listens(unit, "user")) return { unit, manager: "user" } as const
+  const isSystems = paths.state === Unit.SYSTEM_STATE && (yield* Unit.listens("agentd", "system"))
+  return isSystems ? ({ unit: "agentd", manager: "system" } as const) : undefined
+})
+
+/** `isShared`: somebody else listens there, too, and would begin a daemon for whoever looked. */
+const untilGone = (pid: number, socket: string, isShared: boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
-    const listening = (yield* probe(socket)) === "live"
+    const listening = !isShared && (yield* probe(socket)) === "live"
     if (!listening && !(yield* alive(pid))) return
     yield* Effect.sleep(POLL)
-    return yield* untilGone(pid, socket)
+    return yield* untilGone(pid, socket, isShared)
   })
+
+export interface Stopped {
+  readonly pid: number
+  /** ms */
+  readonly took: number
+  /** The unit that begins it again for whoever connects: it is not ours to stop. */
+  readonly returnsBy: string | undefined
+}
 
 /** Asks it to end, and returns when it is gone. `keep`: its runs are left to the daemon that comes next. */
 export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
   const { caller, json, paths } = yield* Invocation
+  const by = yield* listener
+  const stays = by !== undefined && (keep || !(yield* Unit.stopListening(by.unit, by.manager)))
   const { pid } = yield* call(paths.socket, (client) =>
     client.Shutdown({ reason, by: caller.by, ...(keep ? { keep } : {}) })
   )
   const began = yield* Clock.currentTimeMillis
   const patience = Effect.delay(Console.error("Waiting for the agents' runs to end …"), "2 seconds")
   const notice = json ? Effect.never : Effect.andThen(patience, Effect.never)
-  yield* Effect.raceFirst(untilGone(pid, paths.socket), notice).pipe(
+  yield* Effect.raceFirst(untilGone(pid, paths.socket, stays), notice).pipe(
     Effect.timeoutOrElse({
       duration: GONE_WITHIN,
       orElse: () =>
@@ -118,5 +141,6 @@ export const stop = Effect.fnUntraced(function* (reason: string, keep = false) {
         )
     })
   )
-  return { pid, took: (yield* Clock.currentTimeMillis) - began }
+  const took = (yield* Clock.currentTimeMillis) - began
+  return { pid, took, returnsBy: stays ? `${by.unit}.socket` : undefined } satisfies Stopped
 })

@@ -2,7 +2,7 @@
  * `agentd restart`: the daemon, ended in order and started again. Runs that the keeper holds go on meanwhile; a turn of
  * an agent whose run ends with the daemon is cut short and offered again, which a person is asked about first.
  */
-import { Console, Effect } from "effect"
+import { Clock, Console, Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
 import { confirm } from "./Confirm.ts"
@@ -43,10 +43,11 @@ const drained = Effect.gen(function* () {
 
 export const run = Effect.fnUntraced(function* ({ drain, yes }: { readonly drain: boolean; readonly yes: boolean }) {
   const { paths } = yield* Invocation
+  const began = yield* Clock.currentTimeMillis
   const live = (yield* probe(paths.socket)) === "live"
   if (live) {
     yield* drain ? drained : ask(yes)
     yield* DaemonLife.stop("agentd restart", true)
   }
-  yield* startDaemon(live ? "restarted" : "started")
+  yield* startDaemon(live ? "restarted" : "started", began)
 })

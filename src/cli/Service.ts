@@ -35,7 +35,6 @@ export interface Input {
 }
 
 const SYSTEM_FOLDER = "/etc/systemd/system"
-const SYSTEM_STATE = "/var/lib/agentd"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
@@ -53,6 +52,8 @@ const place = Effect.fnUntraced(function* (system: boolean) {
     folder,
     file: NodePath.join(folder, `${unit}.service`),
     failure: NodePath.join(folder, `${UnitFile.failureUnit(unit)}.service`),
+    socketFile: NodePath.join(folder, `${unit}.socket`),
+    socket: system ? NodePath.join(Unit.SYSTEM_STATE, "control.sock") : paths.socket,
     words: manager === "user" ? "systemctl --user" : "systemctl"
   }
 })
@@ -100,7 +101,7 @@ const checkManager = Effect.fnUntraced(function* (manager: "user" | "system") {
 const wordsOf = Effect.fnUntraced(function* (system: boolean) {
   const { paths } = yield* Invocation
   const { command } = yield* Entry
-  if (system) return [...command, "--state", SYSTEM_STATE]
+  if (system) return [...command, "--state", Unit.SYSTEM_STATE]
   return paths.state === paths.defaultState ? command : [...command, "--state", paths.state]
 })
 
@@ -108,7 +109,7 @@ const addUser = Effect.fnUntraced(function* (name: string) {
   const { code } = yield* Unit.tool(["id", "-u", name])
   if (code === 0) return false
   yield* ordered(
-    ["useradd", "--system", "--user-group", "--home-dir", SYSTEM_STATE, "--shell", "/usr/sbin/nologin", name],
+    ["useradd", "--system", "--user-group", "--home-dir", Unit.SYSTEM_STATE, "--shell", "/usr/sbin/nologin", name],
     `Add the user ${name} in the way of your system, then try again.`
   )
   return true
@@ -149,27 +150,29 @@ const install = Effect.fnUntraced(function* (input: Input) {
     })
   }
   const added = input.system && (yield* addUser(input.as))
-  const namespaces = input.system || (yield* Unit.canPrivateUsers)
   const of: UnitFile.UnitFile = {
     unit: at.unit,
     manager: at.manager,
+    socket: at.socket,
     command: yield* wordsOf(input.system),
     user: input.system ? input.as : undefined,
     path: input.system ? "/usr/local/bin:/usr/bin:/bin" : (env["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"),
     environmentFile: input.system
       ? "/etc/agentd/environment"
       : NodePath.join(NodePath.dirname(paths.userConfig), "environment"),
-    credentials,
-    namespaces
+    credentials
   }
   yield* write(at.file, UnitFile.serviceText(of))
+  yield* write(at.socketFile, UnitFile.socketText(of))
   yield* write(at.failure, UnitFile.failureText(of))
   const ctl = at.words.split(" ")
   const remedy = `See why: systemd-analyze ${input.system ? "" : "--user "}verify ${at.file}`
   yield* ordered([...ctl, "daemon-reload"], remedy)
-  yield* ordered([...ctl, "--quiet", "enable", at.unit], remedy)
-  const socket = input.system ? NodePath.join(SYSTEM_STATE, "control.sock") : paths.socket
-  const isUp = (yield* probe(socket)) === "live"
+  yield* ordered([...ctl, "--quiet", "enable", at.unit, `${at.unit}.socket`], remedy)
+  const before = Option.getOrUndefined(yield* Unit.status(at.unit, at.manager))
+  const isOurs = before?.pid !== undefined
+  const isListening = yield* Unit.listens(at.unit, at.manager)
+  const isUp = isOurs || (!isListening && (yield* probe(at.socket)) === "live")
   if (!isUp)
     yield* ordered([...ctl, "start", at.unit], `See why: journalctl ${input.system ? "" : "--user "}-u ${at.unit}`)
   const user = userInfo().username
@@ -178,16 +181,16 @@ const install = Effect.fnUntraced(function* (input: Input) {
     yield* ordered(["loginctl", "enable-linger", user], `Ask root: ${lingerCommand(user)}`)
   const lingers = hadLinger || input.linger
   yield* print(
-    { unit: at.unit, manager: at.manager, file: at.file, started: !isUp, user: of.user ?? null, lingers, namespaces },
+    { unit: at.unit, manager: at.manager, file: at.file, started: !isUp, user: of.user ?? null, lingers },
     () => [
       `${at.file} is written and enabled${isUp ? "" : `, and ${at.unit} runs`}.`,
       ...(added ? [`The user ${input.as} was added.`] : []),
-      ...(isUp ? ["A daemon runs that is not this service. Let it take over: agentd restart"] : []),
-      ...(namespaces
-        ? []
-        : [
-            "This user may make no user namespaces, so systemd cannot keep the daemon from the system's files more than its user is."
-          ]),
+      ...(isOurs
+        ? [
+            `${at.unit} runs already; this holds from its next start on: ${input.system ? `systemctl restart ${at.unit}` : "agentd restart"}`
+          ]
+        : []),
+      ...(isUp && !isOurs ? ["A daemon runs that is not this service. Let it take over: agentd restart"] : []),
       ...(lingers
         ? []
         : [`It ends with your last logout, and does not start at boot. So that it stays: ${lingerCommand(user)}`])
@@ -208,8 +211,10 @@ const uninstall = Effect.fnUntraced(function* ({ system, yes }: Input) {
   const runs = Option.isSome(before) && before.value.pid !== undefined
   yield* confirm(yes, runs ? `${at.unit} runs, and is stopped.` : `${at.file} is removed.`, "Remove the service?")
   const ctl = at.words.split(" ")
-  yield* ordered([...ctl, "--quiet", "disable", "--now", at.unit], `See why: ${at.words} status ${at.unit}`)
-  for (const file of [at.file, at.failure]) yield* Effect.ignore(fs.remove(file))
+  const units = [`${at.unit}.socket`, at.unit]
+  const known = (yield* textOf(at.socketFile)) === undefined ? [at.unit] : units
+  yield* ordered([...ctl, "--quiet", "disable", "--now", ...known], `See why: ${at.words} status ${at.unit}`)
+  for (const file of [at.file, at.failure, at.socketFile]) yield* Effect.ignore(fs.remove(file))
   yield* ordered([...ctl, "daemon-reload"], `See why: ${at.words} status`)
   yield* print({ unit: at.unit, manager: at.manager, removed: true }, () => [
     `${at.file} is removed. What the daemon knows stays in its state folder; without systemd: agentd start`
@@ -223,6 +228,7 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
   const enabled = (yield* Unit.answer([...at.words.split(" "), "is-enabled", at.unit])) === "enabled"
   const said = yield* Unit.answer([...at.words.split(" "), "show", at.unit, "--property=StatusText", "--value"])
   const lingers = system ? null : yield* Unit.lingers(userInfo().username)
+  const listens = yield* Unit.listens(at.unit, at.manager)
   const facts = {
     unit: at.unit,
     manager: at.manager,
@@ -234,11 +240,13 @@ const status = Effect.fnUntraced(function* ({ system }: Input) {
     restarts: known?.restarts ?? 0,
     result: known?.result ?? null,
     status: said === "" ? null : said,
+    listens,
     lingers
   }
   yield* print(facts, () => [
     `${at.unit}: ${isThere ? `installed (${at.file})` : "not installed"}, ${enabled ? "enabled" : "not enabled"}, ${facts.state}${facts.pid === null ? "" : ` (pid ${facts.pid})`}`,
     ...(facts.status === null ? [] : [plain(facts.status)]),
+    ...(isThere && !listens ? ["systemd does not listen for it: who connects does not start it"] : []),
     ...(known !== undefined && known.restarts > 0
       ? [`systemd started it again ${known.restarts} times; last: ${known.result}`]
       : []),
@@ -283,7 +291,7 @@ const mailed = Effect.fnUntraced(function* ({ unit }: { readonly unit: string })
       "Add one; see: agentd schema --user"
     )
   }
-  const start = `systemctl ${paths.state === SYSTEM_STATE ? "" : "--user "}start ${unit}`
+  const start = `systemctl ${paths.state === Unit.SYSTEM_STATE ? "" : "--user "}start ${unit}`
   const last = redact.text(yield* Unit.lastWords(unit))
   const now = yield* Clock.currentTimeMillis
   const { response } = yield* mailer.send(

@@ -1,5 +1,5 @@
 /** `agentd start`: the daemon in the background, and the current project with it. */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { Prompt } from "effect/cli"
 import { call } from "../rpc/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
@@ -75,9 +75,9 @@ const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectI
 })
 
 /** Also what `restart` ends with. */
-export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted") {
+export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted", since: number) {
   const { caller, paths } = yield* Invocation
-  const { launched, status } = yield* DaemonLife.start
+  const { launched, status } = yield* DaemonLife.start(since)
   const { pid, version } = status.daemon
   const { config } = caller
   const project = config === null ? null : yield* begin(config)
@@ -114,4 +114,4 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   })
 })
 
-export const run = () => startDaemon("started")
+export const run = () => Effect.flatMap(Clock.currentTimeMillis, (now) => startDaemon("started", now))

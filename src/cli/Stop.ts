@@ -43,5 +43,11 @@ export const run = Effect.fnUntraced(function* ({ yes }: { readonly yes: boolean
   const told = yield* hint(
     `The daemon has stopped (pid ${stopped.pid}). What should run runs again after: agentd start`
   )
-  yield* print(stopped, () => [told])
+  const { returnsBy } = stopped
+  yield* print({ ...stopped, returnsBy: returnsBy ?? null }, () => [
+    told,
+    ...(returnsBy === undefined
+      ? []
+      : [`systemd listens on: the next command starts it again. To keep it stopped: sudo systemctl stop ${returnsBy}`])
+  ])
 })

@@ -14,8 +14,10 @@ import { SocketServer } from "effect/socket"
 import * as PeerProcess from "../backends/process/PeerProcess.ts"
 import { Traces, type Tracing } from "../telemetry/Tracing.ts"
 import { Look } from "./Callers.ts"
+import { serverOf } from "./Connections.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { claim, EndpointRefused } from "./Endpoint.ts"
+import type { GivenSocket } from "./GivenSocket.ts"
 import { Limits } from "./Limits.ts"
 import { Control } from "./Protocol.ts"
 import { ControlRooms, limited } from "./Rooms.ts"
@@ -27,7 +29,12 @@ export interface Options {
   readonly tracing?: Tracing | undefined
   /** The store whose runs callers may be of; left out, nobody is looked at. */
   readonly store?: string
+  /** The socket itself, where somebody else listens on it. */
+  readonly given?: GivenSocket | undefined
 }
+
+/** It lies where that one has put it. */
+const take = (given: GivenSocket) => limited(serverOf(given.path, given.answer), new ControlRooms())
 
 const listen = Effect.fnUntraced(function* (path: string) {
   yield* claim(path)
@@ -67,6 +74,10 @@ export const layer = (options: Options) =>
     ),
     Layer.provide(options.store === undefined ? Layer.empty : lookAt(options.store)),
     Layer.provide(RpcServer.layerProtocolSocketServer),
-    Layer.provide(Layer.effect(SocketServer.SocketServer)(listen(options.socket))),
+    Layer.provide(
+      Layer.effect(SocketServer.SocketServer)(
+        options.given === undefined ? listen(options.socket) : take(options.given)
+      )
+    ),
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))
   )

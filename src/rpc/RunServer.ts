@@ -7,12 +7,12 @@
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
-import { Context, Effect, FiberSet, Layer, Option, Scope } from "effect"
-import { unixPathAddress } from "effect/net/NetAddress"
+import { Effect, Layer, Option } from "effect"
 import { RpcSerialization, RpcServer } from "effect/rpc"
-import { type Socket as EffectSocket, SocketServer } from "effect/socket"
+import { SocketServer } from "effect/socket"
 import { RunSockets } from "../backends/RunSockets.ts"
 import { Look } from "./Callers.ts"
+import { serverOf } from "./Connections.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { Limits } from "./Limits.ts"
 import { AgentApi } from "./Protocol.ts"
@@ -35,35 +35,21 @@ class Origins {
   )
 }
 
-const closing = (conn: Socket) =>
-  Effect.acquireRelease(Effect.succeed(conn), () => Effect.sync(() => conn.destroySoon()))
-
 /** The connections of all runs' sockets, as those of one server. */
-const serverOf = (sockets: RunSockets["Service"], origins: Origins) =>
-  SocketServer.SocketServer.of({
-    address: unixPathAddress("runs"),
-    run: <R, E, _>(handler: (socket: EffectSocket.Socket) => Effect.Effect<_, E, R>) =>
-      Effect.gen(function* () {
-        const context = Context.omit(Scope.Scope)(yield* Effect.context<R>()) as Context.Context<R>
-        const fork = yield* FiberSet.makeRuntime<never, unknown, unknown>()
-        yield* sockets.answer((conn, runId) => {
-          origins.note(conn, runId)
-          const answered = Effect.flatMap(NodeSocket.fromDuplex(closing(conn)), handler).pipe(
-            Effect.provideContext(Context.add(context, NodeSocket.NetSocket, conn)),
-            Effect.ensuring(Effect.sync(() => void conn.destroy()))
-          )
-          fork(answered)
-        })
-        return yield* Effect.never
-      }).pipe(Effect.scoped)
-  })
+const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
+  serverOf("runs", (take) =>
+    sockets.answer((conn, runId) => {
+      origins.note(conn, runId)
+      take(conn)
+    })
+  )
 
 /** Answers from now on; needs what the handlers need. */
 export const layer = Layer.unwrap(
   Effect.sync(() => {
     const origins = new Origins()
     const listening = Effect.flatMap(RunSockets, (sockets) =>
-      limited(serverOf(sockets, origins), new RunRooms(origins.of))
+      limited(connectionsOf(sockets, origins), new RunRooms(origins.of))
     )
     const run = (conn: Socket) => Effect.succeed({ _tag: "Run", runId: origins.of(conn) } as const)
     return RpcServer.layer(AgentApi, { disableFatalDefects: true, disableTracing: true }).pipe(

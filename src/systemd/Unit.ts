@@ -49,6 +49,9 @@ export const unitSettings: { readonly [setting: string]: string } = {
 export const unitName = (state: string, defaultState: string): string =>
   state === defaultState ? "agentd" : `agentd-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`
 
+/** The state folder of the system's unit. */
+export const SYSTEM_STATE = "/var/lib/agentd"
+
 /** Variables that describe the shell that ran `start`, and would be wrong in the service. */
 const OF_THE_SHELL = new Set(
   "_ SHLVL PWD OLDPWD TERM COLUMNS LINES NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID INVOCATION_ID JOURNAL_STREAM MAINPID LISTEN_FDS LISTEN_PID LISTEN_FDNAMES SYSTEMD_EXEC_PID MANAGERPID".split(
@@ -142,6 +145,20 @@ export const status = (unit: string, manager: Manager = "user") =>
     Effect.orElseSucceed(() => Option.none<UnitStatus>())
   )
 
+/** Whether systemd listens on the daemon's socket, and would start it for whoever connects. */
+export const listens = (unit: string, manager: Manager) =>
+  Effect.map(
+    answer(["systemctl", `--${manager}`, "show", `${unit}.socket`, "--property=ActiveState", "--value"]),
+    (state) => state === "active"
+  )
+
+/** systemd listens no more; the daemon, if it runs, still does. Answers whether that was so ordered. */
+export const stopListening = (unit: string, manager: Manager) =>
+  run(["systemctl", `--${manager}`, "--no-ask-password", "stop", `${unit}.socket`]).pipe(
+    Effect.map(({ code }) => code === 0),
+    Effect.orElseSucceed(() => false)
+  )
+
 /** Ends the service, or the wait before systemd starts it again. */
 export const stop = (unit: string) => Effect.asVoid(run(["systemctl", "--user", "stop", `${unit}.service`]))
 
@@ -187,28 +204,6 @@ export const answer = (words: ReadonlyArray<string>) =>
 
 /** Runs one of systemd's tools, or the system's, to its end. */
 export const tool = (words: ReadonlyArray<string>) => run(words, { within: START_WITHIN })
-
-/**
- * Whether the user's systemd can start a service in a user namespace, as it must to close anything off without
- * privileges: some systems forbid these. Tried, since no setting tells it.
- */
-export const canPrivateUsers = Effect.suspend(() =>
-  run([
-    "systemd-run",
-    "--user",
-    "--wait",
-    "--quiet",
-    "--collect",
-    "--property=PrivateUsers=yes",
-    "--property=ProtectSystem=full",
-    "--property=PrivateDevices=yes",
-    "--property=CapabilityBoundingSet=",
-    "true"
-  ])
-).pipe(
-  Effect.map(({ code }) => code === 0),
-  Effect.orElseSucceed(() => false)
-)
 
 /** The unit's last lines in the journal, whichever manager has it. */
 export const lastWords = (unit: string) =>

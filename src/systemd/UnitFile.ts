@@ -5,6 +5,7 @@
  * the system runs as an unprivileged user. Agents can still work: homes and worktrees can be written, and namespaces
  * be made, which a sandbox needs.
  */
+import { CONTROL } from "./Activation.ts"
 import * as DaemonNode from "./DaemonNode.ts"
 import { serviceSettings, unitSettings } from "./Unit.ts"
 
@@ -18,6 +19,8 @@ export interface UnitFile {
   /** Without its ending. */
   readonly unit: string
   readonly manager: "user" | "system"
+  /** Absolute: where the daemon answers. */
+  readonly socket: string
   /** How this program is called: absolute program first, then what comes before the verb. */
   readonly command: ReadonlyArray<string>
   /** The service user; of the system's manager only. */
@@ -27,8 +30,6 @@ export interface UnitFile {
   /** Variables for daemon and agents, one a line; need not be there. */
   readonly environmentFile: string
   readonly credentials: ReadonlyArray<Credential>
-  /** False where this user may make no user namespace: systemd cannot close off what it should then. */
-  readonly namespaces: boolean
 }
 
 /** The first line of what is written by this, and by nobody else. */
@@ -67,7 +68,7 @@ const PLAIN_HARDENING = {
   UMask: "0077"
 }
 
-/** Needs a namespace of mounts. `ProtectHome` and a private `/tmp` are left out: that is where agents work. */
+/** Needs a namespace, or privileges. `ProtectHome` and a private `/tmp` are left out: that is where agents work. */
 const MOUNT_HARDENING = {
   ProtectSystem: "full",
   ProtectKernelModules: "yes",
@@ -83,12 +84,15 @@ const MOUNT_HARDENING = {
 
 type Settings = { readonly [setting: string]: string }
 
-const hardening = ({ manager, namespaces }: UnitFile): Settings => ({
-  ...PLAIN_HARDENING,
+/**
+ * A unit of the user's closes off what needs no namespace. systemd makes the others of these in a user namespace, and
+ * from within one the daemon sees neither who calls (a shell outside) nor what a daemon before it has begun (in that
+ * one's namespace): nothing could be approved, and no run would outlive a restart.
+ */
+const hardening = ({ manager }: UnitFile): Settings => ({
   // a system call that is forbidden is refused: an agent's debugger says so, and is not killed
-  ...(manager === "system" ? { ...MOUNT_HARDENING, ProtectKernelLogs: "yes", RemoveIPC: "yes" } : {}),
-  // without privileges systemd closes these off in a user namespace only
-  ...(manager === "user" && namespaces ? { ...MOUNT_HARDENING, PrivateUsers: "yes" } : {})
+  ...PLAIN_HARDENING,
+  ...(manager === "system" ? { ...MOUNT_HARDENING, ProtectKernelLogs: "yes", RemoveIPC: "yes" } : {})
 })
 
 const lines = (settings: Settings): ReadonlyArray<string> =>
@@ -107,6 +111,27 @@ const environment = ({ environmentFile, path }: UnitFile): ReadonlyArray<string>
   `EnvironmentFile=-${environmentFile.replaceAll("%", "%%")}`
 ]
 
+/** systemd listens in the daemon's place: a client's first word starts it, and no client is refused while it restarts. */
+export const socketText = (of: UnitFile): string =>
+  [
+    ...mark({ ...of, unit: `${of.unit}.socket` }),
+    "[Unit]",
+    `Description=agentd: the socket of ${of.unit}.service, which whoever connects starts`,
+    "",
+    "[Socket]",
+    `ListenStream=${of.socket.replaceAll("%", "%%")}`,
+    `FileDescriptorName=${CONTROL}`,
+    "SocketMode=0600",
+    "DirectoryMode=0700",
+    ...(of.user === undefined ? [] : [`SocketUser=${of.user}`]),
+    // who connects while the daemon restarts waits
+    "Backlog=4096",
+    "",
+    "[Install]",
+    "WantedBy=sockets.target",
+    ""
+  ].join("\n")
+
 /** The unit that mails when systemd gives the daemon up. */
 export const failureUnit = (unit: string): string => `${unit}-failed`
 
@@ -118,6 +143,8 @@ export const serviceText = (of: UnitFile): string =>
     "Documentation=man:systemd.service(5)",
     ...(of.manager === "system" ? ["After=network-online.target", "Wants=network-online.target"] : []),
     `OnFailure=${failureUnit(of.unit)}.service`,
+    `Wants=${of.unit}.socket`,
+    `After=${of.unit}.socket`,
     ...lines(unitSettings),
     "",
     "[Service]",

@@ -233,6 +233,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       hooks: world.sessions === undefined ? [] : hooksOf(world.sessions, life, control.status)
     }),
     isUnit: false,
+    handOver: Effect.void,
     pid: 1000 + life.number
   }
 }

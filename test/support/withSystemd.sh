@@ -1,5 +1,6 @@
 #!/bin/bash
 # withSystemd.sh [--bind PATH]... -- COMMAND [ARG ...]
+# withSystemd.sh [--bind PATH]... --hold
 #
 # Runs COMMAND as root on a machine with a real systemd as PID 1, journald and
 # logind included: a throwaway container booted over a copy-on-write view of
@@ -7,7 +8,9 @@
 # at the end, except below a PATH named with --bind. Never bind /tmp: a boot
 # clears it. The network is private:
 # loopback only. The exit status is COMMAND's, or 125 where systemd did not
-# come up.
+# come up. With --hold nothing is run: it says "held PID", the one of
+# systemd-nspawn, and keeps the machine until its input ends; the machine may
+# boot again meanwhile.
 #
 # Needs root and Debian's packages systemd-container, dbus, dbus-user-session.
 set -u
@@ -19,11 +22,12 @@ binds=()
 while [ $# -gt 0 ]; do
   case $1 in
     --bind) binds+=("--bind=$(realpath "$2")"); shift 2 ;;
+    --hold) hold=1; shift ;;
     --) shift; break ;;
     *) break ;;
   esac
 done
-[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || [ -n "${hold:-}" ] || { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
 
 set -e
 mount --make-rprivate /
@@ -33,15 +37,20 @@ mkdir "$base"/{upper,work,root}
 mount -t overlay overlay \
   -o "lowerdir=/,upperdir=$base/upper,workdir=$base/work" "$base/root"
 for unit in systemd-sysctl systemd-modules-load systemd-udevd systemd-binfmt \
-            systemd-timesyncd apparmor e2scrub_reap; do
+            systemd-timesyncd apparmor e2scrub_reap postgresql postgresql@; do
   ln -sf /dev/null "$base/root/etc/systemd/system/$unit.service"
 done
+# whatever the one of this machine is like
+echo 'z /dev/null 0666 root root' >"$base/root/etc/tmpfiles.d/null.conf"
 rm -f "$base/root/etc/machine-id" && : > "$base/root/etc/machine-id"
 
-systemd-nspawn --quiet --register=no --keep-unit --link-journal=no \
-  -D "$base/root" --boot --private-network --console=pipe "${binds[@]}" \
-  </dev/null >"$base/boot.log" 2>&1 &
-nspawn=$!
+boot() {
+  systemd-nspawn --quiet --register=no --keep-unit --link-journal=no \
+    -D "$base/root" --boot --private-network --console=pipe "${binds[@]}" \
+    </dev/null >>"$base/boot.log" 2>&1 &
+  nspawn=$!
+}
+boot
 set +e
 finish() {
   [ -n "${leader:-}" ] && kill -9 "$leader" 2>/dev/null
@@ -49,6 +58,17 @@ finish() {
   umount -l "$base/root" "$base" 2>/dev/null; rmdir "$base" 2>/dev/null
 }
 trap finish EXIT
+
+if [ -n "${hold:-}" ]; then
+  # it ends when the machine is to boot again
+  while kill -0 "$nspawn" 2>/dev/null || boot; do
+    echo "held $nspawn"
+    while kill -0 "$nspawn" 2>/dev/null; do
+      read -r -t 0.2
+      [ $? -gt 128 ] || { leader=$(pgrep -o -P "$nspawn"); exit; }
+    done
+  done
+fi
 
 inside() {
   nsenter -t "$leader" --mount --pid --uts --ipc --net --cgroup --root -- \

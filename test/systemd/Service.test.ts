@@ -53,10 +53,11 @@ describe("agentd service", () => {
       assert.match(text, new RegExp(`^ExecStart=/.+ --state .+ up$`, "m"))
       assert.include(text, "LoadCredential=smtp:/secret/smtp\n")
       assert.isTrue(existsSync(file.replace(".service", "-failed.service")))
-      const orders = asked().filter((line) => /daemon-reload|enable|start/.test(line))
+      assert.match(readFileSync(file.replace(".service", ".socket"), "utf8"), /^ListenStream=\/.+\/s\/control\.sock$/m)
+      const orders = asked().filter((line) => /daemon-reload|enable | start /.test(line))
       assert.deepStrictEqual(orders, [
         "systemctl --user daemon-reload",
-        `systemctl --user --quiet enable ${unit}`,
+        `systemctl --user --quiet enable ${unit} ${unit}.socket`,
         `systemctl --user start ${unit}`
       ])
       assert.match(first.out, /So that it stays: loginctl enable-linger \S+/)
@@ -134,8 +135,10 @@ describe("agentd service", () => {
       const { code, out } = yield* run("uninstall", "--yes")
       assert.strictEqual(code, 0)
       assert.include(out, "is removed")
-      assert.isFalse(existsSync(file) || existsSync(file.replace(".service", "-failed.service")))
-      assert.include(asked(), `systemctl --user --quiet disable --now ${unit}`)
+      assert.isFalse(
+        [".service", "-failed.service", ".socket"].some((end) => existsSync(file.replace(".service", end)))
+      )
+      assert.include(asked(), `systemctl --user --quiet disable --now ${unit}.socket ${unit}`)
       assert.include((yield* run("uninstall", "--yes")).out, "nothing was done")
     })
   )

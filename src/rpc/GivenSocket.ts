@@ -1,0 +1,64 @@
+/**
+ * GivenSocket: a socket that somebody else listens on, and has handed over: systemd. It stays with that one while this
+ * process comes and goes, so that nobody who connects meanwhile is refused.
+ *
+ * Guarantees: whoever answers may come and go; a connection that comes meanwhile waits for the next, up
+ * to a limit. Once it is handed over, who connects is left to the process that is started next.
+ */
+import { createServer, type Server, type Socket } from "node:net"
+import { Effect, type Scope } from "effect"
+import { Limits } from "./Limits.ts"
+
+export class GivenSocket {
+  readonly path: string
+  private readonly descriptor: number
+  private server: Server | undefined = undefined
+  private take: ((conn: Socket) => void) | undefined = undefined
+  private readonly waiting = new Set<Socket>()
+  private isOver = false
+
+  constructor(path: string, descriptor: number) {
+    this.path = path
+    this.descriptor = descriptor
+  }
+
+  /** Hands over each connection that has come or comes, for the length of the scope. */
+  readonly answer = (take: (conn: Socket) => void): Effect.Effect<void, never, Scope.Scope> =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        this.take = take
+        for (const conn of this.waiting) this.pass(conn)
+        this.listen()
+      }),
+      () =>
+        Effect.sync(() => {
+          if (this.take === take) this.take = undefined
+        })
+    )
+
+  /** The process is to end: what has connected is still answered. */
+  readonly handOver = Effect.sync(() => {
+    this.isOver = true
+    this.server?.close()
+  })
+
+  private listen(): void {
+    if (this.server !== undefined || this.isOver) return
+    this.server = createServer((conn) => {
+      // nothing of it is lost before its reader is there
+      conn.pause()
+      conn.on("error", () => {})
+      if (this.waiting.size === Limits.connections) return void conn.destroy()
+      this.waiting.add(conn)
+      conn.once("close", () => this.waiting.delete(conn))
+      this.pass(conn)
+    })
+    this.server.listen({ fd: this.descriptor })
+  }
+
+  private pass(conn: Socket): void {
+    if (this.take === undefined) return
+    this.waiting.delete(conn)
+    this.take(conn)
+  }
+}

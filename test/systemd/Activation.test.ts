@@ -1,0 +1,204 @@
+/**
+ * Activation: a socket on which somebody else listens and which the daemon is handed: whose it is, and that nobody is
+ * refused over a kill and a restart. systemd is played by a small program that does what systemd does: it listens, and
+ * starts the daemon when somebody has come; Machine.test.ts has the real one.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync, readlinkSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Exit, Fiber } from "effect"
+import { call } from "../../src/rpc/ControlClient.ts"
+import { boundTo, handed } from "../../src/systemd/Activation.ts"
+import { PROGRAM } from "../support/Program.ts"
+import * as Sandbox from "../support/Sandbox.ts"
+
+describe("handed", () => {
+  const given = { LISTEN_PID: "7", LISTEN_FDS: "2", LISTEN_FDNAMES: "control:other" }
+
+  it("names the descriptors, from 3 on", () =>
+    assert.deepStrictEqual(
+      [...handed(given, 7)],
+      [
+        ["control", 3],
+        ["other", 4]
+      ]
+    ))
+
+  it.each([
+    ["meant for another process", { ...given, LISTEN_PID: "8" }],
+    ["for nobody", { ...given, LISTEN_PID: undefined }],
+    ["no number", { ...given, LISTEN_FDS: "x" }],
+    ["none", {}]
+  ])("is nothing where they are %s", (_, environment) => assert.strictEqual(handed(environment, 7).size, 0))
+
+  it("those without a name are called by their place", () =>
+    assert.deepStrictEqual([...handed({ ...given, LISTEN_FDNAMES: undefined }, 7).keys()], ["unknown-0", "unknown-1"]))
+})
+
+it("a socket's path is read off the kernel's table", () => {
+  const table = [
+    "Num       RefCount Protocol Flags    Type St Inode Path",
+    "0000000000000000: 00000002 00000000 00010000 0001 01 41 /run/a b/control.sock",
+    "0000000000000000: 00000002 00000000 00000000 0001 01 42"
+  ].join("\n")
+  assert.strictEqual(boundTo("41", table), "/run/a b/control.sock")
+  assert.strictEqual(boundTo("42", table), "")
+  assert.isUndefined(boundTo("43", table))
+})
+
+/** Listens at a path; each time somebody waits there and nobody answers, starts a program with the socket. */
+const LISTENER = `
+  use Socket;
+  my $path = shift @ARGV;
+  $^F = 3;
+  socket(my $socket, PF_UNIX, SOCK_STREAM, 0) or die $!;
+  bind($socket, sockaddr_un($path)) or die $!;
+  listen($socket, 4096) or die $!;
+  die "descriptor " . fileno($socket) if fileno($socket) != 3;
+  $SIG{TERM} = sub { kill "KILL", $child if $child; exit };
+  $| = 1;
+  print "listening\\n";
+  while (1) {
+    my $ready = "";
+    vec($ready, 3, 1) = 1;
+    select($ready, undef, undef, undef);
+    $child = fork() // die $!;
+    if ($child == 0) {
+      @ENV{qw(LISTEN_PID LISTEN_FDS LISTEN_FDNAMES)} = ($$, 1, "control");
+      exec @ARGV or die $!;
+    }
+    print "started $child\\n";
+    waitpid($child, 0);
+    print "ended $?\\n";
+  }
+`
+const missing = spawnSync("perl", ["--version"]).error !== undefined
+if (missing) console.warn("SKIPPED: a daemon that is handed its socket (no perl here)")
+
+/** The daemons' pids, in the order of their starts. */
+const listener = (box: Sandbox.Sandbox, ...command: ReadonlyArray<string>) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      mkdirSync(box.state, { recursive: true, mode: 0o700 })
+      const socket = join(box.state, "control.sock")
+      const program = [process.execPath, PROGRAM, "--state", box.state, "up"]
+      const child: ChildProcess = spawn("perl", ["-e", LISTENER, socket, ...(command.length > 0 ? command : program)], {
+        cwd: box.project,
+        env: { ...process.env, XDG_CONFIG_HOME: join(box.folder, "config") },
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      const pids: Array<number> = []
+      await new Promise<void>((resolve, reject) => {
+        child.once("error", reject)
+        child.stdout!.on("data", (chunk) => {
+          const text = String(chunk)
+          if (text.includes("listening")) resolve()
+          for (const [, pid] of text.matchAll(/started (\d+)/g)) pids.push(Number(pid))
+        })
+      })
+      return { child, pids, socket }
+    }),
+    ({ child }) =>
+      Effect.promise(
+        () =>
+          new Promise<void>((resolve) => {
+            child.once("close", () => resolve())
+            child.kill("SIGTERM")
+          })
+      )
+  )
+
+/** Says whether a word of `socket` gets its answer. */
+const asked = (socket: string) => Effect.exit(call(socket, (client) => client.Agents()))
+
+describe.skipIf(missing)("a daemon that is handed its socket", () => {
+  it.live("is started by a client's first word; nobody who connects is refused over a restart or a kill -9", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({
+        agents: { idle: { backend: { type: "command", shell: "cat" }, may: [] } }
+      })
+      const { pids, socket } = yield* listener(box)
+      assert.deepStrictEqual(pids, [])
+      assert.isTrue(Exit.isSuccess(yield* asked(socket)))
+      assert.lengthOf(pids, 1)
+      // a hundred connections that have said nothing yet, while no daemon is there to take them
+      process.kill(pids[0]!, "SIGKILL")
+      const waiting = yield* Effect.forEach(Array.from({ length: 100 }), () => Effect.forkChild(asked(socket)))
+      const answers = yield* Effect.forEach(waiting, Fiber.join)
+      const late = answers.filter(Exit.isFailure)
+      assert.deepStrictEqual(late, [])
+      assert.lengthOf(pids, 2)
+      // connections come all along the restart
+      const over = { is: false }
+      const failures: Array<string> = []
+      let count = 0
+      const knocking = yield* Effect.forkChild(
+        Effect.forEach(
+          Array.from({ length: 8 }),
+          () =>
+            Effect.gen(function* () {
+              while (!over.is) {
+                const answer = yield* asked(socket)
+                count++
+                if (Exit.isFailure(answer)) failures.push(String(answer.cause))
+                yield* Effect.sleep(20)
+              }
+            }),
+          { concurrency: "unbounded" }
+        )
+      )
+      for (const restarts of [1, 2, 3]) {
+        process.kill(pids.at(-1)!, "SIGTERM")
+        yield* box.until(
+          "the next one is there",
+          Effect.sync(() => pids.length),
+          (length) => length === 2 + restarts
+        )
+        assert.isTrue(Exit.isSuccess(yield* asked(socket)))
+      }
+      over.is = true
+      yield* Fiber.join(knocking)
+      assert.deepStrictEqual(failures, [])
+      assert.isAtLeast(count, 8)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("hands the socket to no agent, nor tells one of it", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({
+        agents: {
+          nosy: {
+            backend: {
+              type: "command",
+              shell: "(exec ls /proc/self/fd) > seen; env > env; cat > /dev/null",
+              promptBy: "stdin"
+            },
+            may: []
+          }
+        }
+      })
+      const { pids, socket } = yield* listener(box)
+      const started = yield* box.cli("start")
+      assert.strictEqual(started.code, 0, started.stderr)
+      assert.strictEqual((yield* box.cli("send", "nosy", "look")).code, 0)
+      yield* box.until(
+        "it has looked",
+        Effect.sync(() => existsSync(box.file("env")) && readFileSync(box.file("env"), "utf8")),
+        Boolean
+      )
+      assert.deepStrictEqual(readFileSync(box.file("seen"), "utf8").trim().split("\n"), ["0", "1", "2", "3"])
+      assert.notInclude(readFileSync(box.file("env"), "utf8"), "LISTEN_")
+      const held = readdirSync(`/proc/${pids[0]}/fd`).map((name) => {
+        try {
+          return `${name} ${readlinkSync(`/proc/${pids[0]}/fd/${name}`)}`
+        } catch {
+          return name
+        }
+      })
+      assert.match(held.join("\n"), /^3 socket:/m, socket)
+    }).pipe(Effect.scoped)
+  )
+})
