@@ -53,6 +53,8 @@ export const scopeOf = ({ manager, unit }: OwnUnit, environment: Environment, wh
     "--property=Delegate=yes",
     "--property=TasksMax=infinity",
     "--property=TimeoutStopSec=15",
+    // a machine that goes down ends the daemon first: it would take the end of the runs for their own
+    `--property=Before=${unit}`,
     "--",
     "env",
     ...OF_THE_MANAGER.map((name) => `--unset=${name}`)

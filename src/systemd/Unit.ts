@@ -35,6 +35,8 @@ export const serviceSettings: { readonly [setting: string]: string } = {
   // The daemon ends its runs itself, each with its grace; what is left then is killed.
   KillMode: "mixed",
   TimeoutStopSec: "90",
+  // What hangs does not hear that it is to abort.
+  TimeoutAbortSec: "10",
   // An agent that takes too much memory is killed alone: the daemon sees it and decides.
   OOMPolicy: "continue"
 }

@@ -104,7 +104,7 @@ describe("the daemon", () => {
       yield* Stand.until(() => !Stand.lives(held.pid) && !Stand.lives(keeper))
       const next = yield* Stand.daemon(folder)
       const again = (yield* next.keeper.take("lone"))!
-      assert.deepStrictEqual(yield* again.exited, { code: null, signal: "SIGTERM" })
+      assert.deepStrictEqual(yield* again.exited, { code: null, signal: null })
       assert.strictEqual(yield* Stand.whole(again), "said\n")
     })
   )
@@ -240,7 +240,7 @@ describe("the keeper", () => {
       yield* Stand.readUntil(held, "up")
       const pid = Stand.pidOf(folder)
       Stand.kill(pid, "SIGTERM")
-      assert.deepStrictEqual(yield* held.exited, { code: 3, signal: null })
+      assert.deepStrictEqual(yield* held.exited, { code: null, signal: null })
       yield* Stand.until(() => !Stand.lives(pid))
       assert.strictEqual(yield* Stand.whole(held), "bye\n")
     })
@@ -356,6 +356,30 @@ describe("the machine", () => {
       Stand.kill(held.pid)
     })
   )
+
+  for (const [code, known] of [
+    [0, { code: 0, signal: null }],
+    [143, { code: null, signal: null }]
+  ] as const) {
+    it.live(
+      `after a reboot ${code === 0 ? "a success is one" : "a failure counts for nothing: the shutdown may have made it"}`,
+      () =>
+        Effect.gen(function* () {
+          const folder = yield* Stand.stand
+          const daemon = yield* Stand.daemon(folder)
+          const held = yield* Stand.script(daemon, "over", `read go; exit ${code}`)
+          yield* held.write("go\n", "note")
+          yield* daemon.vanish
+          const exit = join(Stand.runFolder(folder, "over"), "exit")
+          yield* Stand.until(() => existsSync(exit))
+          yield* Stand.killKeeper(folder)
+          const meta = join(Stand.runFolder(folder, "over"), "meta")
+          writeFileSync(meta, JSON.stringify({ ...JSON.parse(readFileSync(meta, "utf8")), boot: "another" }))
+          const next = yield* Stand.daemon(folder)
+          assert.deepStrictEqual(yield* (yield* next.keeper.take("over"))!.exited, known)
+        })
+    )
+  }
 
   it.live("a process that has a program's number by now is left alone", () =>
     Effect.gen(function* () {

@@ -72,7 +72,7 @@ describe.skipIf(!isAsked || Machine.missing.length > 0)("a reboot", () => {
             Effect.map(log(machine, "turn.completed"), ({ length }) => `${length}`),
             (count) => count === "3"
           )
-          // a cut leaves nothing that tells how a run ended; and no agent is to blame for either
+          // how they ended is not known, and no agent is to blame
           const errors = (yield* log(machine, "turn.error")).map(({ payload }) => payload["message"])
           assert.deepStrictEqual(
             new Set(errors),
