@@ -114,7 +114,7 @@ export interface Platform {
   readonly pid: number
   /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
   readonly isUnit: boolean
-  /** It is to end, and another daemon to come: who connects from now on is left to that one. */
+  /** The daemon is to end, and another to come: who connects from now on is left to that one. */
   readonly handOver: Effect.Effect<void>
 }
 

@@ -33,7 +33,7 @@ export interface Options {
   readonly given?: GivenSocket | undefined
 }
 
-/** It lies where that one has put it. */
+/** Connections to a socket that lies where somebody else has put it. */
 const take = (given: GivenSocket) => limited(serverOf(given.path, given.answer), new ControlRooms())
 
 const listen = Effect.fnUntraced(function* (path: string) {

@@ -1,53 +1,16 @@
 /**
- * A machine of its own with a real systemd (test/support/Machine.ts): what no test on the machine at hand can do to it.
- * LONG=1, root and systemd-nspawn are needed.
+ * A reboot of a machine of its own with a real systemd (test/support/Machine.ts), in order and by a cut of its power.
  */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe } from "vitest"
-import type { Rune } from "../../src/event-log/Rune.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Machine from "../support/Machine.ts"
+import { AGENTS, begun, isAble, log, shop, status } from "./Shop.ts"
 
-const isAsked = process.env["LONG"] === "1"
-if (isAsked && Machine.missing.length > 0)
-  console.warn(`SKIPPED: a machine of its own (no ${Machine.missing.join(", no ")})`)
-else if (!isAsked) console.warn("SKIPPED: a machine of its own is booted with LONG=1 only")
-
-/** Works on a message until there is a file of the name `go`, and says then what it was told. */
-const SLOW = "text=$(cat); echo $$ >> begun; while [ ! -e go ]; do sleep 0.1; done; echo heard $text"
-
-const AGENTS = ["ann", "ben", "cem"]
 const TEXTS = ["one", "two", "three"]
 
-/** A project of ada's with those agents. */
-const shop = Effect.fnUntraced(function* (machine: Machine.Machine) {
-  const agent = (cwd: string) => ({
-    backend: { type: "command", shell: SLOW, promptBy: "stdin", readyAfter: "100ms", cwd },
-    may: [],
-    minRunInterval: "0ms",
-    backoff: { base: "100ms", cap: "200ms" }
-  })
-  const config = JSON.stringify({ agents: Object.fromEntries(AGENTS.map((name) => [name, agent(name)])) })
-  yield* machine.ada(
-    `mkdir -p ${AGENTS.map((name) => `shop/${name}`).join(" ")}; printf %s '${config}' > shop/agentd.jsonc`
-  )
-})
-
-const status = (machine: Machine.Machine) =>
-  Effect.map(machine.agentd("--json service status"), (out) => JSON.parse(out) as Record<string, unknown>)
-
-const log = (machine: Machine.Machine, ...kinds: ReadonlyArray<string>) =>
-  Effect.map(machine.agentd(`--json log -n 10000 ${kinds.map((kind) => `--kind ${kind}`).join(" ")}`), (out) =>
-    out
-      .split("\n")
-      .filter(Boolean)
-      .map((line): Rune => JSON.parse(line))
-  )
-
-const begun = (machine: Machine.Machine) => machine.root(`cat /home/ada/shop/*/begun | wc -l`)
-
-describe.skipIf(!isAsked || Machine.missing.length > 0)("a reboot", () => {
+describe.skipIf(!isAble)("a reboot", () => {
   for (const how of ["in order", "cut"] as const) {
     it.live(
       `${how}, in the midst of work: the daemon is up again by itself, and every message is carried to its end`,
