@@ -331,6 +331,8 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis
+  // last of all: what listens keeps the process
+  yield* Effect.addFinalizer(() => platform.handOver)
   yield* platform.lock
   const nests = {
     channels: nestOf("channels"),
@@ -399,6 +401,9 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   )
 })
 
+/** No restart repairs it. */
+const WRONG = 78
+
 const exitCodes: { readonly [tag: string]: number } = {
   StorageError: 74,
   StoreInUse: 75,
@@ -435,4 +440,9 @@ const isExplained = (cause: unknown): cause is Explained =>
 export const run = (
   options: Options,
   platform: Platform.Platform = Platform.node(options)
-): Effect.Effect<void, DaemonError> => live(options, platform).pipe(Effect.scoped, Effect.mapError(explain))
+): Effect.Effect<void, DaemonError> =>
+  live(options, platform).pipe(
+    Effect.scoped,
+    Effect.mapError(explain),
+    Effect.tapError(({ exitCode }) => (exitCode === WRONG ? platform.turnAway : Effect.void))
+  )

@@ -116,6 +116,8 @@ export interface Platform {
   readonly isUnit: boolean
   /** The daemon is to end, and another to come: who connects from now on is left to that one. */
   readonly handOver: Effect.Effect<void>
+  /** No daemon can start here: who waits for one is told by being hung up on. */
+  readonly turnAway: Effect.Effect<void>
 }
 
 /** Marks the processes of this store's runs: the same for every daemon on it. */
@@ -254,6 +256,7 @@ export const node = (options: Options): Platform => {
     atRest: AtRest.giveBack,
     isUnit: unit !== undefined,
     handOver: given?.handOver ?? Effect.void,
+    turnAway: given?.turnAway ?? Effect.void,
     pid: process.pid
   }
 }

@@ -9,12 +9,19 @@ import { createServer, type Server, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { Limits } from "./Limits.ts"
 
+/** Most answers take some milliseconds; who follows something stays, and is not waited for long. */
+const LOOK = "20 millis"
+const LOOKS = 50
+/** Time enough for all that had come. */
+const TURNED_AWAY = "200 millis"
+
 export class GivenSocket {
   readonly path: string
   private readonly descriptor: number
   private server: Server | undefined = undefined
   private take: ((conn: Socket) => void) | undefined = undefined
   private readonly waiting = new Set<Socket>()
+  private readonly open = new Set<Socket>()
   private isOver = false
 
   constructor(path: string, descriptor: number) {
@@ -36,10 +43,21 @@ export class GivenSocket {
         })
     )
 
-  /** The process is to end: what has connected is still answered. */
-  readonly handOver = Effect.sync(() => {
+  /** The process is to end. Returns when who has connected has been answered and is gone, or some time has passed. */
+  readonly handOver = Effect.gen({ self: this }, function* () {
     this.isOver = true
     this.server?.close()
+    if (this.take === undefined) for (const conn of this.waiting) conn.destroy()
+    for (let looks = 0; this.open.size > 0 && looks < LOOKS; looks++) yield* Effect.sleep(LOOK)
+  })
+
+  /** Hangs up on who waits, for no start helps them: they would be waited for with one start after the other. */
+  readonly turnAway = Effect.gen({ self: this }, function* () {
+    if (this.isOver && this.server !== undefined) return
+    const server = createServer((conn) => void conn.destroy())
+    server.listen({ fd: this.descriptor })
+    yield* Effect.sleep(TURNED_AWAY)
+    server.close()
   })
 
   private listen(): void {
@@ -50,7 +68,8 @@ export class GivenSocket {
       conn.on("error", () => {})
       if (this.waiting.size === Limits.connections) return void conn.destroy()
       this.waiting.add(conn)
-      conn.once("close", () => this.waiting.delete(conn))
+      this.open.add(conn)
+      conn.once("close", () => (this.waiting.delete(conn), this.open.delete(conn)))
       this.pass(conn)
     })
     this.server.listen({ fd: this.descriptor })

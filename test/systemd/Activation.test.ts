@@ -165,6 +165,32 @@ describe.skipIf(missing)("a daemon that is handed its socket", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("a config that is wrong hangs up on who waits: one word costs one start", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.setUser({ mail: 7 })
+      const { pids, socket } = yield* listener(box)
+      assert.isTrue(Exit.isFailure(yield* asked(socket)))
+      assert.isTrue(Exit.isFailure(yield* asked(socket)))
+      assert.isAtMost(pids.length, 2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("one that is asked to end ends", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({ agents: {} })
+      const { pids, socket } = yield* listener(box)
+      assert.isTrue(Exit.isSuccess(yield* asked(socket)))
+      yield* call(socket, (client) => client.Shutdown({ reason: "agentd stop", by: "ada" }))
+      yield* box.until(
+        "it is gone",
+        Effect.sync(() => existsSync(`/proc/${pids[0]}`)),
+        (isThere) => !isThere
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("hands the socket to no agent, nor tells one of it", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
