@@ -148,6 +148,11 @@ const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
     : undefined
 }
 
+const partingOf = (given: GivenSocket | undefined): Pick<Platform, "handOver" | "turnAway"> => ({
+  handOver: given?.handOver ?? Effect.void,
+  turnAway: given?.turnAway ?? Effect.void
+})
+
 /** Fails where a daemon answers at the socket already. */
 const alone = (state: string, socket: string): Effect.Effect<void, StoreLock.StoreInUse> =>
   Effect.flatMap(Endpoint.probe(socket), (found) =>
@@ -255,8 +260,7 @@ export const node = (options: Options): Platform => {
     }),
     atRest: AtRest.giveBack,
     isUnit: unit !== undefined,
-    handOver: given?.handOver ?? Effect.void,
-    turnAway: given?.turnAway ?? Effect.void,
+    ...partingOf(given),
     pid: process.pid
   }
 }

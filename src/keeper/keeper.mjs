@@ -484,8 +484,7 @@ const start = (spec, answer) => {
 const exited = (run, code, signal) => {
   if (run.exit !== undefined) return
   // what the keeper ends as it goes itself tells nothing of the program: a machine that shuts down ends it, too
-  const isFelled = expired && code !== 0
-  run.exit = { code: isFelled ? null : code, signal: isFelled ? null : signal, at: Date.now() }
+  run.exit = { ...(expired && code !== 0 ? { code: null, signal: null } : { code, signal }), at: Date.now() }
   tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
   run.input = undefined
@@ -632,8 +631,7 @@ const adopt = (id) => {
   const sizeOf = (name) => attempt("", () => lastOf(dir, name).size) ?? 0
   const { at, code: last = null, signal: by = null, ...rest } = record
   // the machine has gone down since, and it may be that which ended the program
-  const isFelled = boot !== BOOT && last !== 0
-  const [code, signal] = isFelled ? [null, null] : [last, by]
+  const [code, signal] = boot !== BOOT && last !== 0 ? [null, null] : [last, by]
   const sizes = { out: sizeOf("out"), err: sizeOf("err"), seq: notesOf(dir).seq }
   past.set(id, { run: id, pid, start, cgroup, ...sizes, ...rest, exit: { code, signal, at }, ended: true })
 }
