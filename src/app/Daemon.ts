@@ -307,13 +307,14 @@ const endUnwanted = Effect.fnUntraced(function* (store: string) {
  * That is told, for nobody asked for the end of the runs.
  */
 const leaving =
-  (keeper: Keeper, { isUnit }: Platform.Platform, lease: Duration.Duration) =>
+  (keeper: Keeper, { handOver, isUnit }: Platform.Platform, lease: Duration.Duration) =>
   <E>(exit: Exit.Exit<void, E>) => {
     if (Exit.isSuccess(exit)) return Effect.void
-    if (!Cause.hasInterruptsOnly(exit.cause)) return keeper.leave
-    if (!isUnit) return Effect.void
+    const left = Effect.andThen(keeper.leave, handOver)
+    if (!Cause.hasInterruptsOnly(exit.cause)) return left
+    if (!isUnit) return handOver
     return Effect.andThen(
-      keeper.leave,
+      left,
       Effect.logInfo(
         `ended by systemd: runs are left to the next daemon for ${Duration.format(lease)}, then ended. To end daemon and runs: agentd stop`
       )
@@ -331,8 +332,6 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis
-  // last of all: what listens keeps the process
-  yield* Effect.addFinalizer(() => platform.handOver)
   yield* platform.lock
   const nests = {
     channels: nestOf("channels"),
@@ -443,6 +442,8 @@ export const run = (
 ): Effect.Effect<void, DaemonError> =>
   live(options, platform).pipe(
     Effect.scoped,
+    // last of all: what listens keeps the process
+    Effect.ensuring(platform.handOver),
     Effect.mapError(explain),
     Effect.tapError(({ exitCode }) => (exitCode === WRONG ? platform.turnAway : Effect.void))
   )
