@@ -34,6 +34,8 @@ export interface Row {
   readonly heard?: LiveRun["heard"]
   /** The model of its run's newest request, and how full its context is. */
   readonly asked?: ReturnType<LiveRun["asked"]>
+  /** Whether its run is kept for another daemon. */
+  readonly outlives?: boolean | undefined
   /** Names of what its run is without, at the moment. */
   readonly lacks?: ReadonlyArray<string>
   /** Work of its run that goes on, or is scheduled, beside its turns. */
@@ -308,6 +310,7 @@ export const row = (of: Row): AgentInfo => {
     maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
     inbox: of.inbox.waiting.length,
     ...(isBusy(of) ? { busy: true } : {}),
+    ...(of.outlives === undefined ? {} : { outlives: of.outlives }),
     ...(reachedBy(of) === undefined ? {} : { spent: true }),
     ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
     ...droppedIn(of.inbox),

@@ -377,6 +377,7 @@ export class Projects {
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
       asked: tree.live.asked(),
+      outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
       lacks: [...tree.live.lacks],
       background: tree.live.background,
       trouble: tree.setting.weather.trouble(),

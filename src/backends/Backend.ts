@@ -245,6 +245,8 @@ export interface Run {
   readonly choose?: (choice: Choosing) => Effect.Effect<void, BackendError>
   /** The next daemon takes the run up at this point; `heard`: what its hearer knew by then. */
   readonly keep?: (point: Point, heard: unknown) => Effect.Effect<void>
+  /** Whether it is kept for another daemon; left out, it ends with this one. */
+  readonly outlives?: () => boolean
   /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
   readonly interruptTurn: Effect.Effect<void>
   /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */

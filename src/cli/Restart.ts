@@ -10,8 +10,9 @@ import * as DaemonLife from "./DaemonLife.ts"
 import { Invocation } from "./Invocation.ts"
 import { startDaemon } from "./Start.ts"
 
-/** Backends whose runs end with their daemon. */
+/** Backends whose runs end with their daemon, where that does not say so of each: an older one. */
 const ENDING = new Set(["model"])
+const MAX_NAMES = 20
 const LOOK = "1 second"
 
 const busy = Effect.gen(function* () {
@@ -20,11 +21,20 @@ const busy = Effect.gen(function* () {
   return rows.filter((row) => row.busy === true)
 })
 
+type Rows = Effect.Success<typeof busy>
+
+const namesOf = (rows: Rows, most: number): string => {
+  const names = rows.slice(0, most).map(({ agent, project }) => `${project}/${agent}`)
+  const more = rows.length - names.length
+  return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+}
+
 const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
-  const cut = (yield* busy).filter(({ backend }) => ENDING.has(backend)).length
-  if (cut === 0) return
-  const fact = `${cut} ${cut === 1 ? "agent is" : "agents are"} in the midst of a turn that ends with the daemon, and is begun again after it.`
+  const cut = (yield* busy).filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
+  if (cut.length === 0) return
+  const who = cut.length === 1 ? "agent is" : "agents are"
+  const fact = `${cut.length} ${who} in the midst of a turn that ends with the daemon, and is begun again after it: ${namesOf(cut, MAX_NAMES)}.`
   yield* confirm(yes, fact, "Restart the daemon?")
 })
 
@@ -33,8 +43,7 @@ const drained = Effect.gen(function* () {
   let told = 0
   for (let left = yield* busy; left.length > 0; left = yield* busy) {
     if (left.length !== told) {
-      const names = left.map(({ agent, project }) => `${project}/${agent}`).slice(0, 5)
-      yield* Console.error(`Waiting for ${left.length} to end their turns: ${names.join(", ")}`)
+      yield* Console.error(`Waiting for ${left.length} to end their turns: ${namesOf(left, 5)}`)
     }
     told = left.length
     yield* Effect.sleep(LOOK)

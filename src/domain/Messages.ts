@@ -89,6 +89,8 @@ export const AgentInfo = Schema.Struct({
   inbox: Schema.Int,
   /** A turn of it, or a run without turns, is under way. */
   busy: Schema.optionalKey(Schema.Boolean),
+  /** Whether its run goes on while the daemon is restarted; not there: it has none, or it is not up yet. */
+  outlives: Schema.optionalKey(Schema.Boolean),
   /** A limit of its own, its project's or the machine's keeps it from its next turn. */
   spent: Schema.optionalKey(Schema.Boolean),
   /** Why limits of its spending hold later than with the request that spends them, or not at all; not there: they hold. */

@@ -147,6 +147,34 @@ describe("a run outlives its daemon", () => {
     })
   )
 
+  for (const keeps of [false, true]) {
+    it.live(
+      keeps
+        ? "a restart cuts short no turn of a run that is kept: nobody is asked"
+        : "a restart names whose turns it would cut short, and asks first",
+      () =>
+        Effect.gen(function* () {
+          const stage = yield* keeps ? Stage.keeping : Stage.make
+          const shop = stage.home({ agents: { ada: stage.agent("claude"), bob: stage.agent("acp") } })
+          yield* stage.up
+          yield* shop.register
+          for (const name of ["ada", "bob"]) yield* shop.tell(name, { hold: true })
+          for (const name of ["ada", "bob"])
+            yield* shop.row(name, "works", ({ busy, outlives }) => busy === true && outlives === keeps)
+          if (keeps) return
+          const { code, stderr } = yield* shop.cli("restart")
+          assert.strictEqual(code, 2)
+          assert.match(
+            stderr,
+            /2 agents are in the midst of a turn that ends with the daemon.*: shop\/ada, shop\/bob\./
+          )
+          assert.isTrue(
+            yield* stage.rpc((client) => Effect.map(client.Status(), ({ daemon }) => daemon.phase === "ready"))
+          )
+        })
+    )
+  }
+
   it.live("stop ends the runs, and the keeper goes; a run that nobody wants any more is ended by the next daemon", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.keeping

@@ -3,8 +3,8 @@
  * and output. One process is one session, which takes one turn after the other.
  *
  * Guarantees: those of AcpRun; the agent is a process of RunProcess, so that all it
- * starts ends with the run, also where what was started is only a launcher of the agent; a run for
- * which agentd has run no command outlives the daemon; the commands that agentd runs for it are held by the sandbox, where the machine has one.
+ * starts ends with the run, also where what was started is only a launcher of the agent; a run outlives the daemon, with
+ * the commands that agentd runs for it, which are held by the sandbox, where the machine has one.
  */
 import { Clock, Effect, FileSystem, Scope } from "effect"
 import * as path from "node:path"
@@ -19,6 +19,7 @@ import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
 import * as LeftRuns from "../LeftRuns.ts"
+import { Keeper } from "../../keeper/Keeper.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { Mark, ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
@@ -52,7 +53,8 @@ const confineBy =
         yield* Effect.logWarning(`no sandbox holds commands in ${workspace.root}: ${why}`)
         return { argv }
       }
-      const rules = { workspace: workspace.root, network: config.network, hidden, environment }
+      const outlives = yield* (yield* Keeper).isThere
+      const rules = { workspace: workspace.root, network: config.network, hidden, environment, outlives }
       return yield* mechanism.wrap(rules, cwd, argv)
     })
 

@@ -7,7 +7,9 @@
  * whatever becomes of it; no word of the agent's makes a call another one.
  */
 import { Cause, Effect, Exit } from "effect"
+import type { Note } from "./AcpHistory.ts"
 import type { AcpPermissions } from "./AcpPermissions.ts"
+import type { AcpTelling } from "./AcpTelling.ts"
 import type { AcpUpdates, Deed } from "./AcpUpdates.ts"
 import { INTERNAL_ERROR, type Refusal } from "./AcpWire.ts"
 import type { RunEvent, ToolStatus } from "../Backend.ts"
@@ -17,6 +19,8 @@ export interface Options {
   readonly permissions: AcpPermissions
   /** In the order of all events. */
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  /** The same of what a later daemon could not know; answers what was told. */
+  readonly noted: AcpTelling["noted"]
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
@@ -27,18 +31,25 @@ export interface AcpDeeds {
     work: Effect.Effect<A, Refusal>,
     told: (done: A) => string
   ) => Effect.Effect<A, Refusal>
-  /** Begins it once it is allowed: the call's id, whose result comes by `settle`. */
-  readonly begin: <A>(deed: Deed, work: (callId: string) => Effect.Effect<A, Refusal>) => Effect.Effect<A, Refusal>
-  /** Tells the result of a call that has none yet. */
-  readonly settle: (callId: string, status: ToolStatus, output: string) => Effect.Effect<void>
+  /** Begins it once it is allowed: the call's id, whose result comes by `settle`. `note`: kept before it begins. */
+  readonly begin: <A>(
+    deed: Deed,
+    work: (callId: string) => Effect.Effect<A, Refusal>,
+    note?: Note
+  ) => Effect.Effect<A, Refusal>
+  /** Tells the result of a call that has none yet; `note`: kept before. */
+  readonly settle: (callId: string, status: ToolStatus, output: string, note?: Note) => Effect.Effect<void>
 }
 
 const refuse = (message: string) => Effect.fail<Refusal>({ code: INTERNAL_ERROR, message })
 
-export const make = ({ notice, permissions, tell, updates }: Options): AcpDeeds => {
-  const settle: AcpDeeds["settle"] = (callId, status, output) => tell(() => updates.settled(callId, status, output))
+export const make = ({ notice, noted, permissions, tell, updates }: Options): AcpDeeds => {
+  const settle: AcpDeeds["settle"] = (callId, status, output, note) => {
+    const settled = () => updates.settled(callId, status, output)
+    return note === undefined ? tell(settled) : Effect.asVoid(noted(note, settled))
+  }
 
-  const begin: AcpDeeds["begin"] = Effect.fnUntraced(function* (deed, work) {
+  const begin: AcpDeeds["begin"] = Effect.fnUntraced(function* (deed, work, note) {
     const reply = yield* permissions.leave(() => updates.deed(deed))
     if (reply === undefined) {
       if (updates.active === undefined)
@@ -55,7 +66,8 @@ export const make = ({ notice, permissions, tell, updates }: Options): AcpDeeds 
       return yield* refuse(`${deed.tool} was not permitted: ${decision.message}`)
     }
     let begun: ReadonlyArray<RunEvent> = []
-    yield* tell(() => (begun = updates.begun(callId)))
+    if (note === undefined) yield* tell(() => (begun = updates.begun(callId)))
+    else begun = yield* noted(note, () => updates.begun(callId))
     if (begun.length === 0) return yield* refuse(`${deed.tool} was not done: its turn has ended`)
     return yield* Effect.onExit(work(callId), (exit) => {
       if (Exit.isSuccess(exit)) return Effect.void

@@ -5,8 +5,7 @@
  * much of the process's output had been heard by then. By that a daemon that takes the process up tells all that it
  * knew, in the order in which it came about.
  *
- * Guarantees: a note holds no words of a person; of a run in which agentd ran a command for the agent nothing is taken up,
- * since that ends with its daemon.
+ * Guarantees: a note holds no words of a person; a command that agentd began for the agent is known before it begins.
  */
 import type { Input } from "../../keeper/HeldProgram.ts"
 import type { Before } from "../process/KeptProcess.ts"
@@ -26,11 +25,15 @@ export type Note =
   | { readonly say: "again"; readonly id: number }
   /** A request of the agent has its answer; `option`: the chosen one of those that it offered. */
   | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
+  /** A request of the agent is refused before it was a call. */
+  | { readonly say: "untold"; readonly id: unknown }
   | { readonly say: "cancel" }
   /** Calls that had not changed since that version are told as far as they are known. */
   | { readonly say: "settle"; readonly version: number }
-  /** A command is run for the agent. */
-  | { readonly say: "terminal" }
+  /** A command begins for the agent, which has asked for it by this request. An older agentd told no number: that command ended with it. */
+  | { readonly say: "terminal"; readonly id?: unknown; readonly number?: number }
+  /** The call of that command has its result; neither code nor signal: how it ended is not known. */
+  | { readonly say: "exited"; readonly number: number; readonly code: number | null; readonly signal: string | null }
 
 /** `at`: bytes of the output that had been heard. */
 type Noted = Note & { readonly at: number }
@@ -49,10 +52,12 @@ const parse = ({ note }: Input): Noted | undefined => {
 /** Whether a run that an earlier daemon has left can be taken up. */
 export const isHeld = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => {
-    const says = new Set(inputs.map((input) => parse(input)?.say))
+    const notes = inputs.flatMap((input) => parse(input) ?? [])
+    const says = new Set(notes.map(({ say }) => say))
     const { isBound = false } = RestPoint.of<Rest>({ before: { point } })?.state ?? {}
     const isBegun = point !== undefined || (says.has("session") && says.has("prompt"))
-    return isBegun && !isBound && !says.has("terminal")
+    const isLost = isBound || notes.some((note) => note.say === "terminal" && note.number === undefined)
+    return isBegun && !isLost
   })
 
 /** Knowledge of an agent between two turns, for a daemon that hears it from there on. */
@@ -62,8 +67,10 @@ export interface Rest {
   readonly wire: KnownWire
   /** Of the event that was told last. */
   readonly place: { readonly end: number; readonly index: number }
-  /** True where a command was run for it. */
-  readonly isBound: boolean
+  /** Commands that were begun for it: none of them is there any more. */
+  readonly terminals: number
+  /** An older agentd ran a command for it, which ended with that. */
+  readonly isBound?: boolean
 }
 
 export class AcpHistory {
@@ -71,6 +78,8 @@ export class AcpHistory {
   readonly size: number
   private readonly notes: Array<Noted>
   private readonly replies: ReadonlyMap<string, Reply>
+  private readonly begun: ReadonlySet<string>
+  private readonly untold: ReadonlySet<string>
 
   constructor({ inputs, out }: Before) {
     this.size = out
@@ -78,11 +87,25 @@ export class AcpHistory {
     this.replies = new Map(
       this.notes.flatMap((note) => (note.say === "reply" ? [[JSON.stringify(note.id), note] as const] : []))
     )
+    const asked = (say: "terminal" | "untold") =>
+      new Set(this.notes.flatMap((note) => (note.say === say && "id" in note ? [JSON.stringify(note.id)] : [])))
+    this.begun = asked("terminal")
+    this.untold = asked("untold")
   }
 
   /** The answer that the agent's request has had. */
   replyTo(id: unknown): Reply | undefined {
     return this.replies.get(JSON.stringify(id))
+  }
+
+  /** Whether a command had begun for the agent's request. */
+  isBegun(id: unknown): boolean {
+    return this.begun.has(JSON.stringify(id))
+  }
+
+  /** Whether the agent's request was no call. */
+  isUntold(id: unknown): boolean {
+    return this.untold.has(JSON.stringify(id))
   }
 
   /** Notes of what had been done when the output up to there had been heard, and not more. */

@@ -151,6 +151,10 @@ export const CreateTerminal = Schema.Struct({
   cwd: text,
   outputByteLimit: count
 })
+/** The arguments of the call that it is: what it says. */
+export const given = ({ args, command, cwd, env }: typeof CreateTerminal.Type): { readonly [name: string]: unknown } =>
+  Object.fromEntries(Object.entries({ command, args, cwd, env }).filter(([, value]) => value != null))
+
 export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 
 /** The message, if it is one. */

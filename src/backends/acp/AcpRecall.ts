@@ -13,11 +13,25 @@ type Reply = Extract<Note, { readonly say: "reply" }>
 const DONE = "an earlier agentd did it"
 const NOT_DONE = "an earlier agentd did not do it"
 
+const NO_CALL = { asked: undefined, options: undefined }
+
+/** A command that an earlier daemon began for the agent. */
+export interface Left {
+  readonly number: number
+  readonly id: unknown
+  readonly callId: string
+  readonly request: typeof Messages.CreateTerminal.Type
+  /** The agent knows that it has begun. */
+  readonly isTold: boolean
+}
+
 /** A call that was asked for. */
 interface Call {
   readonly callId: string
   /** A person's leave; undefined for a deed of agentd's own. */
   readonly options: Messages.PermissionOptions | undefined
+  /** The command that it is to run. */
+  readonly request?: Left["request"] | undefined
 }
 
 export class AcpRecall {
@@ -26,6 +40,8 @@ export class AcpRecall {
   private readonly calls = new Map<string, Call>()
   /** Replies that were noted before their request had been taken whole. */
   private readonly early = new Set<string>()
+  /** Commands, by their number. */
+  private readonly left = new Map<number, Left>()
 
   constructor(history: AcpHistory, updates: AcpUpdates) {
     this.history = history
@@ -44,16 +60,20 @@ export class AcpRecall {
   /** Takes a request: what is told of it; undefined where it has no answer yet. */
   asked(id: unknown, method: string, params: unknown): (() => ReadonlyArray<RunEvent>) | undefined {
     const reply = this.history.replyTo(id)
-    if (reply === undefined) return undefined
+    if (reply === undefined && !this.history.isBegun(id)) return undefined
     return () => {
-      const { asked, options } = this.taken(method, params)
+      const { asked, ...more } = this.history.isUntold(id) ? NO_CALL : this.taken(method, params)
       if (asked === undefined) return this.updates.sign()
-      this.calls.set(JSON.stringify(id), { callId: asked.callId, options })
-      return this.early.has(JSON.stringify(id)) ? [...asked.events, ...this.replied(reply)] : asked.events
+      this.calls.set(JSON.stringify(id), { callId: asked.callId, ...more })
+      const isEarly = reply !== undefined && this.early.has(JSON.stringify(id))
+      return isEarly ? [...asked.events, ...this.replied(reply)] : asked.events
     }
   }
 
-  private taken(method: string, params: unknown): { readonly asked: Asked | undefined } & Pick<Call, "options"> {
+  private taken(
+    method: string,
+    params: unknown
+  ): { readonly asked: Asked | undefined } & Pick<Call, "options" | "request"> {
     switch (method) {
       case "session/request_permission": {
         const request = Messages.read(Messages.PermissionRequest, params)
@@ -65,6 +85,10 @@ export class AcpRecall {
         return this.deed(method, Messages.read(Messages.ReadFile, params), true)
       case "fs/write_text_file":
         return this.deed(method, Messages.read(Messages.WriteFile, params), false)
+      case "terminal/create": {
+        const request = Messages.read(Messages.CreateTerminal, params)
+        return { ...this.deed(method, request === undefined ? undefined : Messages.given(request), false), request }
+      }
       default:
         return { asked: undefined, options: undefined }
     }
@@ -82,7 +106,10 @@ export class AcpRecall {
       this.early.add(JSON.stringify(id))
       return []
     }
-    const { callId, options } = call
+    const { callId, options, request } = call
+    // one that began has told so, and tells its result by itself
+    if (this.history.isBegun(id)) return done ? [] : this.updates.settled(callId, "error", NOT_DONE)
+    if (request !== undefined) return this.updates.settled(callId, "denied", NOT_DONE)
     if (options === undefined) {
       const begun = this.updates.begun(callId)
       return [...begun, ...this.updates.settled(callId, done ? "success" : "error", done ? DONE : NOT_DONE)]
@@ -90,5 +117,20 @@ export class AcpRecall {
     const chosen = options.find(({ optionId }) => optionId === option)
     if (chosen === undefined) return []
     return this.updates.answered(callId, chosen.kind?.startsWith("allow") === true)
+  }
+
+  /** Takes the begin of a command; undefined where nothing is known of what asked for it. */
+  begins(id: unknown, number: number): Left | undefined {
+    const call = this.calls.get(JSON.stringify(id))
+    if (call?.request === undefined) return undefined
+    const { callId, request } = call
+    const left = { number, id, callId, request, isTold: this.history.replyTo(id) !== undefined }
+    this.left.set(number, left)
+    return left
+  }
+
+  /** The call of a command. */
+  callOf(number: number): string | undefined {
+    return this.left.get(number)?.callId
   }
 }

@@ -8,10 +8,11 @@
  * under its approvals; `Exited` is last, when all is gone.
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
-import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Semaphore, Stream } from "effect"
+import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Stream } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as AcpChoices from "./AcpChoices.ts"
+import { AcpChoosing } from "./AcpChoosing.ts"
 import * as AcpDeeds from "./AcpDeeds.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
@@ -20,20 +21,12 @@ import * as Messages from "./AcpMessages.ts"
 import { AcpPermissions } from "./AcpPermissions.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpSession from "./AcpSession.ts"
-import { AcpRecall } from "./AcpRecall.ts"
+import { AcpRecall, type Left } from "./AcpRecall.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
+import { AcpTelling, type Events } from "./AcpTelling.ts"
 import { AcpUpdates, type End } from "./AcpUpdates.ts"
 import * as AcpWire from "./AcpWire.ts"
-import {
-  BackendError,
-  type Choosing,
-  type Decision,
-  type Place,
-  type Run,
-  type RunEvent,
-  type RunSpec,
-  type TurnInput
-} from "../Backend.ts"
+import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import type { Line } from "../process/LineSplitter.ts"
 import * as RestPoint from "../process/RestPoint.ts"
 import * as RunProcess from "../process/RunProcess.ts"
@@ -50,24 +43,24 @@ export interface Options {
   readonly workspace: Workspace | undefined
   /** In a scope that ends before `Exited` is told. */
   readonly terminals: (
-    of: Pick<AcpTerminals.Options, "deeds" | "notice" | "opened" | "written">
+    of: Pick<AcpTerminals.Options, "begun" | "deeds" | "isNew" | "notice" | "opened" | "reply" | "untold" | "written">
   ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
 }
 
-type Events = Queue.Queue<RunEvent, Cause.Done>
 /** Events that wait for a reader; then the agent's pipe fills up, then it waits. */
 const CAPACITY = 256
 /** A call of which nothing is heard for so long is told as far as it is known. */
 const SETTLE = "500 millis"
 /** How long an agent may take to see that its input has ended. */
 const END_GRACE = "2 seconds"
-/** How long an agent may take to say that it takes a model or a mode. */
-const CHOICE = "10 seconds"
 const MAX_LINE = 16_384
 /** Reasons of one turn that an agent is told. */
 const MAX_WORDS = 32
 /** The silence is looked at so often in its time. */
 const LOOKS = 10
+
+/** The result of a command whose output an earlier daemon has told. */
+const DONE = "an earlier agentd ran it"
 
 const CANCEL: AcpHistory.Note = { say: "cancel" }
 
@@ -87,8 +80,8 @@ class AcpRun {
   private readonly options: Options
   private readonly queue: Events
   private readonly scope: Scope.Scope
-  /** Keeps the order: one event after the other, each with its state. */
-  private readonly order = Semaphore.makeUnsafe(1)
+  readonly telling: AcpTelling
+  private readonly choosing: AcpChoosing
   private readonly updates: AcpUpdates
   private readonly permissions: AcpPermissions
   readonly deeds: AcpDeeds.AcpDeeds
@@ -112,10 +105,6 @@ class AcpRun {
   private recall: AcpRecall | undefined
   /** A further prompt of the same turn is under way, as an earlier daemon has sent it. */
   private goesOn = false
-  /** The place of the event that was told last. */
-  private place: AcpHistory.Rest["place"]
-  /** A command was run for the agent, which ends with this daemon. */
-  private isBound: boolean
   /** Bytes of standard error, to the end of a line. */
   private errorsTaken: number
 
@@ -126,27 +115,30 @@ class AcpRun {
     this.inner = inner
     this.terminals = terminals
     this.wire = wire
-    const { notice } = this
-    const tell = (make: () => ReadonlyArray<RunEvent>) => this.tell(make)
-    const hear = (make: () => ReadonlyArray<RunEvent>) => this.hear(make)
     const rest = RestPoint.of<AcpHistory.Rest>(options.program)?.state
+    this.telling = new AcpTelling(queue, wire, options.program, rest?.place)
+    const { remark: notice } = this
+    const { hear, noted, tell } = this.telling
     const updates = new AcpUpdates(options.config.trustKinds, rest?.updates)
     this.updates = updates
     this.session = rest?.session
-    this.place = rest?.place ?? { end: 0, index: 0 }
-    this.isBound = rest?.isBound ?? false
     this.errorsTaken = options.program.stderr.from ?? 0
     const history = AcpHistory.of(options.program.before)
     this.recall = history === undefined ? undefined : new AcpRecall(history, updates)
     this.permissions = new AcpPermissions({ updates, tell, hear, notice })
-    this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, notice })
+    this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, noted, notice })
+    this.choosing = new AcpChoosing(wire, {
+      session: () => this.session,
+      became: (session) => void (this.session = session),
+      uses: (model) => updates.uses(model)
+    })
     this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.deeds, notice)
   }
 
   readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
     const { program } = this.options
     const isNew = this.recall === undefined
-    yield* this.offer(() => RestPoint.again(program, this.session?.sessionId))
+    yield* this.telling.aside(() => RestPoint.again(program, this.session?.sessionId))
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     if (isNew) yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
@@ -159,18 +151,20 @@ class AcpRun {
   private rests(out: number): Effect.Effect<void> {
     const { isDue } = this.options.program
     if (!isDue(out, this.errorsTaken)) return Effect.void
-    return this.offer(() => {
-      const { errorsTaken: err, isBound, place, session, updates, wire } = this
-      if (session === undefined || updates.active !== undefined || !wire.isQuiet()) return []
-      const state: AcpHistory.Rest = { session, updates: updates.known, wire: wire.known(), place, isBound }
+    return this.telling.aside(() => {
+      const { errorsTaken: err, session, updates, wire } = this
+      const { isAny, begun: terminals } = this.terminals.known()
+      if (session === undefined || updates.active !== undefined || !wire.isQuiet() || isAny) return []
+      const { place } = this.telling
+      const state: AcpHistory.Rest = { session, updates: updates.known, wire: wire.known(), place, terminals }
       return [{ _tag: "Reached", point: { out, err, seq: wire.given(), state } }]
     })
   }
 
   /** Takes a terminal's output. */
-  readonly written: AcpTerminals.Options["written"] = (id, chunk) => {
+  readonly written: AcpTerminals.Options["written"] = (id, stream, chunk) => {
     this.quiet = 0
-    return this.tell(() => this.updates.terminal(id, chunk))
+    return this.telling.aside(() => this.updates.terminal(id, stream, chunk))
   }
 
   opened(callId: string, terminalId: string): void {
@@ -190,40 +184,28 @@ class AcpRun {
     return this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
   }
 
-  /** In the order of all events. */
-  private offer(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
-    return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
+  private get tell() {
+    return this.telling.tell
   }
 
-  private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const end = this.wire.taken()
-      return this.offer(() => this.placed(end, make()))
-    })
-  }
-
-  /** Tells what the line says that is taken now. */
-  private hear(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const end = this.wire.seen()
-      return this.offer(() => this.placed(end, make()))
-    })
+  private get hear() {
+    return this.telling.hear
   }
 
   private note(note: AcpHistory.Note, wait = false): Effect.Effect<void> {
     return this.wire.note(note, wait)
   }
 
-  private placed(end: number, events: ReadonlyArray<RunEvent>): ReadonlyArray<RunEvent> {
-    if (!this.options.program.isKept) return events
-    return events.map((event) => {
-      this.place = end === this.place.end ? { end, index: this.place.index + 1 } : { end, index: 1 }
-      const place: Place = { out: [1, end, this.place.index] }
-      return { ...event, place }
-    })
-  }
-
+  /** Of what the stream says. */
   readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
+
+  /** Of what agentd does beside the stream: no later daemon tells it again. */
+  readonly remark = (text: string): Effect.Effect<void> => this.telling.aside(() => [{ _tag: "Notice", text }])
+
+  /** Answers a request that an earlier daemon has taken. */
+  readonly reply: AcpWire.Wire["reply"] = (id, answer) => this.wire.reply(id, answer)
+
+  readonly untold = (id: unknown): Effect.Effect<void> => this.note({ say: "untold", id }, true)
 
   private readonly forgot = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "MemoryLost", text }])
 
@@ -231,7 +213,7 @@ class AcpRun {
     const { program } = this.options
     const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
       this.said = lines.findLast(({ text }) => text.trim() !== "")?.text ?? this.said
-      return this.offer(() => {
+      return this.telling.aside(() => {
         this.errorsTaken = whole ?? this.errorsTaken
         return RunProcess.errorsOf(program, 1, lines)
       })
@@ -366,7 +348,7 @@ class AcpRun {
     if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
     // before there is a session, it is the replay of an old one; other sessions are the agent's own affair
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
-    if (ours && message.update.sessionUpdate === "config_option_update") this.changed(message.update)
+    if (ours && message.update.sessionUpdate === "config_option_update") this.choosing.changed(message.update)
     return ours
       ? Effect.andThen(
           this.hear(() => this.updates.update(message.update)),
@@ -374,50 +356,6 @@ class AcpRun {
         )
       : Effect.void
   }
-
-  /** Options of the session are others now, whoever chose them. */
-  private changed(update: unknown): void {
-    const answer = Messages.read(Messages.SessionAnswer, update)
-    if (this.session === undefined || answer === undefined) return
-    const choices = AcpChoices.updated(this.session.choices, answer)
-    this.session = { ...this.session, choices }
-    const model = AcpChoices.modelOf(choices)
-    if (model !== "") this.updates.uses(model)
-  }
-
-  private readonly choose = ({ mode, model }: Choosing): Effect.Effect<void, BackendError> =>
-    Effect.forEach(
-      [
-        ["model", model],
-        ["mode", mode]
-      ] as const,
-      ([kind, name]) => (name === null ? Effect.void : this.chooseOne(kind, name)),
-      { discard: true }
-    )
-
-  private readonly chooseOne = Effect.fnUntraced(
-    { self: this },
-    function* (this: AcpRun, kind: AcpChoices.Kind, name: string) {
-      const { session } = this
-      if (session === undefined) return yield* refused("the run has no session yet", "try again in a moment")
-      const { choices, id } = yield* AcpChoices.choose(this.wire, session.agent, session, kind, name).pipe(
-        Effect.mapError(({ message, outcome }) =>
-          refused(message, outcome._tag === "Fatal" ? outcome.remedy : "try again in a moment")
-        ),
-        Effect.timeoutOrElse({
-          duration: CHOICE,
-          orElse: () =>
-            Effect.fail(refused(`${session.agent.name} has not answered within ${CHOICE}`, "try again in a moment"))
-        })
-      )
-      this.session = { ...session, choices }
-      if (kind === "model") this.updates.uses(id)
-      yield* this.note({
-        say: "session",
-        session: { ...this.session, ...(kind === "model" ? { model: id } : {}) }
-      })
-    }
-  )
 
   /** Tells calls of which nothing more is heard. One at a time looks after them. */
   private readonly settle: Effect.Effect<void> = Effect.suspend(() => {
@@ -427,7 +365,7 @@ class AcpRun {
       while (this.updates.holding) {
         const seen = this.updates.version
         yield* Effect.sleep(SETTLE)
-        yield* this.settleAt(seen)
+        yield* this.telling.noted({ say: "settle", version: seen }, () => this.updates.settle(seen))
       }
     })
     return wait.pipe(
@@ -437,25 +375,12 @@ class AcpRun {
     )
   })
 
-  /** The stream says nothing of it: it is noted before it is told, and nothing is told between. */
-  private settleAt(version: number): Effect.Effect<void> {
-    return this.order.withPermit(
-      Effect.suspend(() => {
-        const end = this.wire.taken()
-        const events = this.updates.settle(version)
-        if (events.length === 0) return Effect.void
-        return Effect.andThen(
-          this.note({ say: "settle", version }, true),
-          Queue.offerAll(this.queue, this.placed(end, events))
-        )
-      })
-    )
-  }
-
   /** Takes a request that an earlier daemon has answered; undefined: it has not. */
   recalled(id: unknown, method: string, params: unknown): Effect.Effect<void> | undefined {
     const recall = this.recall?.asked(id, method, params)
-    return recall === undefined ? undefined : this.hear(recall)
+    if (recall === undefined) return undefined
+    const heard = this.hear(recall)
+    return method === "terminal/release" ? Effect.andThen(heard, this.terminals.released(params)) : heard
   }
 
   /** Tells what an earlier daemon did when the output up to there had been heard. */
@@ -465,12 +390,17 @@ class AcpRun {
       if (recall === undefined) return this.rests(end)
       const isAll = size !== undefined && size >= recall.size
       const notes = recall.upTo(isAll ? Number.POSITIVE_INFINITY : end)
-      const events = this.tell(() => notes.flatMap((note) => this.did(note, recall)))
-      return isAll ? Effect.andThen(events, this.caughtUp) : notes.length === 0 ? Effect.void : events
+      const left: Array<Left> = []
+      const events = this.tell(() => notes.flatMap((note) => this.did(note, recall, left)))
+      const taken = Effect.andThen(
+        events,
+        Effect.suspend(() => Effect.forEach(left, this.terminals.takeUp, { discard: true }))
+      )
+      return isAll ? Effect.andThen(taken, this.caughtUp) : notes.length === 0 ? Effect.void : taken
     })
   }
 
-  private did(note: AcpHistory.Note, recall: AcpRecall): ReadonlyArray<RunEvent> {
+  private did(note: AcpHistory.Note, recall: AcpRecall, left: Array<Left>): ReadonlyArray<RunEvent> {
     switch (note.say) {
       case "session":
         return this.opens(note.session)
@@ -495,7 +425,15 @@ class AcpRun {
         return []
       case "settle":
         return this.updates.settle(note.version)
-      case "terminal":
+      case "terminal": {
+        const begun = recall.begins(note.id, note.number ?? 0)
+        if (begun === undefined) return []
+        left.push(begun)
+        return this.updates.begun(begun.callId)
+      }
+      case "exited":
+        return this.updates.settled(recall.callOf(note.number) ?? "", note.code === 0 ? "success" : "error", DONE)
+      case "untold":
         return []
     }
   }
@@ -503,17 +441,17 @@ class AcpRun {
   /** All is told again: it is heard as any other. */
   private readonly caughtUp: Effect.Effect<void> = Effect.suspend(() => {
     this.recall = undefined
-    return Effect.andThen(
-      this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]),
-      this.settle
+    return this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]).pipe(
+      Effect.andThen(this.terminals.goOn),
+      Effect.andThen(this.settle)
     )
   })
 
   /** Serves the agent's requests. */
-  readonly serve = (method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> => {
+  readonly serve: AcpWire.Listener["asked"] = (method, params, id) => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
     if (method === "session/request_permission") return this.permissions.ask(params)
-    const does = this.doing(method, params)
+    const does = this.doing(method, params, id)
     return does === undefined
       ? unknown
       : Effect.andThen(
@@ -522,26 +460,16 @@ class AcpRun {
         )
   }
 
-  private doing(method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> | undefined {
+  private doing(method: string, params: unknown, id: unknown): Effect.Effect<unknown, AcpWire.Refusal> | undefined {
     switch (method) {
       case "fs/read_text_file":
         return this.files?.read(params, this.session?.missingIsEmpty === true)
       case "fs/write_text_file":
         return this.files?.write(params)
       case "terminal/create":
-        // it is known before it runs that the command ends with this daemon
-        this.isBound = true
-        return Effect.andThen(this.note({ say: "terminal" }, true), this.terminals.create(params))
-      case "terminal/output":
-        return this.terminals.output(params)
-      case "terminal/wait_for_exit":
-        return this.terminals.waitForExit(params)
-      case "terminal/kill":
-        return this.terminals.kill(params)
-      case "terminal/release":
-        return this.terminals.release(params)
+        return this.terminals.create(params, id)
       default:
-        return undefined
+        return this.terminals.does[method]?.(params)
     }
   }
 
@@ -653,8 +581,9 @@ class AcpRun {
       answer: this.answer,
       // the protocol knows no way to end a call of the agent's
       cancelCall: this.terminals.cancel,
-      choose: this.choose,
+      choose: this.choosing.choose,
       keep: (point, heard) => RestPoint.keep(program, point, heard),
+      outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: program.kill
@@ -667,33 +596,34 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const inner = yield* Scope.fork(scope)
+  const rest = RestPoint.of<AcpHistory.Rest>(options.program)?.state
   const terminals = yield* options
     .terminals({
       deeds: {
-        begin: (deed, work) => run.deeds.begin(deed, work),
+        begin: (deed, work, note) => run.deeds.begin(deed, work, note),
         perform: (deed, work, told) => run.deeds.perform(deed, work, told),
-        settle: (callId, status, output) => run.deeds.settle(callId, status, output)
+        settle: (callId, status, output, note) => run.deeds.settle(callId, status, output, note)
       },
-      notice: (text) => run.notice(text),
+      notice: (text) => run.remark(text),
+      isNew: options.program.before === undefined,
+      reply: (id, answer) => run.reply(id, answer),
+      untold: (id) => run.untold(id),
+      begun: rest?.terminals ?? 0,
       opened: (callId, terminalId) => run.opened(callId, terminalId),
-      written: (id, chunk) => run.written(id, chunk)
+      written: (id, stream, chunk) => run.written(id, stream, chunk)
     })
     .pipe(Scope.provide(inner))
   // nothing is heard before it listens
   const listener: AcpWire.Listener = {
     heard: () => run.heard(),
     notified: (method, params) => run.notified(method, params),
-    asked: (method, params) => run.serve(method, params),
+    asked: (method, params, id) => run.serve(method, params, id),
     recalled: (id, method, params) => run.recalled(id, method, params),
     past: (end, size) => run.past(end, size),
     noise: (text) => run.notice(text),
     stuck: Effect.suspend(() => run.stuck)
   }
-  const wire = yield* AcpWire.make(
-    options.program,
-    listener,
-    RestPoint.of<AcpHistory.Rest>(options.program)?.state.wire
-  )
+  const wire = yield* AcpWire.make(options.program, listener, rest?.wire)
   const run: AcpRun = new AcpRun(options, { queue, scope, inner, terminals, wire })
   return yield* run.start()
 })

@@ -5,15 +5,18 @@
  * sandbox, where the machine has one, with no variable that speaks of a secret, and what the
  * agent sets in its environment reaches the command alone; it is a process of the run, with its
  * mark, and ends with it; they begin in the workspace; so many at most; of what they write the newest is kept, as much as the agent
- * asks for and no more than the limit; `kill` and `release` end all that a command has started.
+ * asks for and no more than the limit; `kill` and `release` end all that a command has started. Of a run that outlives
+ * the daemon they do, too: the next one takes them up, each once, with all that they have written.
  */
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
-import { type Duration, Effect, Exit, Fiber, Scope } from "effect"
+import { type Duration, Effect, Exit, Fiber, Latch, Scope } from "effect"
 import type { AcpDeeds } from "./AcpDeeds.ts"
+import type { Left } from "./AcpRecall.ts"
 import type { BackendError } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
-import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
+import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal, type Wire } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree, Mark } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { MountRefused } from "../sandbox/Confinement.ts"
@@ -35,22 +38,41 @@ export interface Options extends Mark {
     argv: Argv
   ) => Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused | BackendError>
   readonly deeds: AcpDeeds
+  /** So many were begun by earlier daemons, and are gone. */
+  readonly begun: number
   /** The call is this terminal's. */
   readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
   /** Takes a command's output, as it comes. */
-  readonly written: (terminalId: string, chunk: string) => Effect.Effect<void>
+  readonly written: (terminalId: string, stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
+  /** False: an earlier daemon's run is heard again, until `goOn`. */
+  readonly isNew: boolean
+  /** Answers a request that an earlier daemon has taken. */
+  readonly reply: Wire["reply"]
+  /** A request is refused that was no call. */
+  readonly untold: (id: unknown) => Effect.Effect<void>
 }
 
-interface Terminal {
-  readonly callId: string
+/** A command that runs. */
+interface Running {
   readonly program: RunProcess.RunProcess
   readonly scope: Scope.Closeable
   readonly output: () => { readonly output: string; readonly truncated: boolean }
+  /** All is read that it had written when it was taken up. */
+  readonly read: Effect.Effect<void>
   /** All that it wrote has been read. */
   readonly drained: Effect.Effect<void>
+}
+
+interface Terminal extends Running {
+  readonly number: number
+  readonly callId: string
   exit: TerminalExitStatus | undefined
 }
+
+const nameOf = (number: number): string => `terminal-${number}`
+/** The run's own program is the first. */
+const countOf = (number: number): number => number + 1
 
 const MAX_TERMINALS = 32
 const MAX_BYTES = 1024 * 1024
@@ -125,13 +147,62 @@ const checked = Effect.fnUntraced(function* (options: Options, request: typeof M
   return asked
 })
 
+/** A command to be started, or to be taken up. */
+interface Program extends Pick<RunProcess.RunProcessSpec, "argv" | "handed" | "takesUp"> {
+  readonly cwd: string
+  readonly number: number
+  readonly outputByteLimit: number | null | undefined
+}
+
 /** In a scope of its own within the outer one. */
+const run = Effect.fnUntraced(function* (
+  options: Options,
+  outer: Scope.Scope,
+  { number, outputByteLimit, ...started }: Program
+) {
+  const kept = tail(Math.max(0, Math.min(outputByteLimit ?? MAX_BYTES, MAX_BYTES)))
+  const scope = yield* Scope.fork(outer)
+  const program = yield* RunProcess.make({
+    store: options.store,
+    runId: options.runId,
+    part: true,
+    keeps: true,
+    count: countOf(number),
+    ...started,
+    env: options.env,
+    grace: options.grace
+  }).pipe(
+    Scope.provide(scope),
+    Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+  )
+  const { before } = program
+  const left = { stdout: before?.out ?? 0, stderr: before?.err ?? 0 }
+  const read = Latch.makeUnsafe(left.stdout + left.stderr === 0)
+  const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) => {
+    const decoder = new TextDecoder()
+    return RunProcess.drain(program[name], program.ended, (chunk) => {
+      kept.push(chunk)
+      left[name] -= chunk.length
+      if (left.stdout <= 0 && left.stderr <= 0) read.openUnsafe()
+      return options.written(nameOf(number), name, decoder.decode(chunk, { stream: true }))
+    }).pipe(Effect.forkIn(scope))
+  })
+  const drained = Effect.asVoid(Fiber.awaitAll(pumps))
+  const running: Running = {
+    program,
+    scope,
+    output: kept.read,
+    read: Effect.raceFirst(read.await, drained),
+    drained
+  }
+  return running
+})
+
 const spawn = Effect.fnUntraced(function* (
   options: Options,
   outer: Scope.Scope,
   { argv, cwd, env, outputByteLimit }: Asked,
-  terminalId: string,
-  callId: string
+  number: number
 ) {
   // a variable of the agent's is set within the sandbox: what starts the sandbox would load what LD_PRELOAD names
   const within: Argv =
@@ -140,85 +211,117 @@ const spawn = Effect.fnUntraced(function* (
     code: INTERNAL_ERROR,
     message: `${message}; ${remedy}`
   }))
-  const kept = tail(Math.max(0, Math.min(outputByteLimit ?? MAX_BYTES, MAX_BYTES)))
-  const scope = yield* Scope.fork(outer)
-  const program = yield* RunProcess.make({
-    store: options.store,
-    runId: options.runId,
-    part: true,
-    ...started,
-    cwd,
-    env: options.env,
-    grace: options.grace
-  }).pipe(
-    Effect.catchTag("BackendError", ({ message }) => refuse(INTERNAL_ERROR, message)),
-    Scope.provide(scope),
-    Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+  return yield* Effect.catchTag(
+    run(options, outer, { ...started, cwd, number, outputByteLimit }),
+    "BackendError",
+    ({ message }) => refuse(INTERNAL_ERROR, message)
   )
-  const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) => {
-    const decoder = new TextDecoder()
-    return RunProcess.drain(program[name], program.ended, (chunk) => {
-      kept.push(chunk)
-      return options.written(terminalId, decoder.decode(chunk, { stream: true }))
-    }).pipe(Effect.forkIn(scope))
-  })
-  const terminal: Terminal = {
-    callId,
-    program,
-    scope,
-    output: kept.read,
-    drained: Effect.asVoid(Fiber.awaitAll(pumps)),
-    exit: undefined
-  }
-  const watch = Effect.gen(function* () {
-    const { code, signal } = yield* program.exited
+})
+
+/** The call's result: how the command ended, and the newest that it wrote. */
+const told = ({ deeds }: Options, { callId, exit, number, output }: Terminal): Effect.Effect<void> => {
+  const { exitCode: code = null, signal = null } = exit ?? {}
+  const how = signal !== null ? `killed by ${signal}` : code === null ? "ended" : `exit code ${code}`
+  const note = { say: "exited", number, code, signal } as const
+  return deeds.settle(callId, code === 0 ? "success" : "error", `${output().output}\n[${how}]`, note)
+}
+
+/** Tells of its end. */
+const watch = (options: Options, terminal: Terminal): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const { code, signal } = yield* terminal.program.exited
     terminal.exit = { exitCode: code, signal }
     yield* terminal.drained
     yield* told(options, terminal)
   })
-  yield* Effect.forkIn(watch, scope)
-  return terminal
-})
 
-/** The call's result: how the command ended, and the newest that it wrote. */
-const told = ({ deeds }: Options, { callId, exit, output }: Terminal): Effect.Effect<void> => {
-  const how =
-    exit === undefined ? "ended" : exit.signal == null ? `exit code ${exit.exitCode}` : `killed by ${exit.signal}`
-  return deeds.settle(callId, exit?.exitCode === 0 ? "success" : "error", `${output().output}\n[${how}]`)
-}
+/** A method of the protocol. */
+type Does = (params: unknown) => Effect.Effect<unknown, Refusal>
 
+// The parts of one thing, over the terminals that they share.
+// oxlint-disable-next-line max-lines-per-function
 export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* Effect.scope
   const context = yield* services<ProcessTree | Reaper>()
   const terminals = new Map<string, Terminal>()
-  let [count, opening] = [0, 0]
+  let [count, opening] = [options.begun, 0]
+  const caught = Latch.makeUnsafe(options.isNew)
+  /** Commands that an earlier daemon began, of which the agent has not heard. */
+  const unanswered: Array<Left> = []
 
-  const create = Effect.fnUntraced(function* (params: unknown) {
+  const add = (running: Running, number: number, callId: string): Terminal => {
+    const terminal: Terminal = { ...running, number, callId, exit: undefined }
+    terminals.set(nameOf(number), terminal)
+    return terminal
+  }
+
+  const watched = (terminal: Terminal) => Effect.forkIn(watch(options, terminal), terminal.scope)
+
+  /** Refuses what is no call. */
+  const wanted = Effect.fnUntraced(function* (params: unknown) {
     const request = Messages.read(Messages.CreateTerminal, params)
     if (request === undefined) return yield* refuse(INVALID_PARAMS, "terminal/create: command is missing")
     if (terminals.size + opening >= MAX_TERMINALS)
       return yield* refuse(INTERNAL_ERROR, `${MAX_TERMINALS} terminals are open already: release one`)
-    const terminalId = `terminal-${++count}`
     opening++
-    const { args, command, cwd, env } = request
-    const given = Object.entries({ command, args, cwd, env }).filter(([, value]) => value != null)
-    const opened = Effect.gen(function* () {
-      const asked = yield* checked(options, request)
-      return yield* options.deeds.begin(
-        { tool: "terminal/create", arguments: Object.fromEntries(given), readOnly: false },
-        (callId) => {
-          options.opened(callId, terminalId)
-          return Effect.provideContext(spawn(options, outer, asked, terminalId, callId), context)
-        }
-      )
-    })
-    const terminal = yield* Effect.ensuring(
-      opened,
+    const asked = yield* Effect.onError(checked(options, request), () => Effect.sync(() => opening--))
+    return { asked, request }
+  })
+
+  const create = Effect.fnUntraced(function* (params: unknown, id: unknown) {
+    const { asked, request } = yield* Effect.tapError(wanted(params), () => options.untold(id))
+    const number = ++count
+    const terminalId = nameOf(number)
+    const deed = { tool: "terminal/create", arguments: Messages.given(request), readOnly: false }
+    const begun = options.deeds.begin(
+      deed,
+      (callId) => {
+        options.opened(callId, terminalId)
+        return spawn(options, outer, asked, number).pipe(
+          Effect.provideContext(context),
+          Effect.map((running) => add(running, number, callId)),
+          Effect.tap(watched)
+        )
+      },
+      { say: "terminal", id, number }
+    )
+    yield* Effect.ensuring(
+      begun,
       Effect.sync(() => opening--)
     )
-    terminals.set(terminalId, terminal)
     return { terminalId }
   })
+
+  /** Takes up the command, where the keeper has it: it may be gone, or was never begun. */
+  const takeUp = Effect.fnUntraced(function* (left: Left) {
+    const { callId, isTold, number, request } = left
+    if (!isTold) unanswered.push(left)
+    count = Math.max(count, number)
+    options.opened(callId, nameOf(number))
+    if (!(yield* KeptProcess.isLeft(options.runId, countOf(number)))) return
+    const program = { argv: [request.command], cwd: options.cwd, number, takesUp: true } as const
+    const running = run(options, outer, { ...program, outputByteLimit: request.outputByteLimit })
+    yield* Effect.ignore(Effect.map(Effect.provideContext(running, context), (one) => add(one, number, callId)))
+  })
+
+  /** Tells the agent of its command; one that the keeper does not know had not begun, and begins now. */
+  const answer = ({ callId, id, number, request }: Left): Effect.Effect<void> => {
+    const terminalId = nameOf(number)
+    const begins = Effect.flatMap(checked(options, request), (asked) =>
+      Effect.provideContext(spawn(options, outer, asked, number), context)
+    )
+    const begun = terminals.has(terminalId)
+      ? Effect.void
+      : Effect.asVoid(Effect.map(begins, (running) => add(running, number, callId)))
+    return Effect.matchEffect(begun, {
+      onSuccess: () => options.reply(id, { _tag: "Result", result: { terminalId } }),
+      onFailure: (refusal) => {
+        const note = { say: "exited", number, code: null, signal: null } as const
+        const settled = options.deeds.settle(callId, "error", refusal.message, note)
+        return Effect.andThen(settled, options.reply(id, { _tag: "Refused", refusal }))
+      }
+    })
+  }
 
   const named = (params: unknown) => {
     const terminalId = Messages.read(Messages.NamedTerminal, params)?.terminalId
@@ -228,32 +331,63 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       : Effect.succeed({ terminal, terminalId: terminalId! })
   }
 
+  const output = Effect.fnUntraced(function* (params: unknown) {
+    const { terminal } = yield* named(params)
+    yield* terminal.read
+    const answer: TerminalOutputResponse = { ...terminal.output(), exitStatus: terminal.exit ?? null }
+    return answer
+  })
+
+  const waitForExit = Effect.fnUntraced(function* (params: unknown) {
+    const { terminal } = yield* named(params)
+    const { code, signal } = yield* terminal.program.exited
+    yield* terminal.drained
+    const status: TerminalExitStatus = { exitCode: code, signal }
+    return status
+  })
+
+  const release = Effect.fnUntraced(function* (params: unknown) {
+    const { terminal, terminalId } = yield* named(params)
+    terminals.delete(terminalId)
+    yield* Scope.close(terminal.scope, Exit.void)
+    // what ended it was the release, where it had not ended before
+    const { code, signal } = yield* terminal.program.exited
+    terminal.exit ??= { exitCode: code, signal }
+    yield* told(options, terminal)
+    yield* KeptProcess.forgetOne(options.runId, countOf(terminal.number))
+    return {}
+  })
+
+  /** Waits until all of before is told again: then the terminals of an earlier daemon are there. */
+  const later =
+    (does: Does): Does =>
+    (params) =>
+      Effect.andThen(caught.await, does(params))
+
   return {
     create,
-    output: (params: unknown) =>
-      Effect.map(named(params), ({ terminal }): TerminalOutputResponse => ({
-        ...terminal.output(),
-        exitStatus: terminal.exit ?? null
-      })),
-    waitForExit: Effect.fnUntraced(function* (params: unknown) {
-      const { terminal } = yield* named(params)
-      const { code, signal } = yield* terminal.program.exited
-      yield* terminal.drained
-      const status: TerminalExitStatus = { exitCode: code, signal }
-      return status
+    takeUp,
+    known: () => ({ isAny: terminals.size + opening > 0, begun: count }),
+    /** All is told of what an earlier daemon knew of them. */
+    goOn: Effect.suspend(() => {
+      caught.openUnsafe()
+      return Effect.andThen(
+        Effect.forEach(unanswered.splice(0), answer, { discard: true }),
+        Effect.forEach(terminals.values(), watched, { discard: true })
+      )
     }),
-    kill: (params: unknown) =>
-      Effect.flatMap(named(params), ({ terminal }) => Effect.as(terminal.program.interrupt, {})),
-    release: Effect.fnUntraced(function* (params: unknown) {
-      const { terminal, terminalId } = yield* named(params)
-      terminals.delete(terminalId)
-      yield* Scope.close(terminal.scope, Exit.void)
-      // what ended it was the release, where it had not ended before
-      const { code, signal } = yield* terminal.program.exited
-      terminal.exit ??= { exitCode: code, signal }
-      yield* told(options, terminal)
-      return {}
-    }),
+    /** An earlier daemon has released it: it is gone, or goes now. */
+    released: (params: unknown) =>
+      Effect.asVoid(Effect.forkIn(Effect.ignore(Effect.andThen(caught.await, release(params))), outer)),
+    /** By the protocol's names. */
+    does: {
+      "terminal/output": later(output),
+      "terminal/wait_for_exit": later(waitForExit),
+      "terminal/kill": later((params) =>
+        Effect.flatMap(named(params), ({ terminal }) => Effect.as(terminal.program.interrupt, {}))
+      ),
+      "terminal/release": later(release)
+    } as { readonly [method: string]: Does },
     /** Ends the command of this call. */
     cancel: (callId: string) =>
       Effect.suspend(

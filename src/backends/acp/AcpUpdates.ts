@@ -458,10 +458,10 @@ export class AcpUpdates {
   }
 
   /** Output of a terminal. */
-  terminal(terminalId: string, chunk: string): ReadonlyArray<RunEvent> {
+  terminal(terminalId: string, stream: "stdout" | "stderr", chunk: string): ReadonlyArray<RunEvent> {
     const [callId] = [...(this.turn?.deeds ?? [])].find(([, deed]) => deed.terminalId === terminalId) ?? []
     if (callId === undefined) return []
-    return [{ _tag: "ToolProgress", callId, stream: "stdout", chunk: chunk.slice(-MAX_CHUNK) }]
+    return [{ _tag: "ToolProgress", callId, stream, chunk: chunk.slice(-MAX_CHUNK) }]
   }
 
   /** The prompt has its answer, or never will. */

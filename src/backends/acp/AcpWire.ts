@@ -35,7 +35,7 @@ export type Note = object
 export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
   /** Answers a request by the result. Runs beside what comes next, and is begun before it. */
-  readonly asked: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
+  readonly asked: (method: string, params: unknown, id: unknown) => Effect.Effect<unknown, Refusal>
   /** Takes a request that an earlier daemon has answered; undefined: it has not. */
   readonly recalled: (id: unknown, method: string, params: unknown) => Effect.Effect<void> | undefined
   /** A line came, whatever it says. */
@@ -58,6 +58,8 @@ export interface Wire {
   ) => Effect.Effect<void>
   /** An earlier daemon has made the request. */
   readonly expect: (id: number, answered: (answer: Answer) => Effect.Effect<void>) => void
+  /** Answers a request of the agent's that an earlier daemon has taken. */
+  readonly reply: (id: unknown, answer: Answer) => Effect.Effect<void>
   /** Waits for the answer; without end, if none comes. */
   readonly request: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
   readonly notify: (method: string, params: unknown, note?: Note) => Effect.Effect<void>
@@ -194,21 +196,27 @@ const noises = (tell: Listener["noise"]) => {
   }
 }
 
+const replier =
+  (send: Send): Wire["reply"] =>
+  (id, answer) =>
+    answer._tag === "Result"
+      ? send({ id, result: answer.result ?? null }, { say: "reply", id, done: true, ...optionIn(answer.result) })
+      : send({ id, error: answer.refusal }, { say: "reply", id, done: false })
+
 /** Answers the agent's requests, each once. */
-const server = (listener: Listener, send: Send, scope: Scope.Scope) => {
+const server = (listener: Listener, reply: Wire["reply"], scope: Scope.Scope) => {
   let open = 0
   const serve = Effect.fnUntraced(function* (id: unknown, method: string, params: unknown) {
-    const reply = (message: Message, done: boolean, result?: unknown) =>
-      send({ id, ...message }, { say: "reply", id, done, ...optionIn(result) })
+    const refuse = (refusal: Refusal) => reply(id, { _tag: "Refused", refusal })
     const recalled = listener.recalled(id, method, params)
     if (recalled !== undefined) return yield* recalled
     if (open >= OPEN_REQUESTS)
-      return yield* reply({ error: { code: INTERNAL_ERROR, message: "too many requests are open already" } }, false)
+      return yield* refuse({ code: INTERNAL_ERROR, message: "too many requests are open already" })
     open++
-    const answer = listener.asked(method, params).pipe(
+    const answer = listener.asked(method, params, id).pipe(
       Effect.matchEffect({
-        onSuccess: (result) => reply({ result: result ?? null }, true, result),
-        onFailure: (error) => reply({ error }, false)
+        onSuccess: (result) => reply(id, { _tag: "Result", result }),
+        onFailure: refuse
       }),
       Effect.ensuring(Effect.sync(() => open--))
     )
@@ -241,7 +249,8 @@ export const make = Effect.fnUntraced(function* (
   const noise = noises(listener.noise)
   let { last } = known
 
-  const { isQuiet, serve } = server(listener, send, scope)
+  const reply = replier(send)
+  const { isQuiet, serve } = server(listener, reply, scope)
 
   const read = (line: string): Effect.Effect<void> => {
     listener.heard()
@@ -279,6 +288,7 @@ export const make = Effect.fnUntraced(function* (
 
   return {
     call,
+    reply,
     request: requesting(call),
     expect: (id, answered) => {
       last = Math.max(last, id)

@@ -537,6 +537,7 @@ class ClaudeRun {
           mode === null ? Effect.void : this.choose("mode", mode)
         ),
       keep: (point, heard) => RestPoint.keep(this.attempt.program, point, heard),
+      outlives: () => this.attempt.program.isKept,
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: Effect.suspend(() => this.attempt.program.kill)

@@ -243,6 +243,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     answer: () => Effect.void,
     cancelCall: () => Effect.void,
     keep: (point, heard) => RestPoint.keep(program, point, heard),
+    outlives: () => program.isKept,
     interruptTurn: end,
     end,
     kill: stopping(program.kill)

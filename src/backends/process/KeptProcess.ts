@@ -93,6 +93,17 @@ export const isHeldWith = (
 export const isHeld = (runId: string, { given }: { readonly given: boolean }): Effect.Effect<boolean> =>
   isHeldWith(runId, (inputs, point) => !given || point !== undefined || inputs.length > 0)
 
+/** Whether an earlier daemon has left this program of the run, and nobody has taken it up. */
+export const isLeft = (runId: string, count: number): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    const name = nameOf(runId, count)
+    return (yield* (yield* Keeper).left).some((one) => one.name === name)
+  })
+
+/** Nothing of this program is asked for again. */
+export const forgetOne = (runId: string, count: number): Effect.Effect<void> =>
+  Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name === nameOf(runId, count)))
+
 /** Nothing of the run is asked for again. */
 export const forget = (runId: string): Effect.Effect<void> =>
   Effect.flatMap(Keeper, (keeper) => keeper.forget((name) => name.startsWith(prefixOf(runId))))

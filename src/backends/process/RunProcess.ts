@@ -14,7 +14,7 @@
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { Point } from "../../keeper/HeldProgram.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
-import type { BackendError, Place, RunEvent } from "../Backend.ts"
+import { BackendError, type Place, type RunEvent } from "../Backend.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
 import * as KeptProcess from "./KeptProcess.ts"
 import { type Line, LineSplitter } from "./LineSplitter.ts"
@@ -115,6 +115,12 @@ export const errorsOf = (
     return { _tag: "Delta", stream: "stderr", text, ...(isKept ? { place } : {}) }
   })
 
+const notHeld = new BackendError({
+  message: "the keeper of runs is not there just now, and holds no further program",
+  remedy: "try again in a moment",
+  fatal: false
+})
+
 export const make = Effect.fnUntraced(function* (
   spec: RunProcessSpec
 ): Effect.fn.Return<RunProcess, BackendError, Scope.Scope | ProcessTree | Reaper> {
@@ -127,8 +133,10 @@ export const make = Effect.fnUntraced(function* (
     const known = spec.part !== true
     const program = { ...spec, env: { ...spec.env, PWD: spec.cwd, ...environmentOf(spec) } }
     const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
-    const left = known && spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
-    const kept = left ?? (known && spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
+    const left = spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
+    const kept = left ?? (spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
+    // a part that might be begun again by the next daemon is held, or does not begin
+    if (!known && spec.keeps === true && kept === undefined && (yield* keeper.isThere)) return yield* notHeld
     const isReaped = known && kept === undefined
     const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
     if (isReaped) yield* reaper.add(spec.runId)

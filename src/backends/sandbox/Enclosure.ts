@@ -294,7 +294,7 @@ interface Quarters {
   readonly home: string
   readonly exit: Exit | undefined
   readonly env: Environment
-  /** The run's own program outlives the daemon. */
+  /** The run outlives the daemon. */
   readonly outlives: boolean
 }
 
@@ -354,7 +354,7 @@ const rulesOf = (quarters: Quarters, program: string, part: boolean): Rules => {
     hidden: (host.hidden ?? []).flatMap((one) => real(one) ?? []),
     environment: host.environment,
     home,
-    outlives: quarters.outlives && !part,
+    outlives: quarters.outlives,
     shared: [
       ...own.filter((source) => !within(workspace, source) && !within(home, source)).map(same),
       ...(spec.socket === undefined ? [] : [same(spec.socket.folder)]),

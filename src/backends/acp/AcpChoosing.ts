@@ -1,0 +1,78 @@
+/**
+ * AcpChoosing: the model and the mode of a session, while it runs.
+ *
+ * Guarantees: what the agent says it uses counts, whoever chose it; a choice that it has taken is known to a later
+ * daemon; an agent that does not answer is waited for a bounded time.
+ */
+import { Effect } from "effect"
+import { BackendError, type Choosing } from "../Backend.ts"
+import * as AcpChoices from "./AcpChoices.ts"
+import * as Messages from "./AcpMessages.ts"
+import type { AcpSession } from "./AcpSession.ts"
+import type { Wire } from "./AcpWire.ts"
+
+export interface Place {
+  /** Undefined: there is none yet. */
+  readonly session: () => AcpSession | undefined
+  readonly became: (session: AcpSession) => void
+  /** The model that answers from now on. */
+  readonly uses: (model: string) => void
+}
+
+/** How long an agent may take to say that it takes a model or a mode. */
+const CHOICE = "10 seconds"
+
+const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
+
+export class AcpChoosing {
+  private readonly wire: Wire
+  private readonly place: Place
+
+  constructor(wire: Wire, place: Place) {
+    this.wire = wire
+    this.place = place
+  }
+
+  /** Options of the session are others now. */
+  changed(update: unknown): void {
+    const answer = Messages.read(Messages.SessionAnswer, update)
+    const session = this.place.session()
+    if (session === undefined || answer === undefined) return
+    const choices = AcpChoices.updated(session.choices, answer)
+    this.place.became({ ...session, choices })
+    const model = AcpChoices.modelOf(choices)
+    if (model !== "") this.place.uses(model)
+  }
+
+  readonly choose = ({ mode, model }: Choosing): Effect.Effect<void, BackendError> =>
+    Effect.forEach(
+      [
+        ["model", model],
+        ["mode", mode]
+      ] as const,
+      ([kind, name]) => (name === null ? Effect.void : this.chooseOne(kind, name)),
+      { discard: true }
+    )
+
+  private readonly chooseOne = Effect.fnUntraced(
+    { self: this },
+    function* (this: AcpChoosing, kind: AcpChoices.Kind, name: string) {
+      const session = this.place.session()
+      if (session === undefined) return yield* refused("the run has no session yet", "try again in a moment")
+      const { choices, id } = yield* AcpChoices.choose(this.wire, session.agent, session, kind, name).pipe(
+        Effect.mapError(({ message, outcome }) =>
+          refused(message, outcome._tag === "Fatal" ? outcome.remedy : "try again in a moment")
+        ),
+        Effect.timeoutOrElse({
+          duration: CHOICE,
+          orElse: () =>
+            Effect.fail(refused(`${session.agent.name} has not answered within ${CHOICE}`, "try again in a moment"))
+        })
+      )
+      const chosen = { ...session, choices }
+      this.place.became(chosen)
+      if (kind === "model") this.place.uses(id)
+      yield* this.wire.note({ say: "session", session: { ...chosen, ...(kind === "model" ? { model: id } : {}) } })
+    }
+  )
+}
