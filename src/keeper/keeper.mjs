@@ -38,8 +38,9 @@ const BOUND = Number(option("bound", String(64 << 20)))
 const SEGMENT = Number(option("segment", String(4 << 20)))
 /** Input that waits for a program to read it. */
 const INPUT_BOUND = 8 << 20
-/** Characters of an order. */
+/** Characters of an order: of the daemon, and of one who has not said hello. */
 const MAX_LINE = 64 << 20
+const MAX_HELLO = 4096
 /** The system's limit on one argument or variable, and a safe one on all of them. */
 const MAX_WORD = 128 * 1024 - 1
 const MAX_WORDS = 1_900_000
@@ -58,11 +59,12 @@ const NOBODY = 2 ** 31 - 1
 const UMASK = process.umask(0o077)
 const BOOT = text("/proc/sys/kernel/random/boot_id").trim()
 
-/** What a file holds; nothing where there is none. */
+/** What a file holds; nothing where there is none. Without descriptors nobody can say. */
 function text(file) {
   try {
     return fs.readFileSync(file, "utf8")
-  } catch {
+  } catch (error) {
+    if (error.code === "EMFILE" || error.code === "ENFILE") throw error
     return ""
   }
 }
@@ -625,8 +627,9 @@ const adopt = (id) => {
     runs.set(id, Object.assign(run, { id }))
     // a shell that waits to be told what it is to become ends; where there is none, this is refused
     attempt("", () => fs.closeSync(fs.openSync(path.join(dir, "spec"), O_WRONLY | O_NONBLOCK)))
-    const look = () => (isAlive() ? setTimeout(look, 200) : exited(run, null, null))
-    return look()
+    // a look that fails, for want of descriptors, comes again
+    const looks = setInterval(() => isAlive() || (clearInterval(looks), exited(run, null, null)), 200)
+    return
   }
   const sizeOf = (name) => attempt("", () => lastOf(dir, name).size) ?? 0
   const { at, code: last = null, signal: by = null, ...rest } = record
@@ -714,8 +717,8 @@ const expire = (why) => {
 const unwatched = (time) => {
   const until = performance.now() + time
   const look = () => {
-    if (!isOurs() || performance.now() >= until)
-      return expire(isOurs() ? `no daemon for ${time} ms` : "its folder is gone")
+    const isHere = attempt("look", isOurs) ?? true
+    if (!isHere || performance.now() >= until) return expire(isHere ? `no daemon for ${time} ms` : "its folder is gone")
     lease = setTimeout(look, Math.min(GRACE, Math.max(1, until - performance.now())))
   }
   look()
@@ -749,7 +752,7 @@ const serve = (socket) => {
     }
     pieces.push(rest)
     length += rest.length
-    if (length > MAX_LINE) return socket.destroy()
+    if (length > (socket === client ? MAX_LINE : MAX_HELLO)) return socket.destroy()
     for (const line of lines) hear(line)
     if (socket.writableNeedDrain) socket.pause()
   })
