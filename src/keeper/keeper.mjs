@@ -15,9 +15,8 @@
  * of the system (a full disk, no more files) fails the order or waits for better times; a folder that is damaged
  * costs its own program only.
  *
- * A program starts in a shell that waits for it (a slot): the fork is paid before anyone asks. It imports nothing
- * of agentd and runs from a copy of its own, so that an upgrade below it harms nobody. Its environment and
- * arguments go through a FIFO and are in no file.
+ * A program starts in a shell that waits (a slot): the fork is paid before anyone asks. It imports nothing of agentd
+ * and runs from a copy of its own. Its environment and arguments go through a FIFO and are in no file.
  */
 import { spawn } from "node:child_process"
 import * as fs from "node:fs"
@@ -797,6 +796,5 @@ fs.rmSync(path.join(DIR, "sock"), { force: true })
 for (const id of fs.readdirSync(RUNS)) attempt(id, () => adopt(id))
 net.createServer(serve).listen(path.join(DIR, "sock"), () => {
   warm()
-  // whoever has started it is to come
   unwatched(Math.max(LEASE, GRACE))
 })

@@ -240,7 +240,6 @@ export const make = Effect.fnUntraced(function* (
   listener: Listener,
   known: KnownWire = { last: 0, open: [] }
 ): Effect.fn.Return<Wire, never, Scope.Scope> {
-  const scope = yield* Effect.scope
   const { from = 0 } = program.stdout
   const at: Position = { seen: from, taken: from }
   const { given, note, send } = yield* writer(program, at, listener.stuck)
@@ -250,7 +249,7 @@ export const make = Effect.fnUntraced(function* (
   let { last } = known
 
   const reply = replier(send)
-  const { isQuiet, serve } = server(listener, reply, scope)
+  const { isQuiet, serve } = server(listener, reply, yield* Effect.scope)
 
   const read = (line: string): Effect.Effect<void> => {
     listener.heard()
