@@ -257,7 +257,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
     const lines = view.feed(rune)
     return Effect.flatMap(whole(rune), (shown) => place.print([...shown, ...lines], view.partial))
   }
-  yield* notice(`${agent.project}/${agent.agent} is ${agent.state}: ${plain(agent.detail)}`, "bold")
+  yield* notice(`${agent.project}/${agent.agent} is ${agent.word}: ${plain(agent.detail)}`, "bold")
   if (columns !== null && interactive) yield* notice("Type to send; /help names the rest; /quit leaves.", "dim")
   yield* Effect.forEach(shown, take, { discard: true })
   const print = (lines: ReadonlyArray<Line>) => (lines.length > 0 ? place.print(lines, view.partial) : Effect.void)

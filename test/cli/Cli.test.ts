@@ -240,10 +240,10 @@ describe("with a daemon", () => {
 
   it.live("why tells the chain in plain sentences", () =>
     Effect.gen(function* () {
-      const world = makeWorld({ agents: [agentInfo({ state: "CoolingDown", nextAt: Date.now() + 4000 })] })
+      const world = makeWorld({ agents: [agentInfo({ state: "CoolingDown", word: "retrying", nextAt: Date.now() + 4000 })] })
       const { state } = yield* serve(world, [spawned, failed])
       const { out } = yield* agentd(["--state", state, "why", "builder"])
-      expect(out).toMatch(/^web\/builder is CoolingDown for \w+ \(rune 3\)\.\n/)
+      expect(out).toMatch(/^web\/builder is retrying (in \d s|now) \(rune 3\)\.\n/)
       expect(out).toMatch(
         /\n\d\d:\d\d:\d\d run 7 ended with exit code 3: no such file \(2nd error in a row of 5, 2 of 20 in all\) \(rune \d+\)\n/
       )
