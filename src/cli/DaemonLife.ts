@@ -10,7 +10,7 @@ import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { StatusReply } from "../rpc/DaemonMessages.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
-import { launch } from "../systemd/Launch.ts"
+import { type How, launch } from "../systemd/Launch.ts"
 import * as Unit from "../systemd/Unit.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -24,6 +24,8 @@ import * as Backoff from "../supervision/Backoff.ts"
 /** Every agent gets its grace; systemd would not wait longer either. */
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
+/** Lines of a daemon's last words that are repeated. */
+const MOST_WORDS = 12
 
 export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused | StorageError> =>
   call(socket, (client) => client.Status())
@@ -62,6 +64,23 @@ const untilItAnswers = ({ socket, state }: Paths, where: string, quiet: boolean)
     )
   )
 
+/** Fails when the daemon that was launched has ended, with its own words; one that found another in its place says nothing. */
+const untilItEnds = (how: How) =>
+  how._tag === "Systemd"
+    ? Effect.never
+    : Effect.flatMap(how.ended, ({ code, words }) => {
+        if (code === ExitCode.taken) return Effect.never
+        const lines = words.split("\n").map((line) => line.replace(/^agentd: /, ""))
+        const said = lines.slice(-MOST_WORDS).join("\n")
+        return Effect.fail(
+          new VerbFailed({
+            message: said === "" ? `The daemon has ended at once (${code ?? "by a signal"}).` : said,
+            remedy: `Then start it again: agentd start. All that it wrote is in ${how.log}`,
+            exitCode: code === null || code === 0 ? ExitCode.failed : code
+          })
+        )
+      })
+
 export interface Started {
   readonly status: StatusReply
   /** False: it ran already. */
@@ -88,7 +107,8 @@ export const start = Effect.fnUntraced(function* (since: number) {
     log: paths.log
   })
   const where = how._tag === "Systemd" ? `journalctl --user -u ${how.unit}` : how.log
-  return { status: yield* untilItAnswers(paths, where, json), launched: true } satisfies Started
+  const answered = yield* Effect.raceFirst(untilItAnswers(paths, where, json), untilItEnds(how))
+  return { status: answered, launched: true } satisfies Started
 })
 
 /** systemd, where it listens on the daemon's socket. */

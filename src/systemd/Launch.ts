@@ -8,7 +8,7 @@
  * to ask over the control socket.
  */
 import { spawn } from "node:child_process"
-import { closeSync, mkdirSync, openSync, renameSync, statSync } from "node:fs"
+import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import { Effect, Schema } from "effect"
 import * as Unit from "./Unit.ts"
@@ -23,7 +23,13 @@ export interface LaunchOptions extends Unit.Service {
 
 export type How =
   | { readonly _tag: "Systemd"; readonly unit: string }
-  | { readonly _tag: "Detached"; readonly pid: number; readonly log: string }
+  | {
+      readonly _tag: "Detached"
+      readonly pid: number
+      readonly log: string
+      /** Returns when its process has ended, with its exit code and its last words. */
+      readonly ended: Effect.Effect<{ readonly code: number | null; readonly words: string }>
+    }
 
 export class LaunchError extends Schema.TaggedError<LaunchError>()("LaunchError", {
   message: Schema.String,
@@ -58,17 +64,43 @@ export const detach = ({
       )
     try {
       const fd = openLog(log)
+      const from = fstatSync(fd).size
       const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", fd, fd] })
       closeSync(fd)
       child.once("error", failed)
+      const code = new Promise<number | null>((ended) => child.once("exit", ended))
       child.once("spawn", () => {
         child.unref()
-        resume(Effect.succeed({ _tag: "Detached", pid: child.pid ?? 0, log }))
+        const ended = Effect.map(
+          Effect.promise(() => code),
+          (code) => ({ code, words: wordsOf(log, from) })
+        )
+        resume(Effect.succeed({ _tag: "Detached", pid: child.pid ?? 0, log, ended }))
       })
     } catch (error) {
       failed(error)
     }
   })
+
+/** Bytes of last words. */
+const WORDS = 4_096
+
+/** The end of what was written to the log from there on; empty where it cannot be read. */
+const wordsOf = (log: string, from: number): string => {
+  try {
+    const fd = openSync(log, "r")
+    try {
+      const { size } = fstatSync(fd)
+      const begin = Math.max(from, size - WORDS)
+      const bytes = Buffer.alloc(Math.max(0, size - begin))
+      return bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, begin)).trim()
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return ""
+  }
+}
 
 /** Only its owner reads it: it holds what agents were told. */
 const openLog = (log: string): number => {

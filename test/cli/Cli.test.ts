@@ -240,7 +240,9 @@ describe("with a daemon", () => {
 
   it.live("why tells the chain in plain sentences", () =>
     Effect.gen(function* () {
-      const world = makeWorld({ agents: [agentInfo({ state: "CoolingDown", word: "retrying", nextAt: Date.now() + 4000 })] })
+      const world = makeWorld({
+        agents: [agentInfo({ state: "CoolingDown", word: "retrying", nextAt: Date.now() + 4000 })]
+      })
       const { state } = yield* serve(world, [spawned, failed])
       const { out } = yield* agentd(["--state", state, "why", "builder"])
       expect(out).toMatch(/^web\/builder is retrying (in \d s|now) \(rune 3\)\.\n/)

@@ -1,7 +1,7 @@
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { appendFileSync, cpSync, utimesSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, mkdirSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { folder } from "../rpc/World.ts"
@@ -126,5 +126,20 @@ it.live("a daemon whose program was replaced says so, until it is restarted", ()
     const status = yield* ask("status")
     expect(status).toMatchObject({ code: 0 })
     expect(status.out).not.toContain(told)
+  })
+)
+
+it.live("start says in the daemon's own words why it has ended, and waits no longer", () =>
+  Effect.gen(function* () {
+    const base = yield* folder
+    mkdirSync(`${base}/config/agentd`, { recursive: true })
+    writeFileSync(`${base}/config/agentd/config.jsonc`, '{ "alerts": ')
+    const { code, err } = yield* agentd(["--state", `${base}/s`, "start"], {
+      env: { XDG_CONFIG_HOME: `${base}/config` }
+    })
+    expect(code).toBe(78)
+    expect(err).toMatch(/^agentd: .*config\.jsonc:1:/)
+    expect(err).toContain(`agentd --state ${base}/s start`)
+    expect(err).not.toContain("does not answer")
   })
 )
