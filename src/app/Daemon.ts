@@ -130,10 +130,10 @@ const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
     )
   )
 
-/** Goals, told by the agents what their projects say. */
 /** The folder that commands have to name: a world whose sockets lie in its own state folder is named by it. */
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
 
+/** Goals, told by the agents what their projects say. */
 const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Agents, (agents) =>
