@@ -19,7 +19,7 @@ import type { Member } from "../event-actor/Member.ts"
 import type { Cause } from "../event-log/Rune.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused, type Done } from "../domain/Messages.ts"
-import { apply, type Channel, channelActor, isOfTurn, isSeatOf, seatOf } from "./ChannelState.ts"
+import { apply, type Channel, type Deadline, channelActor, isOfTurn, isSeatOf, seatOf } from "./ChannelState.ts"
 import type { Act, View } from "./ChannelTransaction.ts"
 import * as Deadlines from "./Deadlines.ts"
 import { decide } from "./Decision.ts"
@@ -142,7 +142,7 @@ export class ChannelActor implements Place {
   }
 
   /** When a deadline began, on the monotonic clock, as its timer has it: a step of the wall clock ends nothing. */
-  private began({ key, since }: Deadlines.Deadline): number {
+  private began({ key, since }: Deadline): number {
     const known = this.beginnings.get(key)
     if (known?.since === since) return known.at
     const { clock, monotonic } = this.around.system

@@ -367,3 +367,13 @@ export const apply = (channel: Channel, rune: Recorded): Channel => {
   const known = readChannel(rune)
   return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }
 }
+
+/** The end of something, by time. */
+export interface Deadline {
+  /** The agent and what: a name has no blank. */
+  readonly key: string
+  /** From when it counts, ms since the epoch. */
+  readonly since: number
+  /** ms */
+  readonly after: number
+}

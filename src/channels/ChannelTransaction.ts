@@ -15,6 +15,7 @@ import {
   apply,
   type Channel,
   channelActor,
+  type Deadline,
   hasUnread,
   isResting,
   type Kind,
@@ -23,7 +24,6 @@ import {
   seatOf,
   seatsOf
 } from "./ChannelState.ts"
-import type { Deadline } from "./Deadlines.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
 /** The present knowledge of the agents: volatile, and true of the moment. */

@@ -6,20 +6,11 @@
  * from what the channel's runes say; a sign of life that is not in them is seen when the
  * deadline is reached, and moves it.
  */
-import { type Channel, holder, type Seated, seatOf } from "./ChannelState.ts"
+import { type Channel, type Deadline, holder, type Seated, seatOf } from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
 import { Seat } from "./SeatMachine.ts"
 
 export type What = keyof typeof Seat.timers | "time" | "silence"
-
-export interface Deadline {
-  /** The agent and what: a name has no blank. */
-  readonly key: string
-  /** From when it counts, ms since the epoch. */
-  readonly since: number
-  /** ms */
-  readonly after: number
-}
 
 export const read = (key: string): { readonly agent: string; readonly what: What } => {
   const [agent = "", what = ""] = key.split(" ")

@@ -18,7 +18,7 @@ interface Known {
   online: boolean
   busy: boolean
   spent: boolean
-  /** Its last sign of life, on the monotonic clock; undefined where there was none. */
+  /** The last sign of life, on the monotonic clock; undefined where there was none. */
   heardAt: number | undefined
   /** The messages of the turn that is under way. */
   carries: ReadonlyArray<string>
