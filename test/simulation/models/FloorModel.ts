@@ -189,10 +189,18 @@ class Step {
 
   // --- the channel
 
+  /** Both of its clocks are the model's. */
+  private get system(): typeof system {
+    const now = () => this.now
+    const clock = Object.assign(Object.create(system.clock), { currentTimeMillisUnsafe: now }) as typeof system.clock
+    return Object.assign(Object.create(system), { clock, monotonic: now }) as typeof system
+  }
+
   private get actor(): ChannelActor {
     if (this.made?.presence === this.presence && this.made.channel === this.channel) return this.made.actor
     const scope = Scope.makeUnsafe()
-    const actor = new ChannelActor({ system, agents: this.port, presence: this.presence, scope }, this.channel)
+    const around = { system: this.system, agents: this.port, presence: this.presence, scope }
+    const actor = new ChannelActor(around, this.channel)
     const { current } = this.channel.queue
     if (current !== null) this.presence.hold(CONVERSATION, current, actor)
     this.made = { actor, presence: this.presence, channel: this.channel }
