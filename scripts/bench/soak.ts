@@ -82,14 +82,14 @@ const daemonOf = (place: Place, flags: ReadonlyArray<string>) =>
 /** A day of one daemon, looked at after its first quarter and at its end. */
 const day = async <A>(
   flags: ReadonlyArray<string>,
-  looking: (daemon: ReturnType<typeof daemonOf>) => Promise<() => A | Promise<A>>
+  looking: (daemon: ReturnType<typeof daemonOf>) => Promise<{ look(): A | Promise<A>; close(): void }>
 ): Promise<{ readonly before: A; readonly after: A; readonly turns: number }> => {
   const place = placeOf("soak")
   const daemon = daemonOf(place, flags)
   try {
     // what nobody reads would stop the daemon
     daemon.stderr!.resume()
-    const look = await looking(daemon)
+    const eye = await looking(daemon)
     while ((await phaseOf(place)) !== "ready") await wait(20)
     const progress = { turns: 0 }
     const run = async (minutes: number): Promise<A> => {
@@ -97,11 +97,13 @@ const day = async <A>(
       await Promise.all([work(place, until, progress), watch(place, until)])
       // what is under way ends
       await wait(5_000)
-      return look()
+      return eye.look()
     }
     const before = await run((MINUTES / 2) * FIRST)
     const first = progress.turns
     const after = await run((MINUTES / 2) * (1 - FIRST))
+    // a process does not end while its inspector is connected
+    eye.close()
     return { before, after, turns: progress.turns - first }
   } finally {
     await stopped(daemon)
@@ -109,15 +111,9 @@ const day = async <A>(
 }
 
 const soaked = async (): Promise<ReadonlyArray<Row>> => {
-  const plain = await day(
-    [],
-    async ({ pid }) =>
-      () =>
-        outside(pid!)
-  )
+  const plain = await day([], async ({ pid }) => ({ look: () => outside(pid!), close: () => {} }))
   const within = await day(["--inspect=127.0.0.1:0"], async ({ stderr }) => {
-    const inspected = await Inspected.connect(await addressOf(stderr!))
-    return () => inspected.look()
+    return Inspected.connect(await addressOf(stderr!))
   })
   told(within.before, within.after, within.turns)
   console.log(`Without an inspector: ${plain.turns} turns between the two.`)
