@@ -122,7 +122,7 @@ const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
   const before = [...state.rows.values()]
   // what waited before we looked did not start just now
   const isFirst = before.length === 0
-  yield* Queue.offerAll(acts, state.hear(news))
+  yield* Queue.offerAll(acts, state.hear(news, yield* Clock.currentTimeMillis))
   yield* dirty(place)
   const started = isFirst ? [] : startedToWait(before, [...state.rows.values()])
   if (options.bell && started.length > 0) yield* terminal.bell
@@ -214,7 +214,12 @@ const board = Effect.fnUntraced(function* (state: BoardState, options: Options, 
     acts: yield* Queue.sliding<Act>(100),
     stale: yield* Queue.sliding<void>(1)
   }
-  const ages = Effect.forever(Effect.andThen(Effect.sleep(TICK), dirty(place)))
+  const ages = Effect.sleep(TICK).pipe(
+    Effect.andThen(Clock.currentTimeMillis),
+    Effect.flatMap((now) => Queue.offerAll(place.acts, state.tick(now))),
+    Effect.andThen(dirty(place)),
+    Effect.forever
+  )
   const sizes = Stream.runForEach(place.terminal.resized, () => page(place))
   const all = [drawing(place), hearing(place), performing(place), typing(place), sizes, ages] as const
   yield* page(place)

@@ -70,6 +70,8 @@ export interface Shown {
 export const EARLY = 350
 /** The second press of a key comes within, ms. */
 export const TWICE = 3_000
+/** Between two loads of a pane that no key asked for, ms. */
+export const REFRESH = 1_000
 /** A note stays for so long, ms. */
 export const NOTE = 5_000
 const MAX_INPUT = 4_000
@@ -103,6 +105,9 @@ export class BoardState {
   readonly folded = new Set<Group>()
   private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
   private isPrefix = false
+  /** The pane tells of its row as it was. */
+  private isStale = false
+  private lookedAt = 0
   private clicked: { readonly id: string; readonly at: number } | undefined = undefined
   private known: ReadonlyArray<Item> | undefined = undefined
 
@@ -149,7 +154,7 @@ export class BoardState {
     if (!rows.includes(this.at)) this.at = rows[0] ?? ""
   }
 
-  hear(news: BoardNews): ReadonlyArray<Act> {
+  hear(news: BoardNews, now: number): ReadonlyArray<Act> {
     const before = this.row
     this.rows = after(this.rows, news)
     this.head = news.head
@@ -157,7 +162,15 @@ export class BoardState {
     this.changed()
     this.settle()
     if (this.call !== undefined && !this.asks.includes(this.call.id)) this.closeCall()
-    return before !== this.row ? this.look() : []
+    if (before !== this.row) this.isStale = true
+    return this.tick(now)
+  }
+
+  /** The pane of a row that changes again and again is loaded at most so often. */
+  tick(now: number): ReadonlyArray<Act> {
+    if (!this.isStale || now - this.lookedAt < REFRESH) return []
+    this.lookedAt = now
+    return this.look()
   }
 
   /** All that is known is as old as this; the next news has all of it. */
@@ -407,6 +420,7 @@ export class BoardState {
 
   private look(): ReadonlyArray<Act> {
     const { pane, row } = this
+    this.isStale = false
     return row === undefined ? [] : [{ _tag: "Look", row, pane }]
   }
 

@@ -1,6 +1,6 @@
 /** Tests of the board in the terminal: its cells, its keys, what a key makes of it, and its pages at any size. */
 import { assert, describe, it } from "@effect/vitest"
-import { type Act, BoardState, EARLY, TWICE } from "../../src/cli/BoardState.ts"
+import { type Act, BoardState, EARLY, REFRESH, TWICE } from "../../src/cli/BoardState.ts"
 import { draw, itemAt } from "../../src/cli/BoardFrame.ts"
 import { Cells, difference, fit, wrap } from "../../src/cli/TerminalCells.ts"
 import { TerminalKeys } from "../../src/cli/TerminalKeys.ts"
@@ -143,7 +143,7 @@ const made = () => {
     calls: [call, second],
     plates: [plateInfo()]
   })
-  state.hear({ head: board.head, rows: board.rows, gone: [] })
+  state.hear({ head: board.head, rows: board.rows, gone: [] }, T0)
   return state
 }
 const press = (state: BoardState, keys: string, at = T0): ReadonlyArray<Act> =>
@@ -229,11 +229,25 @@ describe("a key", () => {
   })
 })
 
+it("the pane of a row that changes again and again is loaded once a second, and in the end as it is", () => {
+  const state = made()
+  const { head, rows } = boardOf({ agents: [agentInfo({ word: "needs you" })], calls: [call] })
+  const become = (says: string, at: number) => state.hear({ head, rows: [{ ...rows[0]!, says }], gone: [] }, at)
+  assert.lengthOf(become("one", T0 + REFRESH), 1)
+  assert.lengthOf(become("two", T0 + REFRESH + 10), 0)
+  assert.lengthOf(state.tick(T0 + REFRESH + 20), 0)
+  assert.lengthOf(state.tick(T0 + 2 * REFRESH), 1)
+  assert.lengthOf(state.tick(T0 + 9 * REFRESH), 0)
+})
+
 it("a row that is gone is not chosen, a call that asks no more is closed, and a loss is said and keeps the rows", () => {
   const state = made()
   press(state, "a")
   const next = boardOf({ agents: [agentInfo({ agent: "worker" })] })
-  state.hear({ head: next.head, rows: next.rows, gone: [...state.rows.keys()].filter((id) => id !== next.rows[0]!.id) })
+  state.hear(
+    { head: next.head, rows: next.rows, gone: [...state.rows.keys()].filter((id) => id !== next.rows[0]!.id) },
+    T0
+  )
   assert.strictEqual(state.call, undefined)
   assert.strictEqual(state.row?.name, "worker")
   state.lose("No daemon is running.", T0)
@@ -258,7 +272,7 @@ it("every page of every size has its size, and what is chosen is on it", () => {
     )
     const conversations = die(2) === 0 ? [] : [conversationInfo({ state: "suspended", detail: "suspended: 3 errors" })]
     const board = boardOf({ agents, calls: die(2) === 0 ? [] : [{ ...call, agent: "a0" }], conversations })
-    state.hear({ head: board.head, rows: board.rows, gone: [] })
+    state.hear({ head: board.head, rows: board.rows, gone: [] }, T0)
     for (let n = 0; n < die(40); n++) press(state, ["j", "k", "G", "f", "tab", "?", "/", "esc", "a", "s"][die(10)]!, T0)
     const terminal = { columns: 60 + die(240), rows: 10 + die(60), ascii: die(2) === 0, world: null }
     const page = draw(state, terminal, T0)
