@@ -44,6 +44,12 @@ const ascii = (code: string): string =>
     Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
   )
 
+const keeperFiles = async () => {
+  const names = ["keeper.mjs", "slot.sh"]
+  const texts = await Promise.all(names.map((name) => readFile(join(root, "src/keeper", name), "utf8")))
+  return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
+}
+
 /** The modules that say where the code of the threads, of the gateway and of the keeper is, made of the code itself. */
 const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/event-log/ThreadFile.ts": async () =>
@@ -52,8 +58,7 @@ const programs: { readonly [module: string]: () => Promise<string> } = {
     `export const copyThread = ${await threadOf("src/event-log/CopyThread.ts")}\n`,
   "src/gateway/GatewayFile.ts": async () =>
     `export const program = ${JSON.stringify(await textOf("src/gateway/main.ts"))}\n`,
-  "src/keeper/KeeperFile.ts": async () =>
-    `export const program = () => ${JSON.stringify(await readFile(join(root, "src/keeper/keeper.mjs"), "utf8"))}\n`
+  "src/keeper/KeeperFile.ts": async () => `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
 }
 
 const threads = {

@@ -45,6 +45,22 @@ const BUSY = "100 millis"
 
 const fileOf = (folder: string, name: StreamName, base: number) => path.join(folder, `${name}.${base}`)
 
+const replaced = (file: string, content: string): void => {
+  fs.writeFileSync(`${file}.tmp`, content, { mode: 0o600 })
+  fs.renameSync(`${file}.tmp`, file)
+}
+
+const lineOf = ({ note, seq }: Input): string => `${seq} ${note.replaceAll("\n", " ")}\n`
+
+/** Notes of the inputs that a program was to be given; of two with one number, the later one. */
+const notesIn = (folder: string): ReadonlyArray<Input> => {
+  // a keeper of version 1 has noted them itself
+  const files = ["inputs", "notes"].map((name) => path.join(folder, name)).filter((file) => fs.existsSync(file))
+  const lines = files.flatMap((file) => fs.readFileSync(file, "utf8").split("\n").slice(0, -1))
+  const all = new Map(lines.map((line) => [Number(line.split(" ", 1)[0]), line.slice(line.indexOf(" ") + 1)]))
+  return [...all].map(([seq, note]) => ({ seq, note }))
+}
+
 const isPoint = (value: unknown): value is Point & { readonly format: number } => {
   const { err, out, seq } = (value ?? {}) as Partial<Point>
   return [err, out, seq].every(Number.isInteger)
@@ -93,6 +109,15 @@ class Segments {
     return this.read()
   }
 
+  /** Removes the files of what lies before. */
+  free(position: number): void {
+    const bases = this.bases()
+    for (const [index, base] of bases.entries()) {
+      const next = bases[index + 1]
+      if (next !== undefined && next <= position) fs.rmSync(fileOf(this.folder, this.name, base), { force: true })
+    }
+  }
+
   close(): void {
     if (this.fd >= 0) fs.closeSync(this.fd)
     this.fd = -1
@@ -107,13 +132,15 @@ class Segments {
 
   private baseOf(position: number): number | undefined {
     // a keeper removes the folder of what was forgotten
-    if (!fs.existsSync(this.folder)) return undefined
-    const bases = fs
+    return fs.existsSync(this.folder) ? this.bases().findLast((base) => base <= position) : undefined
+  }
+
+  private bases(): ReadonlyArray<number> {
+    return fs
       .readdirSync(this.folder)
       .filter((file) => file.startsWith(`${this.name}.`))
       .map((file) => Number(file.slice(this.name.length + 1)))
-      .filter((base) => base <= position)
-    return bases.length === 0 ? undefined : Math.max(...bases)
+      .toSorted((one, other) => one - other)
   }
 }
 
@@ -158,16 +185,9 @@ export class HeldProgram {
     this.before = { out: listed.out, err: listed.err, seq: listed.seq }
     this.seq = listed.seq
     this.taken = listed.seq
-    const noted = listed.seq === 0 ? [] : this.noted(listed.flight ?? [])
-    this.inputs = noted.filter((input) => input.seq > seq)
+    // what was noted and not taken comes again under the same number
+    this.inputs = notesIn(folder).filter((input) => input.seq > seq && input.seq <= listed.seq)
     this.listed(listed)
-  }
-
-  private noted(flight: ReadonlyArray<string>): ReadonlyArray<Input> {
-    const file = path.join(this.folder, "inputs")
-    const lines = fs.existsSync(file) ? fs.readFileSync(file, "utf8").split("\n").slice(0, -1) : []
-    const all = new Map([...lines, ...flight].map((line) => [Number(line.split(" ", 1)[0]), line]))
-    return [...all].map(([seq, line]) => ({ seq, note: line.slice(line.indexOf(" ") + 1) }))
   }
 
   /** As a keeper lists it at its beginning. */
@@ -267,11 +287,13 @@ export class HeldProgram {
     return Effect.suspend(() => {
       // a keeper removes the folder of what was forgotten
       if (this.isOver || !fs.existsSync(this.folder)) return Effect.void
-      const file = path.join(this.folder, "point")
-      fs.writeFileSync(`${file}.tmp`, JSON.stringify({ format: FORMAT, out, err, seq, known }), { mode: 0o600 })
-      fs.renameSync(`${file}.tmp`, file)
+      replaced(path.join(this.folder, "point"), JSON.stringify({ format: FORMAT, out, err, seq, known }))
       this.kept = out + err
-      return Effect.map(this.reach.link, (link) => link.tell({ op: "free", run: this.name, out, err, seq }))
+      this.readers.out.free(out)
+      this.readers.err.free(err)
+      const notes = notesIn(this.folder).filter((input) => input.seq > seq)
+      replaced(path.join(this.folder, "notes"), notes.map(lineOf).join(""))
+      return Effect.void
     })
   }
 
@@ -282,9 +304,9 @@ export class HeldProgram {
         let seq = ++this.seq
         while (!this.isOver && this.taken < seq) {
           const link = yield* this.reach.link
-          // listed anew meanwhile
-          if (this.taken >= seq) return
-          const { error, seq: last = 0 } = yield* link.ask({ op: "write", run: this.name, seq, data, note }, null)
+          // listed anew meanwhile, or forgotten
+          if (this.taken >= seq || !this.noted(seq, note)) return
+          const { error, seq: last = 0 } = yield* link.ask({ op: "write", run: this.name, seq, data }, null)
           if (error === "gone") continue
           if (error === "busy") yield* Effect.sleep(BUSY)
           // a writer before this one was interrupted before the keeper had heard it
@@ -293,6 +315,13 @@ export class HeldProgram {
         }
       })
     )
+  }
+
+  /** The note is there before the input is. False: the program's folder is gone. */
+  private noted(seq: number, note: string): boolean {
+    if (!fs.existsSync(this.folder)) return false
+    fs.appendFileSync(path.join(this.folder, "notes"), lineOf({ seq, note }), { mode: 0o600 })
+    return true
   }
 
   close(): void {

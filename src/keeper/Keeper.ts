@@ -9,15 +9,17 @@
  * the log says why. A daemon that ends leaves them: they wait for the next one for the lease, or leave at once where
  * they hold nothing.
  */
-import { Context, Deferred, Duration, Effect, Latch, Layer, Schema, type Scope, Semaphore } from "effect"
+import { Context, Deferred, Duration, Effect, Latch, Layer, Result, Schema, type Scope, Semaphore } from "effect"
 import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as Backoff from "../supervision/Backoff.ts"
 import { HeldProgram } from "./HeldProgram.ts"
-import { program } from "./KeeperFile.ts"
+import * as KeeperFile from "./KeeperFile.ts"
 import { connect, type KeeperLink } from "./KeeperLink.ts"
 import { type Listed, type Tale, VERSION } from "./Protocol.ts"
+import * as RecordedPrograms from "./RecordedPrograms.ts"
+import * as SpawnScript from "./SpawnScript.ts"
 
 /** The program could not be started. `code`: the system's, "retired", or "keeper" where there is none just now. */
 export class NotHeld extends Schema.TaggedError<NotHeld>()("NotHeld", { code: Schema.String }) {}
@@ -124,6 +126,18 @@ export interface Launched {
   failed: string | undefined
 }
 
+/** Divides the cgroup that it is in: one that does holds no process itself. The rest of the words get its name. */
+const DELEGATED = [
+  `while IFS=: read -r number _ name; do [ "$number" != 0 ] || own=$name; done </proc/self/cgroup`,
+  "cgroup=",
+  `for root in /sys/fs/cgroup /sys/fs/cgroup/unified`,
+  `do [ ! -e $root/cgroup.procs ] || { mkdir -p "$root$own/keeper" && echo $$ >"$root$own/keeper/cgroup.procs" && cgroup=$root$own && break; }`,
+  "done",
+  `exec "$@" "$cgroup"`
+]
+  .join("; ")
+  .replaceAll("; do [", " ; do [")
+
 /** `around`: puts it into a unit of its own. */
 const launch = (
   folder: string,
@@ -132,12 +146,10 @@ const launch = (
 ): Launched => {
   const file = path.join(folder, "keeper.mjs")
   const log = fs.openSync(path.join(folder, "log"), "a", 0o600)
-  const words = [process.execPath, "--max-semi-space-size=1", file, folder]
-  const numbers = { lease: Duration.toMillis(lease), bound, segment }
-  const options = Object.entries(numbers).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name}`, `${value}`]
-  )
-  const [first = "", ...rest] = [...(around?.argv ?? []), ...words, ...options, ...(around ? ["--cgroup", "own"] : [])]
+  const settings = JSON.stringify({ lease: Duration.toMillis(lease), bound, segment })
+  const words = [process.execPath, "--max-semi-space-size=1", file, folder, settings]
+  const [first = "", ...rest] =
+    around === undefined ? words : [...around.argv, "/bin/sh", "-c", DELEGATED, "keeper", ...words]
   const env = { ...around?.env, PATH }
   const child = spawn(first, rest, { cwd: "/", env, detached: true, stdio: ["ignore", log, log] })
   const launched: Launched = { failed: undefined }
@@ -150,16 +162,17 @@ const launch = (
   return launched
 }
 
-/** How keepers are started, reached and ended: processes and sockets. */
+/** How keepers are started, reached and ended, and by which words they start a program: processes and sockets. */
 export interface Machinery {
   readonly connect: typeof connect
   readonly launch: typeof launch
   readonly killed: typeof killed
+  readonly script: typeof SpawnScript.of
 }
 
 /** A simulated world has keepers of its own. */
 export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
-  defaultValue: () => ({ connect, launch, killed })
+  defaultValue: () => ({ connect, launch, killed, script: SpawnScript.of })
 })
 
 /** A folder's keepers, one after the other. */
@@ -183,6 +196,8 @@ class Home {
   private launches = 0
   /** While no keeper is there. */
   private readonly forgotten = new Set<string>()
+  /** Programs that no keeper has to do with any more. */
+  private readonly recorded = new Set<string>()
 
   readonly mark: number
   readonly worth: number
@@ -227,17 +242,20 @@ class Home {
     const { connect, launch } = this.machinery
     const socket = path.join(this.folder, "sock")
     const heard = (tale: Tale) => this.heard(tale)
-    const found = yield* connect(socket, heard)
-    if (found !== undefined) return found
+    const found = yield* Effect.result(connect(socket, heard))
+    if (Result.isSuccess(found)) return found.success
+    // a keeper that died leaves its name, under which the next one could not be
+    if (found.failure === "ECONNREFUSED") fs.rmSync(socket, { force: true })
     fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
-    fs.writeFileSync(path.join(this.folder, "keeper.mjs"), program(), { mode: 0o600 })
+    for (const [name, text] of Object.entries(KeeperFile.files()))
+      fs.writeFileSync(path.join(this.folder, name), text, { mode: 0o600 })
     const around = this.options.via?.(`${path.basename(this.folder)}-${process.pid}-${++this.launches}`)
     let launched = launch(this.folder, this.options, around)
     let isAround = around !== undefined
     for (let look = 0; look < START_LIMIT; look++) {
       yield* Effect.sleep(LOOK)
-      const link = fs.existsSync(socket) ? yield* connect(socket, heard) : undefined
-      if (link !== undefined) return link
+      const link = yield* Effect.result(connect(socket, heard))
+      if (Result.isSuccess(link)) return link.success
       if (!isAround || launched.failed === undefined) continue
       yield* Effect.logWarning(
         `the keeper of runs has no unit of its own: ${launched.failed}. It is in the daemon's: runs may end with that`
@@ -260,21 +278,21 @@ class Home {
     }
     if (version !== VERSION) this.isActive = false
     if (!this.isActive) link.tell({ op: "retire" })
-    for (const run of this.forgotten) link.tell({ op: "forget", run })
-    this.take(
-      link,
-      runs.filter(({ run }) => !this.forgotten.has(run))
-    )
-    this.forgotten.clear()
+    this.take(link, runs)
     this.current = link
     this.up.openUnsafe()
     Deferred.doneUnsafe(this.known, Effect.void)
     return link
   })
 
-  private take(link: KeeperLink, runs: ReadonlyArray<Listed>): void {
-    const names = new Set(runs.map(({ run }) => run))
-    for (const one of runs) {
+  private take(link: KeeperLink, held: ReadonlyArray<Listed>): void {
+    const recorded = RecordedPrograms.of(this.folder, new Set(held.map(({ run }) => run)))
+    for (const { run } of recorded) this.recorded.add(run)
+    for (const run of this.forgotten) this.letGo(link, run)
+    const listed = [...held, ...recorded].filter(({ run }) => !this.forgotten.has(run))
+    this.forgotten.clear()
+    const names = new Set(listed.map(({ run }) => run))
+    for (const one of listed) {
       const known = this.programs.get(one.run)
       if (known === undefined) this.programs.set(one.run, new HeldProgram(this, this.folderOf(one.run), one))
       else {
@@ -327,25 +345,28 @@ class Home {
     }
   })
 
+  private letGo(link: KeeperLink, run: string): void {
+    if (this.recorded.delete(run)) RecordedPrograms.clear(this.folder, run)
+    else link.tell({ op: "forget", run })
+  }
+
   /** Where there is no keeper now, the next one is told. */
   forget(held: HeldProgram): void {
     held.close()
     this.programs.delete(held.name)
     if (this.isPast) {
-      const gone = this.programs.size === 0 ? this.folder : this.folderOf(held.name)
-      return fs.rmSync(gone, { recursive: true, force: true })
-    }
-    this.forgotten.add(held.name)
-    if (this.current === undefined) return
-    this.current.tell({ op: "forget", run: held.name })
-    this.forgotten.delete(held.name)
+      if (this.programs.size === 0) fs.rmSync(this.folder, { recursive: true, force: true })
+      else RecordedPrograms.clear(this.folder, held.name)
+    } else if (this.current === undefined) this.forgotten.add(held.name)
+    else this.letGo(this.current, held.name)
   }
 
   /** `isKept`: another daemon will ask for what it holds. */
   close(isKept: boolean): void {
     this.isClosed = true
-    if (!isKept) for (const run of this.programs.keys()) this.current?.tell({ op: "forget", run })
-    this.current?.close()
+    const { current } = this
+    if (!isKept && current !== undefined) for (const run of this.programs.keys()) this.letGo(current, run)
+    current?.close()
   }
 }
 
@@ -358,13 +379,13 @@ const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Ho
     .map(Number)
     .filter((number) => Number.isInteger(number) && number > 0)
     .toSorted((a, b) => a - b)
-  const text = program()
+  const files = Object.entries(KeeperFile.files())
   const homes: Array<Home> = []
   for (const number of numbers) {
     const folder = path.join(options.folder, `${number}`)
     const runs = path.join(folder, "runs")
     const holds = fs.existsSync(runs) && fs.readdirSync(runs).some((name) => !name.startsWith("slot-"))
-    const isOurs = contentOf(path.join(folder, "keeper.mjs")) === text
+    const isOurs = files.every(([name, text]) => contentOf(path.join(folder, name)) === text)
     if (holds || (isOurs && fs.existsSync(path.join(folder, "sock")))) homes.push(homeOf(folder, isOurs))
     else fs.rmSync(folder, { recursive: true, force: true })
   }
@@ -382,7 +403,8 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     )
     return NONE
   }
-  const homes = homesOf(options, yield* Machinery)
+  const machinery = yield* Machinery
+  const homes = homesOf(options, machinery)
   for (const home of homes) yield* Effect.forkScoped(home.life)
   let isLeaving = false
   yield* Effect.addFinalizer(() => Effect.sync(() => homes.forEach((home) => home.close(isLeaving))))
@@ -399,13 +421,12 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
   const spawn = Effect.fnUntraced(function* ({ argv, cwd, env, handed, isDeaf, name }: Wanted) {
     const of = yield* link
     const words = Object.entries(env).flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const]))
+    const made = machinery.script({ argv, cwd, env: Object.fromEntries(words), isDeaf, handed: handed.length })
+    if ("code" in made) return yield* new NotHeld({ code: made.code })
     const order = {
       op: "spawn",
       run: name,
-      argv,
-      cwd,
-      env: Object.fromEntries(words),
-      ...(isDeaf ? { input: "none" as const } : {}),
+      script: made.script,
       ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
     } as const
     active.awaits(name)

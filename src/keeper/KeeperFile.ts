@@ -1,8 +1,13 @@
 /**
- * KeeperFile: the text of the keeper's program, of which each keeper gets a copy of its own.
- * The bundle, which has no files beside it, puts the text itself in place of this module
+ * KeeperFile: the files of the keeper's program, of which each keeper gets a copy of its own.
+ * The bundle, which has no files beside it, puts their texts in place of this module
  * (`scripts/bundle.ts`).
  */
 import * as fs from "node:fs"
 
-export const program = (): string => fs.readFileSync(new URL("./keeper.mjs", import.meta.url), "utf8")
+const textOf = (name: string): string => fs.readFileSync(new URL(name, import.meta.url), "utf8")
+
+export const files = (): { readonly [name: string]: string } => ({
+  "keeper.mjs": textOf("./keeper.mjs"),
+  "slot.sh": textOf("./slot.sh")
+})

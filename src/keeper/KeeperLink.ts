@@ -79,14 +79,14 @@ export class KeeperLink {
   }
 }
 
-/** Undefined where nobody listens. */
-export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink | undefined> =>
+/** Fails with the system's code where nobody listens. */
+export const connect = (file: string, heard: (tale: Tale) => void): Effect.Effect<KeeperLink, string> =>
   Effect.callback((resume) => {
     const socket = net.connect(file)
     socket.once("connect", () => {
       socket.removeAllListeners("error")
       resume(Effect.succeed(new KeeperLink(socket, heard)))
     })
-    socket.once("error", () => resume(Effect.succeed(undefined)))
+    socket.once("error", ({ code = "" }: NodeJS.ErrnoException) => resume(Effect.fail(code)))
     return Effect.sync(() => void socket.destroy())
   })

@@ -4,10 +4,13 @@
  *
  * An order has an `id`, its answer names that as `re`; what the keeper tells unasked has a `tell`. Positions and
  * sizes are bytes of a program's output from its beginning. Environment and arguments go this way and into no file.
+ *
+ * Files of a program's folder that the daemon has to do with: `out.OFFSET` and `err.OFFSET`, which the daemon frees
+ * when it does not need them any more; `notes` and `point`, which are its own; and once there is an `exit`, all of it.
  */
 
-/** The version of these words and of the folder's files: a keeper of another one is given no new program. */
-export const VERSION = 1
+/** Of these words and of the folder's files, as keeper.mjs says it: a keeper of another one is given no new program. */
+export const VERSION = 2
 
 export type StreamName = "out" | "err"
 
@@ -17,36 +20,15 @@ export type Order =
   | {
       readonly op: "spawn"
       readonly run: string
-      readonly argv: ReadonlyArray<string>
-      readonly cwd: string
-      /** All of it. */
-      readonly env: { readonly [name: string]: string }
-      /** The program reads the end of its input at once. */
-      readonly input?: "none"
+      /** By which a shell becomes the program. */
+      readonly script: string
       /** The content of its descriptors 3, 4 …, base64. */
       readonly handed?: ReadonlyArray<string>
     }
-  /** Numbers rise by one; one that was taken is taken once. `data`: null closes the input. `note`: kept with the number. */
-  | {
-      readonly op: "write"
-      readonly run: string
-      readonly seq: number
-      readonly data: string | null
-      readonly note?: string
-    }
+  /** Numbers rise by one; one that was taken is taken once. `data`: null closes the input. */
+  | { readonly op: "write"; readonly run: string; readonly seq: number; readonly data: string | null }
   /** So much is read. */
   | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
-  /** Output before these positions, and notes up to that number, are never asked for again. */
-  | {
-      readonly op: "free"
-      readonly run: string
-      readonly out: number
-      readonly err: number
-      readonly seq: number
-    }
-  | { readonly op: "signal"; readonly run: string; readonly signal: string }
-  /** SIGTERM, the grace in ms, SIGKILL. */
-  | { readonly op: "end"; readonly run: string; readonly grace?: number }
   /** Nobody asks for the program any more: nothing of it is kept once it has ended. */
   | { readonly op: "forget"; readonly run: string }
   /** Takes no new program, and leaves with the last one. */
@@ -66,8 +48,6 @@ export interface Listed {
   readonly start: string
   /** The last input that was taken. */
   readonly seq: number
-  /** Inputs that the pipe has not yet all of, as lines of `inputs`. */
-  readonly flight?: ReadonlyArray<string>
   readonly out: number
   readonly err: number
   readonly exit?: Exit

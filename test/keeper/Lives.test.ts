@@ -20,8 +20,8 @@ describe("the end of a program", () => {
       yield* Stand.readUntil(gentle, "up")
       yield* daemon.vanish
       const told: Array<{ readonly tell: string }> = []
-      const other = yield* Stand.owner(folder, told as never)
-      for (const run of ["stubborn", "gentle"]) yield* other.ask({ op: "end", run, grace: 1500 })
+      yield* Stand.owner(folder, told as never)
+      Stand.kill(Stand.pidOf(folder), "SIGTERM")
       yield* Stand.until(() => told.filter(({ tell }) => tell === "ended").length === 2)
       const ended = told.filter(({ tell }) => tell === "ended") as ReadonlyArray<object>
       assert.deepInclude(ended[0], { run: "gentle", code: 9, signal: null })
@@ -61,9 +61,9 @@ describe("the daemon", () => {
       const second = yield* Stand.owner(folder)
       const old = yield* Stand.link(folder)
       assert.strictEqual((yield* old.ask({ op: "hello", epoch: 1 })).error, "fenced")
-      assert.strictEqual((yield* old.ask({ op: "signal", run: "run", signal: "SIGKILL" })).error, "hello first")
-      assert.strictEqual((yield* first.ask({ op: "signal", run: "run", signal: "SIGKILL" })).error, "gone")
-      assert.isUndefined((yield* second.ask({ op: "signal", run: "run", signal: "SIGCONT" })).error)
+      assert.strictEqual((yield* old.ask({ op: "mark", run: "run", out: 0, err: 0 })).error, "hello first")
+      assert.strictEqual((yield* first.ask({ op: "mark", run: "run", out: 0, err: 0 })).error, "gone")
+      assert.isUndefined((yield* second.ask({ op: "mark", run: "run", out: 0, err: 0 })).error)
     })
   )
 
@@ -393,8 +393,7 @@ describe("the machine", () => {
       const other = yield* Effect.andThen(Stand.daemon(folder), (next) =>
         Effect.andThen(next.vanish, Stand.owner(folder))
       )
-      yield* other.ask({ op: "end", run: "reused", grace: 0 })
-      yield* other.ask({ op: "signal", run: "reused", signal: "SIGKILL" })
+      yield* other.ask({ op: "mark", run: "reused", out: 0, err: 0 })
       yield* Stand.until(() => existsSync(join(Stand.runFolder(folder, "reused"), "exit")))
       assert.isTrue(Stand.lives(held.pid))
       Stand.kill(held.pid)

@@ -177,7 +177,7 @@ describe("what cannot be started is refused with the system's code", () => {
       assert.strictEqual(yield* refused(daemon, Stand.wanted("once", ["true"])), "EEXIST")
       yield* daemon.vanish
       const other = yield* Stand.owner(folder)
-      const order = { op: "spawn", argv: ["sleep", "300"], cwd: "/", env: { PATH: Stand.PATH } } as const
+      const order = { op: "spawn", script: "exec sleep 300 >out 2>err" } as const
       // more than there are slots: they wait at once
       const names = ["a", "b", "c", "twice", "twice"]
       const replies = yield* Effect.forEach(names, (run) => other.ask({ ...order, run }, null), {

@@ -177,8 +177,7 @@ export const killKeeper = Effect.fnUntraced(function* (folder: string, number = 
 
 /** Another daemon's connection, by the words of the protocol. */
 export const link = Effect.fnUntraced(function* (folder: string, told: Array<Tale> = []) {
-  const found = yield* connect(join(homeOf(folder), "sock"), (tale) => void told.push(tale))
-  if (found === undefined) return yield* Effect.die(new Error("nobody listens"))
+  const found = yield* Effect.orDie(connect(join(homeOf(folder), "sock"), (tale) => void told.push(tale)))
   yield* Effect.addFinalizer(() => Effect.sync(() => found.close()))
   return found
 })

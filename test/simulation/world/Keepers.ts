@@ -22,6 +22,8 @@ import {
   type Tale,
   VERSION
 } from "../../../src/keeper/Protocol.ts"
+import * as RecordedPrograms from "../../../src/keeper/RecordedPrograms.ts"
+import type { Program } from "../../../src/keeper/SpawnScript.ts"
 import { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
 import type { AgentProcess, Processes } from "./Processes.ts"
@@ -54,7 +56,7 @@ export interface Ends {
   readonly exited: (status: ExitStatus) => void
 }
 
-export type Start = (order: Extract<Order, { op: "spawn" }>, chance: Chance, ends: Ends) => Started
+export type Start = (run: string, program: Program, chance: Chance, ends: Ends) => Started
 
 /** From SIGTERM to SIGKILL; a pipe that others hold; without anything to hold; between two looks at what is not one's child, ms. */
 const GRACE = 5_000
@@ -167,11 +169,15 @@ class Held {
     this.folder = folder
     this.parent = parent
     fs.mkdirSync(folder, { recursive: true })
-    for (const file of ["out.0", "err.0", "inputs"]) fs.writeFileSync(path.join(folder, file), "")
+    for (const file of ["out.0", "err.0"]) fs.writeFileSync(path.join(folder, file), "")
   }
 
   get isAlive(): boolean {
     return this.status === undefined
+  }
+
+  writes(file: string, content: object): void {
+    fs.writeFileSync(path.join(this.folder, file), JSON.stringify(content))
   }
 
   get listed(): Listed {
@@ -219,6 +225,8 @@ class Played {
   begins(): void {
     const { folder, runs } = this.home
     fs.writeFileSync(path.join(folder, "sock"), "")
+    // what has its record is the daemon's
+    for (const [name, { ended }] of runs) if (ended) runs.delete(name)
     for (const held of runs.values()) this.adopts(held)
     this.unwatched(Math.max(this.lease, GRACE))
   }
@@ -265,7 +273,6 @@ class Played {
 
   private adopts(held: Held): void {
     held.parent = undefined
-    if (held.ended) return
     held.exit = undefined
     for (const name of ["out", "err"] as const) this.takes(held, name)
     const look = () => {
@@ -320,6 +327,9 @@ class Played {
       held.ended = true
       const { code, signal } = exit
       if ((code ?? signal) !== null) this.world.recorded(held)
+      if (!held.forgotten) held.writes("exit", { code, signal, out: out.size, err: err.size, seq: held.seq })
+      const isFreed = !fs.existsSync(path.join(held.folder, "out.0"))
+      if (isFreed) this.world.sometimes("keeper: output is freed")
       this.tell({ tell: "ended", run: held.name, code, signal, out: out.size, err: err.size })
       if (held.forgotten) this.forgets(held)
       this.rests()
@@ -389,7 +399,7 @@ class Played {
   private answers(wire: Wire, order: Order, reply: (reply: Omit<Reply, "re">) => void): void {
     if (order.op === "hello") return this.greets(wire, order.epoch, reply)
     if (this.client !== wire) return reply({ error: "hello first" })
-    if (order.op === "spawn") return this.spawns(order, reply)
+    if (order.op === "spawn") return this.spawns(wire, order, reply)
     if (order.op === "retire") {
       reply({})
       this.isRetired = true
@@ -399,7 +409,6 @@ class Played {
     if (held === undefined) return reply({ error: "unknown" })
     if (order.op === "write") return this.writes(held, order, reply)
     if (order.op === "forget") this.forgets(held)
-    if (order.op === "free") this.frees(held, order)
     reply({})
   }
 
@@ -414,18 +423,25 @@ class Played {
     reply({ version: VERSION, runs: runs.map(({ listed }) => listed) })
   }
 
-  private spawns(order: Extract<Order, { op: "spawn" }>, reply: (reply: Omit<Reply, "re">) => void): void {
+  private spawns(
+    wire: Wire,
+    { run: name, script }: Extract<Order, { op: "spawn" }>,
+    reply: (reply: Omit<Reply, "re">) => void
+  ): void {
     const { home, world } = this
-    const { run: name } = order
+    const folder = path.join(home.folder, "runs", name)
     if (this.isRetired) return reply({ error: "retired" })
-    if (home.runs.has(name)) return reply({ error: "EEXIST" })
-    const chance = world.processes.dice(order.env["AGENTD_AGENT"] ?? "")
+    if (fs.existsSync(folder)) return reply({ error: "EEXIST" })
+    const program = JSON.parse(script) as Program
+    const chance = world.processes.dice(program.env["AGENTD_AGENT"] ?? "")
     if (world.processes.unruly && chance.is(world.processes.swarm.failsStart)) return reply({ error: "EAGAIN" })
     this.later(1, 20, () => {
-      const held = new Held(name, path.join(home.folder, "runs", name), this)
+      // the next daemon has been told what is held
+      if (this.client !== wire) return reply({ error: "fenced" })
+      const held = new Held(name, folder, this)
       home.runs.set(name, held)
       const keeper = () => home.keeper
-      held.started = world.start(order, chance, {
+      held.started = world.start(name, program, chance, {
         wrote: (of, chunk) => {
           if (held.isCut) return
           if (chunk === undefined) held[of].isOver = true
@@ -439,13 +455,14 @@ class Played {
         }
       })
       const { born, pid } = held.started.process
+      held.writes("meta", { pid, start: String(born), boot: RecordedPrograms.boot() })
       reply({ pid, start: String(born) })
     })
   }
 
   private writes(
     held: Held,
-    { data, note = "", seq }: Extract<Order, { op: "write" }>,
+    { data, seq }: Extract<Order, { op: "write" }>,
     reply: (reply: Omit<Reply, "re">) => void
   ): void {
     if (seq <= held.seq) return reply({ seq: held.seq })
@@ -453,32 +470,9 @@ class Played {
     if (held.exit !== undefined || held.isClosed) return reply({ error: "EPIPE" })
     held.seq = seq
     held.isClosed = data === null
-    fs.appendFileSync(
-      path.join(held.folder, "inputs"),
-      `${seq} ${data === null ? "close" : note.replaceAll("\n", " ")}\n`
-    )
     if (data === null) held.started?.close()
     else held.started?.write(data)
     reply({ seq })
-  }
-
-  /** Whole files, and notes up to the number; the last one stays. */
-  private frees(held: Held, { seq, ...order }: Extract<Order, { op: "free" }>): void {
-    const { folder } = held
-    for (const name of ["out", "err"] as const) {
-      const bases = fs
-        .readdirSync(folder)
-        .filter((file) => file.startsWith(`${name}.`))
-        .map((file) => Number(file.slice(name.length + 1)))
-        .toSorted((a, b) => a - b)
-      for (const [index, base] of bases.entries())
-        if (bases[index + 1]! <= order[name]) fs.unlinkSync(path.join(folder, `${name}.${base}`))
-    }
-    const file = path.join(folder, "inputs")
-    const lines = fs.readFileSync(file, "utf8").split("\n").slice(0, -1)
-    const kept = lines.filter((line, index) => Number.parseInt(line) > seq || index === lines.length - 1)
-    fs.writeFileSync(file, kept.map((line) => `${line}\n`).join(""))
-    this.world.sometimes("keeper: output is freed")
   }
 }
 
@@ -543,7 +537,7 @@ export class Keepers {
         this.absence += 1
         const come = () => {
           const { keeper } = this.homeOf(path.dirname(file))
-          if (keeper === undefined) return resume(Effect.succeed(undefined))
+          if (keeper === undefined) return resume(Effect.fail("ENOENT"))
           const wire = new Wire(this.processes, life, this.chance, keeper)
           this.wires.add(wire)
           resume(Effect.succeed(new KeeperLink(wire as unknown as Socket, heard)))
@@ -560,7 +554,8 @@ export class Keepers {
       })
       return { failed: undefined }
     },
-    killed: (folder) => this.homeOf(folder).keeper?.dies()
+    killed: (folder) => this.homeOf(folder).keeper?.dies(),
+    script: (program) => ({ script: JSON.stringify(program) })
   })
 
   /** The daemon is gone. */

@@ -261,9 +261,8 @@ export class Programs {
   }
 
   /** A program that a keeper starts. */
-  private readonly held: Start = (order, chance, { exited, wrote }) => {
+  private readonly held: Start = (run, { argv, cwd, env, isDeaf }, chance, { exited, wrote }) => {
     const { world } = this
-    const { argv, cwd, env, run } = order
     const [agent, runId] = [env["AGENTD_AGENT"] ?? "", env["AGENTD_RUN"] ?? run]
     const process = world.born({ agent, runId, cwd }, chance)
     process.isKept = true
@@ -274,7 +273,7 @@ export class Programs {
     const err = this.pipe((chunk) => wrote("err", chunk), chance)
     const tell = (status: ExitStatus, ms: number) => void world.universe.later(ms, () => exited(status))
     const input = this.begin(process, { argv }, chance, { out, err, tell })
-    if (order.input === "none") input.close()
+    if (isDeaf) input.close()
     return { process, ...input }
   }
 

@@ -1,0 +1,92 @@
+/**
+ * SpawnScript: the words by which a waiting shell becomes a program, and why it could not.
+ *
+ * Guarantees: environment, arguments and folder are the program's as they were given, whatever they hold; what the system
+ * would refuse is refused before, with its code.
+ */
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+export interface Program {
+  readonly argv: ReadonlyArray<string>
+  readonly cwd: string
+  /** All of it. */
+  readonly env: { readonly [name: string]: string }
+  /** True for one that reads nothing. */
+  readonly isDeaf: boolean
+  /** Descriptors from 3 on that it is handed. */
+  readonly handed: number
+}
+
+/** The system's limit on one argument or variable, and a safe one on all of them. */
+const MAX_WORD = 128 * 1024 - 1
+const MAX_WORDS = 1_900_000
+/** A shell names descriptors by one digit. */
+const MAX_HANDED = 7
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "EINVAL"
+
+const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
+const isPlain = (name: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name)
+
+/** The system's code; undefined where nothing speaks against it. */
+const objection = ({ argv, cwd, env, handed }: Program): string | undefined => {
+  const words = [...argv, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
+  if (handed > MAX_HANDED || [...words, cwd].some((word) => word.includes("\0"))) return "EINVAL"
+  const sizes = words.map((word) => Buffer.byteLength(word))
+  const isLong = sizes.some((size) => size > MAX_WORD) || sizes.reduce((sum, size) => sum + size + 9, 0) > MAX_WORDS
+  if (isLong) return "E2BIG"
+  try {
+    if (!fs.statSync(cwd).isDirectory()) return "ENOTDIR"
+    fs.accessSync(cwd, fs.constants.X_OK)
+    return undefined
+  } catch (error) {
+    return codeOf(error)
+  }
+}
+
+/** The program's file, or why there is none. */
+const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: string } | { readonly code: string } => {
+  const folders = name.includes("/") ? [""] : (env["PATH"] ?? "/usr/bin:/bin").split(":")
+  let code = "ENOENT"
+  for (const file of folders.map((folder) => path.resolve(cwd, folder, name))) {
+    try {
+      fs.accessSync(file, fs.constants.X_OK)
+      if (fs.statSync(file).isFile()) return { file }
+      code = "EACCES"
+    } catch (error) {
+      const found = codeOf(error)
+      if (found === "EACCES" || found === "ENOTDIR") code = found
+    }
+  }
+  return { code }
+}
+
+const linesOf = ({ argv, cwd, env, handed, isDeaf }: Program, file: string): ReadonlyArray<string> => {
+  const names = Object.keys(env)
+  // a shell can export no other name
+  const odd = names.filter((name) => !isPlain(name) && name !== "").map((name) => `${name}=${env[name]}`)
+  const command = [...(odd.length > 0 ? ["/usr/bin/env", ...odd] : []), file, ...argv.slice(1)]
+  return [
+    "unset PATH OLDPWD",
+    ...names.filter(isPlain).map((name) => `export ${name}=${quote(env[name]!)}`),
+    `exec ${isDeaf ? "0</dev/null " : ""}1>out 2>err`,
+    ...Array.from({ length: handed }, (_, index) => `exec ${index + 3}<handed.${index}`),
+    // the anchor removes their files
+    ...(handed > 0 ? ["echo taken >bye"] : []),
+    "{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null",
+    // the keeper's own hides its files
+    `umask ${process.umask().toString(8)}`,
+    `cd ${quote(cwd)} || exit 126`,
+    "unset OLDPWD",
+    `exec ${command.map(quote).join(" ")}`,
+    ""
+  ]
+}
+
+export const of = (program: Program): { readonly script: string } | { readonly code: string } => {
+  const code = objection(program)
+  if (code !== undefined) return { code }
+  const found = fileOf(program)
+  return "code" in found ? found : { script: linesOf(program, found.file).join("\n") }
+}
