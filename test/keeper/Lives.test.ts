@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { spawnSync } from "node:child_process"
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Stand from "./Stand.ts"
 
@@ -16,16 +16,21 @@ describe("the end of a program", () => {
       const daemon = yield* Stand.daemon(folder)
       const held = yield* Stand.script(daemon, "stubborn", STUBBORN)
       yield* Stand.readUntil(held, "up")
-      const gentle = yield* Stand.script(daemon, "gentle", "trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done")
+      const gentle = yield* Stand.script(
+        daemon,
+        "gentle",
+        "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.1; done"
+      )
       yield* Stand.readUntil(gentle, "up")
       yield* daemon.vanish
       const told: Array<{ readonly tell: string }> = []
       yield* Stand.owner(folder, told as never)
       Stand.kill(Stand.pidOf(folder), "SIGTERM")
-      yield* Stand.until(() => told.filter(({ tell }) => tell === "ended").length === 2)
-      const ended = told.filter(({ tell }) => tell === "ended") as ReadonlyArray<object>
-      assert.deepInclude(ended[0], { run: "gentle", code: 9, signal: null })
-      assert.deepInclude(ended[1], { run: "stubborn", code: null, signal: "SIGKILL" })
+      const ended = () => told.filter(({ tell }) => tell === "ended") as ReadonlyArray<object>
+      yield* Stand.until(() => ended().length === 2)
+      // who is ended so has not failed
+      assert.deepInclude(ended()[0], { run: "gentle", code: null, signal: null, out: "up\nbye\n".length })
+      assert.deepInclude(ended()[1], { run: "stubborn", code: null, signal: null })
     })
   )
 
@@ -51,6 +56,26 @@ describe("the end of a program", () => {
 })
 
 describe("the daemon", () => {
+  it.live("of one that was overtaken, no program begins that the newer one was not told of", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      yield* Stand.script(daemon, "first", "exec sleep 300")
+      yield* daemon.vanish
+      const spawn = (run: string) => ({ op: "spawn", run, script: "exec sleep 300" }) as const
+      const older = yield* Stand.owner(folder)
+      // more than shells wait
+      for (let n = 0; n < 8; n++) older.tell(spawn(`late${n}`))
+      const newer = yield* Stand.owner(folder)
+      const told = newer.runs.map(({ run }) => run)
+      assert.include(told, "first")
+      assert.isBelow(told.length, 9)
+      for (const run of ["one", "two", "three"]) assert.isUndefined((yield* newer.ask(spawn(run), null)).error)
+      const there = readdirSync(join(Stand.homeOf(folder), "runs")).filter((name) => !name.startsWith("slot-"))
+      assert.sameMembers(there, [...told, "one", "two", "three"])
+    })
+  )
+
   it.live("an older one is refused, and what it sends on its old connection, too", () =>
     Effect.gen(function* () {
       const folder = yield* Stand.stand
