@@ -251,7 +251,7 @@ const work = Effect.gen(function* () {
   console.log(indented(mails.find((mail) => mail.includes("doomed"))!))
   check(
     "a mail told of it: who, why, and the command to start it again",
-    /agentd start shop\/doomed/.test(mails.join())
+    /agentd (--state \S+ )?start shop\/doomed/.test(mails.join())
   )
 
   yield* Goal.part({ agentd, claim: check, project, title })
