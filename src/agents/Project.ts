@@ -134,6 +134,11 @@ export class Project {
     return all.length === 0 ? {} : { unmetered: all }
   }
 
+  /** The conversation machine's state. */
+  get state() {
+    return this.life.snapshot.state
+  }
+
   get row(): ConversationInfo {
     const { subAgents } = this.household.family
     return ConversationRow.row({

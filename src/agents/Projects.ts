@@ -385,7 +385,7 @@ export class Projects {
       allowance: tree.setting.allowance.standing(),
       gap: project.gapOf(tree.name, tree.config(), place),
       broken: project.recordOf(tree.name)?.broken,
-      home: project.row,
+      home: { conversation: project.conversation, state: project.state },
       now
     })
   }

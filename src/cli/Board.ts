@@ -10,14 +10,9 @@ import { GROUPS, LOOKS, phrase } from "../domain/Words.ts"
 import { inWorld } from "./Hint.ts"
 import { age, type Cell, lookColour, paint, plain, table, type TableOptions } from "./Output.ts"
 
-export interface BoardOptions extends TableOptions {
-  /** Where the terminal has no UTF-8. */
-  readonly ascii?: boolean
-}
-
 interface Column {
   readonly head: string
-  readonly cell: (row: BoardRow, now: number, options: BoardOptions) => Cell
+  readonly cell: (row: BoardRow, now: number, options: TableOptions) => Cell
 }
 
 export const nameOf = ({ kind, name, project }: BoardRow): string =>
@@ -56,7 +51,7 @@ const limitsOf = ({ errors }: BoardRow) =>
       }
 
 /** The text that tells most, and the command that comes first. */
-const detailOf = (row: BoardRow, options: BoardOptions): Cell => {
+const detailOf = (row: BoardRow, options: TableOptions): Cell => {
   const { commands, says, word } = row
   const limits = limitsOf(row)
   const warned = limits !== undefined && word !== "failed" && isNear(limits) ? `${warning(limits)}; ` : ""
@@ -73,11 +68,11 @@ const text = (value: string): Cell => ({ text: value })
 const COLUMNS: ReadonlyArray<Column> = [
   {
     head: "NAME",
-    cell: (row, _, { ascii = false }) => {
+    cell: (row) => {
       const look = LOOKS[row.word]
       const name = nameOf(row)
       const short = name.length > NAME ? `${name.slice(0, NAME - 1)}…` : name
-      return { text: `${ascii ? look.ascii : look.glyph} ${short}`, colour: lookColour[look.colour] }
+      return { text: `${look.glyph} ${short}`, colour: lookColour[look.colour] }
     }
   },
   { head: "STATE", cell: (row, now) => ({ text: phrase(row, now), colour: lookColour[LOOKS[row.word].colour] }) },
@@ -117,7 +112,7 @@ const grouped = (rows: ReadonlyArray<BoardRow>, lines: ReadonlyArray<string>, co
     return own.length === 0 ? [] : [paint(colour, "bold", `${group} ${own.length}`), ...own]
   })
 
-export const render = ({ rows }: Board, now: number, options: BoardOptions): ReadonlyArray<string> => {
+export const render = ({ rows }: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
   if (rows.length === 0) return NOTHING.map((line) => inWorld(line, options.world ?? null))
   const cells = rows.map((row) => COLUMNS.map(({ cell }) => cell(row, now, options)))
   const kept = COLUMNS.map((_, at) => cells.some((row) => row[at]!.text !== ""))
@@ -128,11 +123,3 @@ export const render = ({ rows }: Board, now: number, options: BoardOptions): Rea
   })
   return [head!, ...grouped(rows, lines, options.colour)]
 }
-
-/** `2 need you, 1 failed, 3 working`: what a line has room for. */
-export const counts = (rows: ReadonlyArray<BoardRow>): string =>
-  GROUPS.flatMap((group) => {
-    const many = rows.filter(({ word }) => LOOKS[word].group === group).length
-    if (many === 0) return []
-    return [`${many} ${group === "Needs you" ? (many === 1 ? "needs you" : "need you") : group.toLowerCase()}`]
-  }).join(", ")

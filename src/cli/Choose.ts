@@ -28,8 +28,6 @@ export const fits = (pattern: string, text: string): boolean => {
   return /^\**$/.test(pattern.slice(at))
 }
 
-export const isPattern = (name: string): boolean => /[*?]/.test(name)
-
 /** Whether the name or pattern means what is called so. */
 export const means = (pattern: string, { called, conversation, name, project }: BoardRow): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))

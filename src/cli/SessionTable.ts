@@ -69,14 +69,6 @@ const leading = (plate: PlateInfo, now: number): ReadonlyArray<Cell> => [
 
 const LEADING = ["PLATE", "STATUS", "SINCE", "BY", "PROJECT", "BRANCH"]
 
-/** For a glance. */
-export const brief = (plates: ReadonlyArray<PlateInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
-  table(
-    [...LEADING, "DETAIL"],
-    plates.map((plate) => [...leading(plate, now), { text: detailOf(plate, options) }]),
-    { ...options, spare: ["BRANCH", "BY", "SINCE"] }
-  )
-
 const count = (value: number | null): Cell => ({ text: value === null ? "-" : String(value), right: true })
 
 /** All that is known. */

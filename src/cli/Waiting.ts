@@ -1,6 +1,6 @@
 /**
- * Waiting: the list of what needs a person, as lines: `waiting` shows all of it, `ps` and `watch`
- * the first of it, `approve`, `deny` and `answer` what takes an answer when no call is named. Which
+ * Waiting: the list of what needs a person, as lines: `waiting` shows all of it, `approve`,
+ * `deny` and `answer` what takes an answer when no call is named. Which
  * matters there are, and the commands, are the daemon's word (WaitingList). Pure.
  *
  * Guarantees: this is a glance: texts of others are bounded, what does not show as itself is marked; a
@@ -11,7 +11,7 @@ import { visible } from "../domain/Visible.ts"
 import type { WaitingReply, WaitingRow } from "../rpc/WaitingMessages.ts"
 import type { World } from "./DeclaredVerb.ts"
 import { inWorld } from "./Hint.ts"
-import { age, type Colour, cut, paint, plain } from "./Output.ts"
+import { age, type Colour, paint, plain } from "./Output.ts"
 
 /** An empty list. */
 export const NOTHING: WaitingReply = { rows: [], more: 0 }
@@ -86,30 +86,6 @@ export const render = (waiting: WaitingReply, now: number, colour: boolean): Rea
       ]
     }),
     ...more(waiting.more)
-  ]
-}
-
-/** Lines of the board that are spent on it. */
-const FIRST = 12
-
-/** The first of it, a line each, with the command that comes first. */
-export const brief = (
-  waiting: WaitingReply,
-  now: number,
-  { colour, columns }: { readonly colour: boolean; readonly columns: number | null }
-): ReadonlyArray<string> => {
-  const shown = waiting.rows.slice(0, FIRST)
-  const left = waiting.rows.length - shown.length + waiting.more
-  return [
-    ...shown.map((row) => {
-      const { commands, details, kind } = row
-      const command = commands[0] === undefined ? "" : `  → ${plain(commands[0].command)}`
-      const about = kind === "approval" && details[0] !== undefined ? ` ${plain(details[0].slice(0, 1_000))}` : ""
-      const room = columns === null ? 200 : Math.max(20, columns - row.who.length - command.length - 2)
-      const text = cut(`${plain(row.text)}${time(row, now)}${about}`, room)
-      return `${paint(colour, "bold", plain(row.who))}: ${paint(colour, colours[kind], text)}${command}`
-    }),
-    ...(left === 0 ? [] : [`… and ${left} more: agentd waiting`])
   ]
 }
 

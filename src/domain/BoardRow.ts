@@ -27,9 +27,6 @@ export const order = (a: BoardRow, b: BoardRow): number =>
   alike(called(a), called(b)) ||
   alike(a.id, b.id)
 
-/** How many rows a person is waited for in. */
-export const needing = (rows: ReadonlyArray<BoardRow>): number => rows.filter(({ word }) => word === "needs you").length
-
 /** The same board, some news later. */
 export const after = (rows: ReadonlyMap<string, BoardRow>, news: BoardNews): ReadonlyMap<string, BoardRow> => {
   const next = new Map(rows)

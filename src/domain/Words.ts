@@ -51,6 +51,12 @@ export interface Case<F> {
 type Cases<F> = readonly [...ReadonlyArray<Required<Case<F>>>, Case<F>]
 export type Table<S extends string, F> = { readonly [state in S]: Cases<F> }
 
+/** The states are the keys. */
+const table =
+  <F>() =>
+  <S extends string>(cases: { readonly [state in S]: Cases<F> }): Table<S, F> =>
+    cases
+
 const is = (word: Word): readonly [{ readonly word: Word }] => [{ word }]
 
 /** The facts of an agent beside its worker's state. */
@@ -86,17 +92,7 @@ const ASKS = {
 
 const TURN = { word: "working", when: "a turn is under way", holds: ({ works }: AgentFacts) => works } as const
 
-export const worker: Table<
-  | "Initializing"
-  | "BuildingPrompt"
-  | "Spawning"
-  | "Running"
-  | "Interrupting"
-  | "SessionComplete"
-  | "CoolingDown"
-  | "Stopped",
-  AgentFacts
-> = {
+export const worker = table<AgentFacts>()({
   Initializing: is("working"),
   BuildingPrompt: [ASKS, held(), WAITS, TURN, { word: "idle" }],
   Spawning: is("working"),
@@ -121,12 +117,9 @@ export const worker: Table<
     { word: "done", when: "a person stopped it, or its work is over", holds: ({ wasStopped }) => wasStopped },
     { word: "failed" }
   ]
-}
+})
 
-export const plate: Table<
-  "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed",
-  unknown
-> = {
+export const plate = table<unknown>()({
   Starting: is("working"),
   Running: is("working"),
   Idle: is("idle"),
@@ -134,12 +127,9 @@ export const plate: Table<
   AwaitingApproval: is("needs you"),
   Error: is("failed"),
   Closed: is("done")
-}
+})
 
-export const turn: Table<
-  "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error",
-  { readonly asks: boolean }
-> = {
+export const turn = table<{ readonly asks: boolean }>()({
   idle: is("idle"),
   streaming: is("working"),
   tool_executing: [
@@ -149,19 +139,9 @@ export const turn: Table<
   completed: is("done"),
   interrupted: is("working"),
   error: is("failed")
-}
+})
 
-export const tool: Table<
-  | "pending_call"
-  | "awaiting_approval"
-  | "executing"
-  | "denied"
-  | "completed_result"
-  | "error_result"
-  | "timeout_result"
-  | "cancelled_result",
-  unknown
-> = {
+export const tool = table<unknown>()({
   pending_call: is("working"),
   awaiting_approval: is("needs you"),
   executing: is("working"),
@@ -170,12 +150,9 @@ export const tool: Table<
   error_result: is("failed"),
   timeout_result: is("failed"),
   cancelled_result: is("done")
-}
+})
 
-export const conversation: Table<
-  "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived",
-  { readonly turns: number }
-> = {
+export const conversation = table<{ readonly turns: number }>()({
   created: is("idle"),
   active: [{ word: "working", when: "a turn is under way", holds: ({ turns }) => turns > 0 }, { word: "idle" }],
   paused: is("paused"),
@@ -183,26 +160,23 @@ export const conversation: Table<
   closing: is("working"),
   closed: is("done"),
   archived: is("done")
-}
+})
 
-export const agent: Table<"spawning" | "idle" | "running_turn" | "terminated" | "failed", unknown> = {
+export const agent = table<unknown>()({
   spawning: is("working"),
   idle: is("idle"),
   running_turn: is("working"),
   terminated: is("done"),
   failed: is("failed")
-}
+})
 
-export const autonomy: Table<
-  "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped",
-  {
-    /** The project is paused or suspended. */
-    readonly held: boolean
-    /** A whole plan waits for a person's leave, or a plan for its file. */
-    readonly asks: boolean
-    readonly wasCancelled: boolean
-  }
-> = {
+export const autonomy = table<{
+  /** The project is paused or suspended. */
+  readonly held: boolean
+  /** A whole plan waits for a person's leave, or a plan for its file. */
+  readonly asks: boolean
+  readonly wasCancelled: boolean
+}>()({
   goal_received: [held(), { word: "working" }],
   planning: [
     { word: "needs you", when: "its plan waits for a person", holds: ({ asks }) => asks },
@@ -217,12 +191,9 @@ export const autonomy: Table<
     { word: "done", when: "a person cancelled it", holds: ({ wasCancelled }) => wasCancelled },
     { word: "failed" }
   ]
-}
+})
 
-export const task: Table<
-  "pending" | "assigned" | "running" | "completed" | "failed" | "blocked" | "cancelled",
-  { readonly isReady: boolean }
-> = {
+export const task = table<{ readonly isReady: boolean }>()({
   pending: [
     { word: "idle", when: "nothing that it needs is missing", holds: ({ isReady }) => isReady },
     { word: "waiting" }
@@ -233,12 +204,9 @@ export const task: Table<
   failed: is("failed"),
   blocked: is("needs you"),
   cancelled: is("done")
-}
+})
 
-export const seat: Table<
-  "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING",
-  { readonly hasRead: boolean; readonly forPerson: boolean }
-> = {
+export const seat = table<{ readonly hasRead: boolean; readonly forPerson: boolean }>()({
   OFFLINE: is("paused"),
   IDLE: is("idle"),
   QUEUED: [{ word: "idle", when: "it has read all", holds: ({ hasRead }) => hasRead }, { word: "waiting" }],
@@ -247,14 +215,14 @@ export const seat: Table<
     { word: "needs you", when: "it waits for a person", holds: ({ forPerson }) => forPerson },
     { word: "waiting" }
   ]
-}
+})
 
-export const provider: Table<"Available" | "Degraded" | "Unavailable" | "LimitedUntil", unknown> = {
+export const provider = table<unknown>()({
   Available: is("idle"),
   Degraded: is("retrying"),
   Unavailable: is("waiting"),
   LimitedUntil: is("waiting")
-}
+})
 
 /** Every machine with its states, by the machine's name. */
 export const TABLES = { worker, plate, turn, tool, conversation, agent, autonomy, task, seat, provider } as const

@@ -84,6 +84,9 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
 
 const folderOf = (cwd: string | null): string => cwd?.split("/").findLast((part) => part !== "") ?? ""
 
+/** A run of our own tells all itself, and one that has ended tells no more: only hooks can be missed. */
+const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
+
 const ofSession = (plate: PlateInfo): BoardRow => ({
   ...BARE,
   id: Rows.ofSession(plate),
@@ -92,7 +95,7 @@ const ofSession = (plate: PlateInfo): BoardRow => ({
   name: plate.title ?? plate.plateId,
   called: plate.plateId,
   word: plate.word,
-  says: plate.detail,
+  says: restsOnHooks(plate) ? `${plate.detail}; no transcript: a missed hook cannot be made good` : plate.detail,
   since: plate.since,
   state: plate.status,
   asks: plate.approval === null ? [] : [plate.plateId],
@@ -178,6 +181,17 @@ const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>
 /** Sessions of our runs are their agents' rows. */
 const isOwn = ({ agent }: PlateInfo, agents: ReadonlySet<string>): boolean => agent !== null && agents.has(agent)
 
+/** Matters that the list leaves out. */
+const left = (more: number): BoardRow => ({
+  ...BARE,
+  id: "matter/more",
+  kind: "matter",
+  name: "agentd",
+  word: "needs you",
+  says: `and ${more} matters more`,
+  commands: [{ does: "see the first of them", command: "agentd waiting" }]
+})
+
 const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question"])
 
 /** Words of what does not go on without a person: a row with one of them says so itself. */
@@ -239,7 +253,9 @@ export const rowsOf = (given: BoardGiven, now: number): ReadonlyArray<BoardRow> 
     ...notable(given, now).map(ofProject)
   ]
   const rows = new Map(things.map((row) => [row.id, row]))
-  for (const matter of inOrder(WaitingList.listOf(given).rows)) {
+  const { more, rows: matters } = WaitingList.listOf(given)
+  if (more > 0) rows.set("matter/more", left(more))
+  for (const matter of inOrder(matters)) {
     const row = matter.of === undefined ? undefined : rows.get(matter.of)
     if (row === undefined || !SPEAKS.has(row.word)) rows.set(`matter/${matter.id}`, ofMatter(matter))
     else if (row.commands.length === 0) rows.set(row.id, taken(row, matter))

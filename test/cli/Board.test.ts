@@ -1,8 +1,8 @@
 /** Tests of the rows that `ps` and the board show of agents, sessions, goals, channels and waiting things. */
 import { describe, expect, it } from "@effect/vitest"
-import { counts, render } from "../../src/cli/Board.ts"
+import { render } from "../../src/cli/Board.ts"
 import { chosen, fits } from "../../src/cli/Choose.ts"
-import { after, needing } from "../../src/domain/BoardRow.ts"
+import { after } from "../../src/domain/BoardRow.ts"
 import type { BoardGiven } from "../../src/rpc/BoardList.ts"
 import { newsOf } from "../../src/rpc/BoardList.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
@@ -37,7 +37,7 @@ describe("a thing is one row", () => {
       plates: [plateInfo({ status: "AwaitingApproval", agent: null }), own]
     })
     expect(rows.map(({ kind }) => kind).toSorted()).toEqual(["agent", "session"])
-    expect(needing(rows)).toBe(2)
+    expect(rows.every(({ word }) => word === "needs you")).toBe(true)
   })
 
   it("messages that a stopped agent holds need a person", () => {
@@ -172,7 +172,11 @@ it("news of a board lead from one to the next", () => {
   expect(newsOf(new Map(two.rows.map((row) => [row.id, row])), two.rows)).toEqual({ rows: [], gone: [] })
 })
 
-it("a line counts by who acts next", () => {
-  const agents = [asker, agentInfo({ agent: "b", word: "failed" }), agentInfo({ agent: "c", word: "working" })]
-  expect(counts(boardOf({ agents, calls: [call] }).rows)).toBe("1 needs you, 1 failed, 1 working")
+it.each([
+  ["hook", true],
+  ["stream", false],
+  ["process", false]
+] as const)("without a transcript, what rests on a %s is warned of: %s", (signal, warned) => {
+  const plates = [plateInfo({ watchable: false, restsOn: { signal, at: T0 } })]
+  expect(shown({ plates }).includes("a missed hook cannot be made good")).toBe(warned)
 })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { declared } from "../../src/cli/DeclaredVerbs.ts"
 import { VERBS } from "../../src/cli/Hint.ts"
 import { parse } from "../../src/cli/QuickArgs.ts"
-import { brief, render } from "../../src/cli/Waiting.ts"
+import { render } from "../../src/cli/Waiting.ts"
 import type { ChannelInfo } from "../../src/domain/ChannelMessages.ts"
 import type { GoalInfo } from "../../src/domain/GoalMessages.ts"
 import type { BacklogInfo, ProjectInfo } from "../../src/domain/Messages.ts"
@@ -11,7 +11,7 @@ import type { Standing } from "../../src/domain/Weather.ts"
 import { type Given, listOf } from "../../src/rpc/WaitingList.ts"
 import { WAITING_KINDS } from "../../src/rpc/WaitingMessages.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
-import { agentInfo, callInfo, conversationInfo, nothingWaits, T0 } from "./World.ts"
+import { agentInfo, callInfo, conversationInfo, nothingWaits, T0, boardOf } from "./World.ts"
 
 const home = { conversation: "web-1a2b3c4d", project: "web" }
 const dropped = (n: number, errorType = "refusal") => ({
@@ -166,6 +166,8 @@ describe("the list of what needs a person", () => {
     const list = listOf({ ...nothingWaits, backlog: all })
     assert.deepStrictEqual([list.rows.length, list.more], [1_000, 200])
     assert.strictEqual(render(list, T0, false).at(-1), "… and 200 more")
-    assert.strictEqual(brief(list, T0, { colour: false, columns: null }).at(-1), "… and 1188 more: agentd waiting")
+    const board = boardOf({ backlog: all }, T0).rows
+    assert.strictEqual(board.length, 1_001)
+    assert.include(board.find(({ name }) => name === "agentd")?.says, "and 200 matters more")
   })
 })

@@ -96,14 +96,6 @@ export const drainPlaced = Effect.fnUntraced(function* (
   yield* take(splitter.end(), splitter.size, undefined)
 })
 
-/** The same without places. */
-export const drainLines = (
-  pipe: Pipe,
-  ended: Effect.Effect<unknown, unknown>,
-  limit: number,
-  take: (lines: ReadonlyArray<string>) => Effect.Effect<unknown>
-) => drainPlaced(pipe, ended, limit, (lines) => take(lines.map(({ text }) => text)))
-
 /** Lines of standard error as events; `count`: of the program. */
 export const errorsOf = (
   { isKept }: Pick<RunProcess, "isKept">,
