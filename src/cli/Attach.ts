@@ -11,6 +11,7 @@ import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
 import { call, type Client } from "../rpc/ControlClient.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
+import { predicate } from "../domain/Words.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as ApprovalView from "./ApprovalView.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
@@ -257,7 +258,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
     const lines = view.feed(rune)
     return Effect.flatMap(whole(rune), (shown) => place.print([...shown, ...lines], view.partial))
   }
-  yield* notice(`${agent.project}/${agent.agent} is ${agent.word}: ${plain(agent.detail)}`, "bold")
+  yield* notice(`${agent.project}/${agent.agent} ${predicate({ word: agent.word }, 0)}: ${plain(agent.detail)}`, "bold")
   if (columns !== null && interactive) yield* notice("Type to send; /help names the rest; /quit leaves.", "dim")
   yield* Effect.forEach(shown, take, { discard: true })
   const print = (lines: ReadonlyArray<Line>) => (lines.length > 0 ? place.print(lines, view.partial) : Effect.void)

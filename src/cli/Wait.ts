@@ -7,7 +7,7 @@
 import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { after } from "../domain/BoardRow.ts"
-import type { Word } from "../domain/Words.ts"
+import { predicate, type Word } from "../domain/Words.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { nameOf } from "./Board.ts"
 import { type Aim, means } from "./Choose.ts"
@@ -92,7 +92,10 @@ export const run = Effect.fnUntraced(function* ({ aim, names, timeout }: Input) 
           duration: timeout,
           orElse: () => {
             const [first] = standing([...rows.values()], names, aim).left
-            const what = first === undefined ? "it is not known how it stands" : `${nameOf(first)} is ${first.word}`
+            const what =
+              first === undefined
+                ? "it is not known how it stands"
+                : `${nameOf(first)} ${predicate({ word: first.word }, 0)}`
             return Effect.fail(
               new VerbFailed({
                 message: `After ${age(timeout)} ${what}.`,

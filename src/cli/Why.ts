@@ -1,16 +1,16 @@
 /** `agentd why AGENT`: what led it to where it stands, in plain sentences. */
 import type { WhyReply } from "../rpc/DaemonMessages.ts"
 import { declare, read, word, type World } from "./DeclaredVerb.ts"
-import { LOOKS, phrase } from "../domain/Words.ts"
+import { LOOKS, predicate } from "../domain/Words.ts"
 import { age, clock, lookColour, paint, plain } from "./Output.ts"
 
 export const view = ({ advice, agent, lines }: WhyReply, { colour, now }: World): ReadonlyArray<string> => {
   const name = paint(colour, "bold", `${agent.project}/${agent.agent}`)
-  const state = paint(colour, lookColour[LOOKS[agent.word].colour], phrase({ ...agent, until: agent.nextAt }, now))
+  const state = paint(colour, lookColour[LOOKS[agent.word].colour], predicate({ ...agent, until: agent.nextAt }, now))
   // a word with a time says when it goes on: since when it waits is in the story
   const since = agent.since === 0 || agent.nextAt !== null ? "" : ` for ${age(now - agent.since)}`
   return [
-    `${name} is ${state}${since} (rune ${agent.restsOn}).`,
+    `${name} ${state}${since} (rune ${agent.restsOn}).`,
     ...(lines.length === 0 ? ["It has not moved yet."] : []),
     ...lines.map(({ at, eventId, text }) => {
       const restsOn = eventId === 0 ? "" : ` ${paint(colour, "dim", `(rune ${eventId})`)}`

@@ -307,3 +307,9 @@ export const phrase = (
   const tail = reason === "limit" ? " (limit)" : ""
   return until - now < SOON ? `${word} ${span(until - now)}${tail}` : `${word} until ${moment(until, now)}${tail}`
 }
+
+/** The same as what is said of it: `needs you`, `has failed`, `is retrying in 8 s`. */
+export const predicate = (of: Parameters<typeof phrase>[0], now: number): string => {
+  if (of.word === "needs you") return "needs you"
+  return of.word === "failed" ? "has failed" : `is ${phrase(of, now)}`
+}

@@ -78,6 +78,12 @@ describe("words", () => {
       assert.strictEqual(of(word, 60, "run"), word)
   })
 
+  it("as what is said of a thing", () => {
+    const said = Words.WORDS.map((word) => Words.predicate({ word }, 0))
+    assert.deepStrictEqual(said.slice(0, 3), ["needs you", "has failed", "is retrying"])
+    assert.isTrue(said.slice(2).every((one) => one.startsWith("is ")))
+  })
+
   it("what needs a person comes first, and each glyph has a shape of its own", () => {
     const words = Object.keys(Words.LOOKS) as ReadonlyArray<Words.Word>
     assert.deepStrictEqual(
