@@ -92,10 +92,7 @@ export const make = Effect.fnUntraced(function* ({ allowances, given, log }: Opt
     let free = 0
     return Stream.unwrap(
       Effect.map(log.head, (after) =>
-        Stream.merge(
-          Stream.as(Stream.chunks(Stream.orDie(log.subscribe({ after }))), undefined),
-          Stream.tick(LOOK)
-        ).pipe(
+        Stream.merge(Stream.as(Stream.chunks(log.subscribe({ after })), undefined), Stream.tick(LOOK)).pipe(
           Stream.buffer({ capacity: 1, strategy: "sliding" }),
           Stream.mapEffect(() =>
             Effect.gen(function* () {
