@@ -130,17 +130,22 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
 }
 
 /** The time since a stamp of the wall clock, which nobody lengthens by setting that. */
-const stopwatch = (clock: Clock.Clock, most: number) => {
-  const elapsed = () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
+export const stopwatch = (clock: Clock.Clock, most: number) => {
+  let read: { readonly now: number; readonly at: number } | undefined
+  /** The same for all that is decided in one moment: no time passes within it. */
+  const elapsed = (now: number): number => {
+    if (read?.now !== now) read = { now, at: Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) }
+    return read.at
+  }
   let mark: { readonly stamp: number; readonly began: number } | undefined
   return {
     /** The stamp is of this very moment. */
     set: (stamp: number) => {
-      mark = { stamp, began: elapsed() }
+      mark = { stamp, began: elapsed(stamp) }
     },
     /** An earlier daemon's stamp is believed as far as a run works on without one. */
     since: (stamp: number, now: number): number =>
-      mark?.stamp === stamp ? elapsed() - mark.began : Math.min(most, Math.max(0, now - stamp))
+      mark?.stamp === stamp ? elapsed(now) - mark.began : Math.min(most, Math.max(0, now - stamp))
   }
 }
 

@@ -1,6 +1,7 @@
 /** How much is written for what an agent does: the runes, and the appends that they are. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { type Clock, Effect } from "effect"
+import { stopwatch } from "../../src/agents/AgentActor.ts"
 import type { MemoryLog } from "../../src/event-log/MemoryLog.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import { type AgentWorld, caller, make, memoryLog } from "./AgentWorld.ts"
@@ -88,4 +89,21 @@ describe("what an agent writes", () => {
       assert.isAtMost(count("agent.usage"), 1, "and none where no ms has gone by")
     }).pipe(Effect.scoped)
   )
+})
+
+describe("the time of a turn", () => {
+  it("passes with the monotonic clock, and not within what is decided in one moment", () => {
+    let nanos = 0n
+    // each look is a millisecond later
+    const clock = { monotonicTimeNanosUnsafe: () => (nanos += 1_000_000n) } as Clock.Clock
+    const watch = stopwatch(clock, 1_000)
+    watch.set(100)
+    assert.strictEqual(watch.since(100, 100), 0)
+    assert.strictEqual(watch.since(100, 101), 1)
+    assert.strictEqual(watch.since(100, 101), 1, "the same moment")
+    watch.set(101)
+    assert.strictEqual(watch.since(101, 101), 0, "what was counted is not counted again")
+    assert.strictEqual(watch.since(101, 9_999_999), 1, "a wall clock that is set ahead")
+    assert.strictEqual(watch.since(50, 9_999_999), 1_000, "an earlier daemon's stamp is believed up to a bound")
+  })
 })
