@@ -16,7 +16,7 @@ import type { Rune } from "../event-log/Rune.ts"
 import * as ApprovalView from "./ApprovalView.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
 import * as AttachKept from "./AttachKept.ts"
-import { AttachView, KEPT, KINDS, type Line } from "./AttachView.ts"
+import { AttachView, endsTurn, KEPT, KINDS, type Line, turnIn } from "./AttachView.ts"
 import { Invocation } from "./Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
@@ -37,7 +37,16 @@ const MAX_SEEN = 1_000
 const AGAIN_TO_APPROVE = "This was not shown before. If it is to run, type it again."
 const CHOOSE = "It asks you to choose: /answer and the number of an option."
 
-const ENDS = new Set(["turn.completed", "turn.interrupted", "turn.error"])
+/** Where turns begin: each once. */
+const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
+  const begun = new Set<string>()
+  return runes.flatMap((rune, index) => {
+    const turnId = turnIn(rune)?.turnId
+    if (turnId === undefined || begun.has(turnId)) return []
+    begun.add(turnId)
+    return [index]
+  })
+}
 
 /** Where to begin: what is shown at once, and the rune after which all that comes is. A turn under way comes whole. */
 export const recent = (
@@ -45,9 +54,9 @@ export const recent = (
   turns: number,
   head: number
 ): { readonly shown: ReadonlyArray<Rune>; readonly after: number } => {
-  const starts = runes.flatMap(({ kind }, index) => (kind === "turn.started" ? [index] : []))
+  const starts = beginnings(runes)
   const last = starts.at(-1)
-  const open = last !== undefined && !runes.slice(last).some(({ kind }) => ENDS.has(kind))
+  const open = last !== undefined && !runes.slice(last).some(endsTurn)
   const upTo = open ? last + 1 : runes.length
   const begin =
     starts.length === 0 ? Math.max(0, runes.length - WITHOUT_TURNS) : starts[Math.max(0, starts.length - turns)]

@@ -79,6 +79,36 @@ const usageOf = (usage: unknown): string => {
   return parts.length === 0 ? "" : ` (${parts.join(", ")})`
 }
 
+/**
+ * The turn that a rune begins: a run's first begins with the run, and not when the run counts as started. A command has
+ * to live for a moment for that, and may have said much by then.
+ */
+export const turnIn = (
+  any: Rune
+): { readonly turnId: string; readonly input: string; readonly isRun: boolean } | undefined => {
+  const rune = read(any)
+  if (rune?.kind === "turn.started")
+    return { turnId: rune.payload.turn_id, input: text(rune.payload.input), isRun: false }
+  if (rune?.kind !== "worker.moved" || rune.payload.event._tag !== "PromptReady") return undefined
+  const { prompt, runId } = rune.payload.event
+  return { turnId: runId, input: text(prompt), isRun: true }
+}
+
+/** Whether a rune ends the turn of its agent. */
+export const endsTurn = (any: Rune): boolean => {
+  const rune = read(any)
+  switch (rune?.kind) {
+    case "turn.completed":
+    case "turn.interrupted":
+    case "turn.error":
+      return true
+    case "worker.moved":
+      return rune.payload.event._tag === "SessionExited"
+    default:
+      return false
+  }
+}
+
 /** By whom, and what was chosen. */
 const approval = ({ approver, event }: PayloadOf<"tool.approved">): string => {
   const answers = "answers" in event ? event.answers : undefined
@@ -96,6 +126,8 @@ export class AttachView {
   private streamed: string | null = null
   private turnId: string | null = null
   private startedAt = 0
+  /** The turn that was shown to begin with its run. */
+  private begun: string | null = null
   private readonly progress = new Map<string, number>()
 
   /** The lines that a rune completes. */
@@ -104,7 +136,8 @@ export class AttachView {
     if (rune === undefined) return []
     if (rune.kind === "turn.assistant_delta") return this.delta(rune.payload)
     const rest = this.flush()
-    return [...rest, ...this.lines(rune)]
+    const begin = turnIn(any)
+    return [...rest, ...(begin === undefined ? this.lines(rune) : this.begins(begin, any.at))]
   }
 
   /** Ends the line under way. */
@@ -126,11 +159,6 @@ export class AttachView {
     const { actor, at } = rune
     const callId = actor.slice(actor.lastIndexOf("/") + 1)
     switch (rune.kind) {
-      case "turn.started": {
-        const { input, turn_id: turnId } = rune.payload
-        ;[this.turnId, this.streamed, this.startedAt] = [turnId, null, at]
-        return [line(""), line("▶ a turn begins", "bold"), ...block(text(input), INPUT_LINES, "  ", "dim")]
-      }
       case "turn.completed":
         return this.completed(rune.payload, at)
       case "turn.interrupted":
@@ -180,6 +208,14 @@ export class AttachView {
       default:
         return told(rune)
     }
+  }
+
+  /** A turn that began with its run is not told again. */
+  private begins({ input, isRun, turnId }: NonNullable<ReturnType<typeof turnIn>>, at: number): ReadonlyArray<Line> {
+    if (turnId === this.begun) return []
+    if (isRun) this.begun = turnId
+    ;[this.turnId, this.streamed, this.startedAt] = [turnId, null, at]
+    return [line(""), line("▶ a turn begins", "bold"), ...block(input, INPUT_LINES, "  ", "dim")]
   }
 
   private completed(payload: PayloadOf<"turn.completed">, at: number): ReadonlyArray<Line> {

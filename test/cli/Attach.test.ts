@@ -173,6 +173,56 @@ it("it begins with the last turns; one that is under way comes whole, as it stre
   expect(recent([], 3, 99)).toEqual({ shown: [], after: 99 })
 })
 
+describe("a command's first second, in which it does not count as started", () => {
+  const prompt = (id: string) =>
+    draft(
+      "worker.moved",
+      { _tag: "PromptReady", runId: id, prompt: "do it", messageIds: [], at: 1 },
+      {},
+      "worker/builder"
+    )
+  const printed = (text: string, source = "stdout") =>
+    draft("run.output", {}, { runId: "r1", source, text }, "worker/builder")
+
+  it("what it says then comes after its turn's begin, which is said once", () => {
+    const view = new AttachView()
+    const lines = feed(
+      view,
+      prompt("r1"),
+      printed("first"),
+      turn("r1"),
+      printed("second"),
+      completed("r1", "first\nsecond")
+    )
+    expect(lines).toEqual(["", "▶ a turn begins", "  do it", "first", "second", expect.stringMatching(/^✓ the turn/)])
+    // a run's later turns begin by themselves
+    expect(feed(view, turn("t2"))).toContain("▶ a turn begins")
+  })
+
+  it("one that fails in it says so, and its words stay", () => {
+    const view = new AttachView()
+    const exited = { _tag: "SessionExited", runId: "r1", outcome: { _tag: "Error", detail: "exit code 3" } }
+    const lines = feed(
+      view,
+      prompt("r1"),
+      printed("oops", "stderr"),
+      draft("worker.moved", exited, {}, "worker/builder")
+    )
+    expect(lines.slice(-2)).toEqual(["oops", "— the run has ended: exit code 3"])
+  })
+
+  it("attach begins before it: with the run, be it over, open, or failed", () => {
+    eventId = 0
+    const runes = [prompt("r1"), printed("first"), turn("r1"), printed("second")].map(rune)
+    expect(recent(runes, 1, 99)).toEqual({ shown: [runes[0]], after: 1 })
+    const over = [...runes, rune(completed("r1", "first\nsecond"))]
+    expect(recent(over, 1, 99)).toEqual({ shown: over, after: 5 })
+    const exited = { _tag: "SessionExited", runId: "r2", outcome: { _tag: "Timeout" } }
+    const failed = [...over, ...[prompt("r2"), printed("x"), draft("worker.moved", exited)].map(rune)]
+    expect(recent(failed, 1, 99)).toEqual({ shown: failed.slice(5), after: 8 })
+  })
+})
+
 it.each([
   ["hello", { _tag: "Send", how: "queue", text: "hello" }],
   ["  two\nlines ", { _tag: "Send", how: "queue", text: "two\nlines" }],
