@@ -317,6 +317,24 @@ describe("ClaudeStream", () => {
     ])
   })
 
+  it("before it is up it has no turn: what it calls there is no call, and what it asks is refused", () => {
+    const stream = new ClaudeStream(7)
+    stream.give("t1", UUID, "go")
+    const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
+    assert.deepStrictEqual(stream.take({ type: "control_request", request_id: "r", request }, NOW), {
+      events: [],
+      says: [
+        {
+          type: "control_response",
+          response: { subtype: "error", request_id: "r", error: "it was asked before the session began" }
+        }
+      ]
+    })
+    assert.deepStrictEqual(stream.take(called("c"), NOW).events, [])
+    const { tags } = heard([init, done("fine", { user_message_uuids: [UUID] })], stream)
+    assert.deepStrictEqual(tags, ["Started", "TurnStarted", "TurnCompleted"])
+  })
+
   it("allow gives the input back as it was asked about", () => {
     const stream = new ClaudeStream(7)
     const request = {

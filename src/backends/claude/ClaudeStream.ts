@@ -476,7 +476,8 @@ export class ClaudeStream {
     this.tell(...this.usage.message(message))
     if (main) this.heading(text(message, "id"))
     for (const block of list(message, "content")) {
-      if (block["type"] === "tool_use") {
+      // before it is up it has no turn
+      if (block["type"] === "tool_use" && this.up) {
         this.acts(now)
         this.tell(...this.calls.called(text(block, "id"), text(block, "name"), block["input"]))
       }
@@ -540,6 +541,10 @@ export class ClaudeStream {
     const subtype = text(request, "subtype")
     if (subtype !== "can_use_tool") {
       this.says.push(refusalOf(requestId, `agentd does not know ${subtype}`))
+      return
+    }
+    if (!this.up) {
+      this.says.push(refusalOf(requestId, "it was asked before the session began"))
       return
     }
     this.acts(now)

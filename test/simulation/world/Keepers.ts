@@ -596,17 +596,23 @@ export class Keepers {
         held.status ??= { code: null, signal: null }
         held.isCut = true
         for (const name of ["out", "err"] as const) {
-          held[name].waiting.length = 0
+          // a pipe's content is on no disk
+          if (held[name].waiting.splice(0).length > 0) this.tears(held)
           held[name].isOver = true
           if (!held.ended && this.chance.is(this.habits.loses)) this.loses(held, name)
         }
       }
   }
 
+  private tears({ started }: Held): void {
+    if (started !== undefined) this.processes.witness.contract?.tore(started.process.runId)
+  }
+
   /** The end of the newest file. */
-  private loses({ folder, ...held }: Held, name: StreamName): void {
+  private loses(held: Held, name: StreamName): void {
+    const { folder } = held
     const pipe = held[name]
-    if (held.started !== undefined) this.processes.witness.contract?.tore(held.started.process.runId)
+    this.tears(held)
     const size = this.chance.below(pipe.size - pipe.base + 1)
     fs.truncateSync(path.join(folder, `${name}.${pipe.base}`), size)
     pipe.size = pipe.base + size
