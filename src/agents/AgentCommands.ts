@@ -5,7 +5,7 @@
  * Guarantees: commands wait until the log is folded; a name is looked up when the
  * command is carried out, and refused with those there are.
  */
-import { Clock, Context, Deferred, Effect, Layer, Schedule, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
@@ -172,8 +172,24 @@ const openIn = (projects: Projects): number => {
   return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
 }
 
+/** The changes of agents: one look at a time, since each reads a whole tree. */
+const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Service"], "diff"> => ({
+  diff: (name, caller) =>
+    spoken(
+      onAgent(name, caller, ({ project, tree }) =>
+        Effect.map(one.withPermit(project.household.diff(tree.name, tree.config())), (found) => ({
+          conversation: project.record.conversation,
+          project: project.name,
+          agent: tree.name,
+          ...found
+        }))
+      )
+    )
+})
+
 /** The commands on what an agent works with. */
-const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers"> => ({
+const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" | "diff"> => ({
+  ...diffs(onAgent),
   choose: (name, choice, caller) =>
     onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller)),
   offers: (name, caller) => spoken(onAgent(name, caller, ({ tree }) => Effect.sync(() => AgentChoice.offered(tree))))

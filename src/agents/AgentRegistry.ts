@@ -114,6 +114,11 @@ export class AgentRegistry {
     return { agent, config, project: this.of.file(), stores, worktrees }
   }
 
+  /** The changes of an agent in its folder. */
+  diff(agent: string, config: AgentConfig) {
+    return this.filing(Workplace.diff(this.workplace(agent, config)))
+  }
+
   /** With the files that worktrees are made in, and what holds the git that sends from them. */
   private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
     return Effect.provide(effect, this.of.services)

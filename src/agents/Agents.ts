@@ -24,6 +24,7 @@ import type {
   Report,
   SpawnRequest
 } from "../domain/Messages.ts"
+import type { DiffInfo } from "../domain/DiffMessages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { ConfigNews, RunNews } from "./Bus.ts"
 import type { Answer } from "./CallRow.ts"
@@ -104,6 +105,8 @@ export class Agents extends Context.Service<
     ) => Command<Done>
     /** The models, modes and commands that a person can name for an agent. */
     readonly offers: (name: string, caller: Caller) => Effect.Effect<OffersInfo, CommandRefused>
+    /** The changes of an agent in its folder since its work began. */
+    readonly diff: (name: string, caller: Caller) => Effect.Effect<DiffInfo, CommandRefused>
     /** Tool calls without a result yet, those that ask first, oldest first. */
     readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
     /** The call that a person decides, whole; refused for one that asks no more, with what became of it. */

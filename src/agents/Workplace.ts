@@ -5,12 +5,15 @@
  * conversation finds what this one had to leave; it goes with the agent only if no
  * work goes with it, and the log says what became of it.
  */
-import { Effect, type FileSystem } from "effect"
+import { Effect, FileSystem } from "effect"
 import { join } from "node:path"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import * as ProjectName from "../config/ProjectName.ts"
+import { CommandRefused } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import * as Store from "../git/Store.ts"
+import * as TreeDiff from "../git/TreeDiff.ts"
 import * as Worktree from "./Worktree.ts"
 
 export interface Workplace {
@@ -61,6 +64,37 @@ export const handOver = (of: Workplace): Effect.Effect<void, never, FileSystem.F
   const spec = specOf(of)
   return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
 }
+
+/** The files of its folder beside where its work began: of its own worktree, or of the checkout that the project is in. */
+export const diff = Effect.fnUntraced(
+  function* (of: Workplace) {
+    const { agent, project, stores } = of
+    const folder = specOf(of)?.folder ?? project.root
+    const files = yield* FileSystem.FileSystem
+    if (!(yield* Effect.orElseSucceed(files.exists(folder), () => false)))
+      return yield* new CommandRefused(
+        folder === project.root
+          ? { message: `The folder ${folder} is not there.`, remedy: "Bring it back, or remove the project." }
+          : {
+              message: `${agent} has no worktree yet: it is made for its first run.`,
+              remedy: `agentd start ${project.name}/${agent}`
+            }
+      )
+    const store = yield* Store.open(stores, project.root)
+    const found = store === undefined ? undefined : yield* TreeDiff.diff(store, stores, folder)
+    if (found !== undefined) return { folder, ...found }
+    return yield* new CommandRefused({
+      message: `${folder} is in no git checkout with a commit: there is nothing to compare it with.`,
+      remedy: "Make it one: git init, then a first commit."
+    })
+  },
+  Effect.catchTags({
+    GitFailed: ({ message, remedy }) =>
+      Effect.fail(new CommandRefused({ message: `${message}.`, remedy: `${remedy}.` })),
+    GitUnavailable: ({ message, remedy }) =>
+      Effect.fail(new CommandRefused({ message: `${message}.`, remedy: `${remedy}.` }))
+  })
+)
 
 /** When the agent has gone. */
 export const clear = Effect.fnUntraced(function* (

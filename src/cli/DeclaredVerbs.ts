@@ -12,6 +12,7 @@ import * as ConversationEnd from "./ConversationEnd.ts"
 import * as ConversationPause from "./ConversationPause.ts"
 import * as Cost from "./Cost.ts"
 import type { DeclaredVerb } from "./DeclaredVerb.ts"
+import * as Diff from "./Diff.ts"
 import * as Forget from "./Forget.ts"
 import * as Goal from "./Goal.ts"
 import * as GoalLife from "./GoalLife.ts"
@@ -42,7 +43,7 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Runs, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
+export const agents = verbsOf(Ps, Why, Runs, Diff, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)

@@ -53,6 +53,7 @@ export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
   ["receive.autogc", "false"],
   ["core.attributesFile", "/dev/null"],
   ["core.excludesFile", "/dev/null"],
+  ["core.quotePath", "false"],
   ["core.protectHFS", "true"],
   ["core.protectNTFS", "true"],
   ["safe.bareRepository", "explicit"],
@@ -84,6 +85,7 @@ const COMMANDS = {
   "check-attr": [],
   "commit-tree": [],
   config: [],
+  "diff-index": [...QUIET, "--ignore-submodules=all", "--no-color"],
   fetch: ["--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-tags"],
   "for-each-ref": [],
   log: [...QUIET, "--no-show-signature"],
@@ -124,7 +126,8 @@ export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
 
 /** A checkout of a large repository takes minutes to be looked at. */
 const TIME_LIMIT = "10 minutes"
-const OUTPUT_LIMIT = 1_048_576
+/** Of what git prints, characters; what comes after is read and not kept. */
+export const OUTPUT_LIMIT = 1_048_576
 
 /** The arguments as git gets them. */
 export const argumentsOf = ({ command, names, options = [], paths }: Call): ReadonlyArray<string> => [

@@ -292,6 +292,20 @@ export const takeOver = Effect.fnUntraced(function* (
   return UNBORN.test(answer.stderr) ? undefined : yield* failed(call, answer)
 })
 
+export interface Looked {
+  /** Of the daemon's own, with an index of the commit at which the tree stands. */
+  readonly gitDir: string
+  readonly workTree: string
+}
+
+/** An index by which a checkout is looked at, as it stands at that commit; `by`: one of its own. */
+export const look = Effect.fnUntraced(function* (store: Store, top: string, commit: string, by = "") {
+  const of: Looked = { gitDir: path.join(store.gitDir, "trees", `${keyOf(top)}${by}`), workTree: top }
+  if ((yield* Repository.firstLine(path.join(of.gitDir, "HEAD"))) !== commit) yield* lookFrom(of.gitDir, commit)
+  yield* ask({ ...of, command: "update-index", options: ["-q", "--refresh"] })
+  return of
+})
+
 /** The lines of `git status` for the checkout of that folder, beside the commit at which it stands. */
 export const changes = Effect.fnUntraced(function* (
   store: Store,
@@ -302,19 +316,20 @@ export const changes = Effect.fnUntraced(function* (
   const found = yield* Repository.find(folder)
   const base = commit ?? (yield* takeOver(store, folder))
   if (found === undefined || base === undefined) return []
-  const { top } = found
-  const gitDir = path.join(store.gitDir, "trees", keyOf(top))
-  const of = { gitDir, workTree: top }
-  if ((yield* Repository.firstLine(path.join(gitDir, "HEAD"))) !== base) yield* lookFrom(gitDir, base)
-  yield* ask({ ...of, command: "update-index", options: ["-q", "--refresh"] })
+  const of = yield* look(store, found.top, base)
+  const { lines, pointed } = yield* status(of, untracked)
+  return lines.filter((line) => !pointed.has(line))
+})
+
+/** The lines of `git status`, and those of them that are of files of Git LFS as their pointers say. */
+export const status = Effect.fnUntraced(function* (of: Looked, untracked: "all" | "no") {
   const said = yield* must({
     ...of,
     command: "status",
     options: ["--porcelain", `--untracked-files=${untracked}`, "-z"]
   })
   const lines = said.split("\0").filter((line) => line !== "")
-  const pointed = yield* pointedOf(of, lines)
-  return lines.filter((line) => !pointed.has(line))
+  return { lines, pointed: yield* pointedOf(of, lines) }
 })
 
 /** Most bytes of a file that is compared with its pointer. */
@@ -323,11 +338,6 @@ const MAX_POINTER = 1_024
 
 /** Most changed files that are looked at for that. */
 const MOST_POINTED = 1_000
-
-interface Looked {
-  readonly gitDir: string
-  readonly workTree: string
-}
 
 /** The lines of files that Git LFS keeps and that are what their pointers say: no filter runs here, so they look changed. */
 const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<string>) {

@@ -20,6 +20,7 @@ import {
   ProjectInfo
 } from "../domain/Messages.ts"
 import { Board, BoardNews } from "../domain/BoardMessages.ts"
+import { DiffInfo } from "../domain/DiffMessages.ts"
 import { MAX_FILE, MAX_FILES } from "../backends/GivenFile.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { AccountRow } from "./AccountMessages.ts"
@@ -160,6 +161,14 @@ export const daemon = [
       "agent"
     ),
     ({ agents }, { caller, name }) => agents.offers(name, caller)
+  ),
+  /** The changes of the agent in its folder since its work began: files, and a patch. */
+  procedure(
+    Rpc.make("Diff", { payload: input(Bounds.named), success: DiffInfo, error: CommandRefused }).annotate(
+      About,
+      "agent"
+    ),
+    ({ agents }, { caller, name }) => agents.diff(name, caller)
   ),
   procedure(
     Rpc.make("Send", {

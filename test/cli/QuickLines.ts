@@ -6,6 +6,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   status: ["status"],
   why: ["why builder", "why nobody"],
   runs: ["runs", "runs builder --failed -n 3", "runs nobody"],
+  diff: ["diff builder", "diff builder --stat", "diff nobody"],
   tree: ["tree", "tree builder", "tree nobody"],
   send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],
   retry: ["retry builder", "retry builder m1", "retry nobody"],

@@ -149,6 +149,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Answer", of("none", { decision: "allow", reason: "" })],
   ["Set", of("sleeper", { model: null, mode: null, reset: true })],
   ["Offers", of("sleeper")],
+  ["Diff", of("nobody")],
   ["Interrupt", of("sleeper")],
   ["Waiting"],
   ["Board", { all: true }],

@@ -321,6 +321,18 @@ const fleet = (world: World): Agents["Service"] => ({
       const change = world.changes.get(name)
       return change === undefined ? refused(`There is no conversation "${name}".`, "…") : Effect.succeed(change)
     }),
+  diff: () =>
+    Effect.sync(() => ({
+      conversation: "c1",
+      project: "web",
+      agent: "builder",
+      folder: "/srv/web",
+      base: "0".repeat(40),
+      files: [{ path: "a", added: 1, removed: 0 }],
+      more: 0,
+      patch: "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1 @@\n+a\n",
+      isCut: false
+    })),
   projects: Effect.sync(() => world.projects),
   configOf: () => Effect.sync(() => undefined),
   news: Stream.never,

@@ -17,6 +17,7 @@ import * as Git from "../../src/git/Git.ts"
 import { keyOf } from "../../src/git/OwnRecord.ts"
 import * as Store from "../../src/git/Store.ts"
 import * as Tree from "../../src/git/Tree.ts"
+import * as TreeDiff from "../../src/git/TreeDiff.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 import { type Vector, VECTORS } from "./Planted.ts"
 
@@ -140,6 +141,7 @@ const callsOf = (gitDir: string, workTree: string, head: string): ReadonlyArray<
     { ...of, command: "ls-files", options: ["-v"] },
     { ...of, command: "read-tree", names: [head] },
     { ...of, command: "update-index", options: ["-q", "--refresh"] },
+    { ...of, command: "diff-index", options: ["--patch"], names: [head] },
     { ...of, command: "status", options: ["--porcelain", "--untracked-files=all"] },
     { ...of, command: "status", paths: [] },
     { ...of, command: "log", options: ["-p", "--max-count=5"], names: [head], paths: [] },
@@ -173,6 +175,7 @@ const byDaemon = (of: Planted) =>
     const person = (yield* step("the person's", files(Store.commitOf(store, "HEAD"))))!
     const head = taken ?? person
     yield* step("status", files(Store.changes(store, of.tree, "all", head)))
+    yield* step("diff", files(TreeDiff.diff(store, stores, of.tree)))
     const gitDir = path.join(store.gitDir, "trees", keyOf(of.tree))
     for (const call of callsOf(gitDir, of.tree, head)) yield* step(call.command, Git.git(call))
     const works = [{ branch: "agentd/x", head, tasks: ["t"], spans: [] }]

@@ -1,0 +1,130 @@
+/**
+ * TreeDiff: what the files of a checkout are now beside a commit: changed, deleted and new ones, as one patch.
+ *
+ * Guarantees: the checkout is only read, by a git folder of the daemon's own; no filter, driver or setting of the
+ * checkout runs; a patch that is too long is cut at a file's or a line's end, and says so.
+ */
+import { Effect, type FileSystem } from "effect"
+import * as path from "node:path"
+import { OUTPUT_LIMIT } from "./Git.ts"
+import * as OwnRepository from "./OwnRepository.ts"
+import * as Repository from "./Repository.ts"
+import {
+  ask,
+  type Looked,
+  look,
+  must,
+  put,
+  refOf,
+  status,
+  type Store,
+  takeOver,
+  type Trouble,
+  unwritable
+} from "./Store.ts"
+
+/** A file that is not as the commit has it. */
+export interface ChangedFile {
+  readonly path: string
+  /** Lines; null for a file that is not text. */
+  readonly added: number | null
+  readonly removed: number | null
+}
+
+export interface TreeDiff {
+  /** The commit that the files are compared with. */
+  readonly base: string
+  readonly files: ReadonlyArray<ChangedFile>
+  /** New files that are not in the patch, since there are too many. */
+  readonly more: number
+  /** As git writes it, without colour. */
+  readonly patch: string
+  /** The patch is longer than is kept. */
+  readonly isCut: boolean
+}
+
+/** Most bytes of a patch, as characters. */
+export const MAX_PATCH = 524_288
+/** Most new files that are shown with their content. */
+const MAX_NEW = 200
+
+/** The empty file's object, which every git knows. */
+const emptyOf = (commit: string): string =>
+  commit.length === 40
+    ? "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    : "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+
+/** Where the agent's work began: where its commits part from the person's checkout, or the commit at which it stands. */
+export const baseOf = Effect.fnUntraced(function* (store: Store, stores: string, top: string, head: string) {
+  if ((yield* OwnRepository.read(stores, top)) === undefined) return head
+  const person = yield* refOf(store, "HEAD")
+  if (person === undefined) return head
+  const answer = yield* ask({ gitDir: store.gitDir, command: "merge-base", names: [person.commit, head] })
+  return answer.code === 0 ? answer.stdout.trim() : head
+})
+
+const numbers = (said: string): ReadonlyArray<ChangedFile> =>
+  said.split("\0").flatMap((entry) => {
+    const [, added, removed, file] = /^(\d+|-)\t(\d+|-)\t([^]+)$/.exec(entry) ?? []
+    if (added === undefined || removed === undefined || file === undefined) return []
+    const count = (text: string) => (text === "-" ? null : Number(text))
+    return [{ path: file, added: count(added), removed: count(removed) }]
+  })
+
+/** Cut where a line ends. */
+const cut = (patch: string): string => {
+  const end = patch.lastIndexOf("\n", MAX_PATCH - 1)
+  return end < 0 ? "" : patch.slice(0, end + 1)
+}
+
+const compared = Effect.fnUntraced(function* (of: Looked, base: string, pointed: ReadonlyArray<string>) {
+  const paths = pointed.length === 0 ? undefined : [".", ...pointed.map((file) => `:(exclude,literal)${file}`)]
+  const call = { ...of, command: "diff-index", names: [base], paths } as const
+  const files = numbers(yield* must({ ...call, options: ["--numstat", "-z"] }))
+  const patch = yield* must({ ...call, options: ["--patch"] })
+  const isCut = patch.length >= MAX_PATCH || patch.length >= OUTPUT_LIMIT
+  return { files, patch: isCut ? cut(patch) : patch, isCut }
+})
+
+/** New files stand in the index as empty ones meanwhile: git reads them where they lie, and no object is made. */
+const withNew = <A>(
+  of: Looked,
+  base: string,
+  files: ReadonlyArray<string>,
+  look: Effect.Effect<A, Trouble, FileSystem.FileSystem>
+) => {
+  if (files.length === 0) return look
+  const head = path.join(of.gitDir, "HEAD")
+  const entry = (file: string) => ["--cacheinfo", `100644,${emptyOf(base)},${file}`]
+  return Effect.gen(function* () {
+    const stands = yield* Repository.firstLine(head)
+    // one that is cut off here makes its index anew
+    yield* put(head, "ref: refs/heads/none\n")
+    yield* must({ ...of, command: "update-index", options: ["--add", ...files.flatMap(entry)] })
+    const found = yield* look
+    yield* must({ ...of, command: "update-index", options: ["--force-remove"], paths: files })
+    if (stands !== undefined) yield* put(head, `${stands}\n`)
+    return found
+  }).pipe(Effect.catchTag("PlatformError", unwritable(of.gitDir)))
+}
+
+/**
+ * Runs one at a time for a checkout: its index is changed meanwhile. Undefined where the folder is no checkout, or has no
+ * commit yet.
+ */
+export const diff = Effect.fnUntraced(function* (store: Store, stores: string, folder: string) {
+  const found = yield* Repository.find(folder)
+  const head = yield* takeOver(store, folder)
+  if (found === undefined || head === undefined) return undefined
+  const { top } = found
+  const of = yield* look(store, top, head, ".diff")
+  const { lines, pointed } = yield* status(of, "all")
+  // another repository in the tree ends with a slash, and is not looked into
+  const fresh = lines.flatMap((line) => (line.startsWith("?? ") && !line.endsWith("/") ? [line.slice(3)] : []))
+  const base = yield* baseOf(store, stores, top, head)
+  const shown = fresh.slice(0, MAX_NEW)
+  const hidden = [...pointed].map((line) => line.slice(3))
+  const changed = yield* withNew(of, base, shown, compared(of, base, hidden))
+  const made: TreeDiff = { base, ...changed, more: fresh.length - shown.length }
+  return made
+})
