@@ -1,11 +1,40 @@
 /** `agentd channel …`: what channels there are, and what is done to them. */
 import type { Order } from "../config/ChannelConfig.ts"
 import * as ChannelTable from "./ChannelTable.ts"
-import { choice, declare, option, pick, read, readDecoded, said, send, text, word, words } from "./DeclaredVerb.ts"
+import {
+  choice,
+  declare,
+  oneOf,
+  option,
+  pick,
+  read,
+  readDecoded,
+  said,
+  send,
+  text,
+  word,
+  words
+} from "./DeclaredVerb.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { yes } from "./Names.ts"
 
 const name = word("Its name in this project, or project/channel", { name: "channel" })
+/** Several of them. */
+const names = words("Names in this project, project/channel, or patterns: 'shop/*'", "channel")
 const agent = word("The agent's name")
 const agents = words("Agents' names", "agent")
+
+/** No channel is named. */
+const none =
+  (verb: string) =>
+  ({ names }: { readonly names: ReadonlyArray<string> }) =>
+    names.length > 0
+      ? undefined
+      : {
+          message: "Missing required argument: channel",
+          remedy: `Say which: agentd channel ${verb} CHANNEL. See them: agentd channel ls`,
+          exitCode: ExitCode.usage
+        }
 
 const ORDERS = Object.keys({ "round-robin": 0, priority: 0, manual: 0 } satisfies {
   [order in Order]: 0
@@ -115,8 +144,10 @@ export const skip = declare({
   path: ["channel", "skip"],
   description: "Take the floor from who has it; the next one gets it",
   examples: [{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }],
-  args: { name },
-  rpc: ({ name }, caller) => send("SkipFloor", { name, caller }),
+  args: { names },
+  several: { kind: "channel" },
+  wrong: none("skip"),
+  rpc: ({ names }, caller) => send("SkipFloor", { name: oneOf(names), caller }),
   view: said,
   quick: true
 })
@@ -140,8 +171,10 @@ export const pause = declare({
   path: ["channel", "pause"],
   description: "Give the floor to nobody until it is resumed; the turn in progress ends by itself",
   examples: [{ command: "agentd channel pause reviews", description: "What is said meanwhile is kept" }],
-  args: { name },
-  rpc: ({ name }, caller) => send("PauseChannel", { name, paused: true, caller }),
+  args: { names },
+  several: { kind: "channel" },
+  wrong: none("pause"),
+  rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: true, caller }),
   view: said,
   quick: true
 })
@@ -150,8 +183,10 @@ export const resume = declare({
   path: ["channel", "resume"],
   description: "Go on after a pause, or where the channel rests since its agents only talked to each other",
   examples: [{ command: "agentd channel resume reviews", description: "The next one gets the floor" }],
-  args: { name },
-  rpc: ({ name }, caller) => send("PauseChannel", { name, paused: false, caller }),
+  args: { names },
+  several: { kind: "channel" },
+  wrong: none("resume"),
+  rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: false, caller }),
   view: said,
   quick: true
 })
@@ -160,8 +195,10 @@ export const close = declare({
   path: ["channel", "close"],
   description: "Close a channel that was made with agentd channel new",
   examples: [{ command: "agentd channel close reviews", description: "What was said stays in the log" }],
-  args: { name },
-  rpc: ({ name }, caller) => send("CloseChannel", { name, caller }),
+  args: { names, yes },
+  several: { kind: "channel", ends: () => "closes" },
+  wrong: none("close"),
+  rpc: ({ names }, caller) => send("CloseChannel", { name: oneOf(names), caller }),
   view: said,
   quick: true
 })

@@ -28,8 +28,14 @@ export const fits = (pattern: string, text: string): boolean => {
   return /^\**$/.test(pattern.slice(at))
 }
 
+/** The names of a thing. */
+export type Named = Pick<BoardRow, "called" | "conversation" | "name" | "project">
+
+/** Whether it stands for several names. */
+export const isPattern = (name: string): boolean => /[*?]/u.test(name)
+
 /** Whether the name or pattern means what is called so. */
-export const means = (pattern: string, { called, conversation, name, project }: BoardRow): boolean =>
+export const means = (pattern: string, { called, conversation, name, project }: Named): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 
 /** States that a script can wait for. */

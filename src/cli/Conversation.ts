@@ -1,6 +1,6 @@
 /** `agentd conversation ls|show|new`: what conversations there are, and how each stands. */
 import type { ConversationInfo, Spending } from "../domain/Messages.ts"
-import { declare, map, off, read, send, word } from "./DeclaredVerb.ts"
+import { declare, map, off, read, send, word, words } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { age, clock, count, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
 
@@ -83,6 +83,12 @@ export const name = word("Its id or the beginning of it, or its project's name; 
   name: "conversation",
   default: ""
 })
+
+/** Several of them. */
+export const names = words(
+  "Ids or their beginnings, projects' names, or patterns; default: that of this folder",
+  "conversation"
+)
 
 export const show = declare({
   path: ["conversation", "show"],

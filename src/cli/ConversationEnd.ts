@@ -1,8 +1,7 @@
-/** `agentd close|archive [CONVERSATION]`: what ends a conversation for good. Asked by a person, the whole program asks back first. */
-import { name } from "./Conversation.ts"
-import { declare, off, option, said, send } from "./DeclaredVerb.ts"
-
-const yes = off("Do not ask", "y")
+/** `agentd close|archive [CONVERSATION…]`: what ends conversations for good. Asked by a person, the whole program asks back first. */
+import { names } from "./Conversation.ts"
+import { declare, off, oneOf, option, said, send } from "./DeclaredVerb.ts"
+import { yes } from "./Names.ts"
 
 /** Whether nobody is to be asked. */
 export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
@@ -12,12 +11,13 @@ export const close = declare({
   description: "End a conversation for good: its agents stop in order, its log is sealed",
   examples: [{ command: "agentd close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }],
   args: {
-    name,
+    names,
     reason: option("TEXT", "Why; it is kept in the log"),
     yes,
     force: off("Do not wait for turns that are under way")
   },
-  rpc: ({ force, name, reason }, caller) => send("Close", { name, reason: reason ?? "", force, caller }),
+  several: { kind: "conversation", ends: () => "closes", always: true },
+  rpc: ({ force, names, reason }, caller) => send("Close", { name: oneOf(names), reason: reason ?? "", force, caller }),
   view: said,
   quick: isSure
 })
@@ -28,8 +28,9 @@ export const archive = declare({
   examples: [
     { command: "agentd archive web --yes", description: "agentd verify still checks it; agentd log shows it no more" }
   ],
-  args: { name, yes },
-  rpc: ({ name }, caller) => send("Archive", { name, caller }),
+  args: { names, yes },
+  several: { kind: "conversation", ends: () => "archives", always: true },
+  rpc: ({ names }, caller) => send("Archive", { name: oneOf(names), caller }),
   view: said,
   quick: isSure
 })

@@ -1,18 +1,19 @@
-/** `agentd pause|resume [CONVERSATION]`: lets no turn start in a conversation, and lets it go on. */
-import { name } from "./Conversation.ts"
-import { declare, off, option, said, send } from "./DeclaredVerb.ts"
+/** `agentd pause|resume [CONVERSATION…]`: lets no turn start in conversations, and lets them go on. */
+import { names } from "./Conversation.ts"
+import { declare, off, oneOf, option, said, send } from "./DeclaredVerb.ts"
 
 export const pause = declare({
   path: ["pause"],
   description: "Let no turn start in a conversation until it is resumed",
   examples: [{ command: 'agentd pause --complete --reason "release"', description: "The conversation of this folder" }],
   args: {
-    name,
+    names,
     reason: option("TEXT", "Why; it is kept in the log"),
     complete: off("Let turns that are under way come to their end; else they are interrupted")
   },
-  rpc: ({ complete, name, reason }, caller) =>
-    send("Pause", { name, inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller }),
+  several: { kind: "conversation" },
+  rpc: ({ complete, names, reason }, caller) =>
+    send("Pause", { name: oneOf(names), inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller }),
   view: said,
   quick: true
 })
@@ -21,8 +22,9 @@ export const resume = declare({
   path: ["resume"],
   description: "Go on after a pause; after a suspension with fresh counters and budget",
   examples: [{ command: "agentd resume web", description: "What waited in its inboxes is taken up" }],
-  args: { name },
-  rpc: ({ name }, caller) => send("Resume", { name, caller }),
+  args: { names },
+  several: { kind: "conversation" },
+  rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller }),
   view: said,
   quick: true
 })

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { archive, close } from "./ConversationEnd.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
+import { isOne, oneOf } from "./DeclaredVerb.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 
 const conversation = Command.make("conversation").pipe(
@@ -14,12 +15,15 @@ const conversation = Command.make("conversation").pipe(
 )
 
 /** A person is asked first, unless --yes was given. */
-const asked = (action: "close" | "archive", { name, yes }: { readonly name: string; readonly yes: boolean }) =>
-  yes
+const asked = (
+  action: "close" | "archive",
+  { names, yes }: { readonly names: ReadonlyArray<string>; readonly yes: boolean }
+) =>
+  yes || !isOne({ names })
     ? Effect.void
     : Effect.flatMap(
         Effect.promise(() => import("./ConversationLife.ts")),
-        ({ ask }) => ask(action, name)
+        ({ ask }) => ask(action, oneOf(names))
       )
 
 export const daily = [

@@ -5,13 +5,12 @@
  * Guarantees: calls of one verb go out at once, over one connection. The arguments are the ones
  * that the quick entry reads, too.
  */
-import { Clock, Effect, Option, type Stdio, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { call, type Client } from "../rpc/ControlClient.ts"
-import type { CommandRefused } from "../domain/Messages.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
-import type { Arg, Args, Ask, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
-import { linesOf } from "./DeclaredVerb.ts"
+import { Clock, Effect, Option, type Stdio } from "effect"
+import { Argument, Command, Flag, type Prompt } from "effect/cli"
+import { call } from "../rpc/ControlClient.ts"
+import { answers } from "./Asking.ts"
+import type { Arg, Args, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
+import { isOne, linesOf } from "./DeclaredVerb.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, printLines } from "./Invocation.ts"
 import { worldOf } from "./Places.ts"
@@ -106,24 +105,6 @@ const paramOf = (field: string, shape: Shape): Param => {
   }
 }
 
-/** How a procedure is called that a declaration names; its payload was checked there. */
-type Procedure = (
-  payload: unknown
-) => Effect.Effect<unknown, CommandRefused | StorageError> | Stream.Stream<unknown, CommandRefused | StorageError>
-
-/** The value of what is asked, over a connection that is there. */
-export const answers = <V>(client: Client, ask: Ask<V>) =>
-  Effect.forEach(
-    ask.calls,
-    ({ payload, stream, tag }) => {
-      const reply = (client as unknown as { readonly [tag: string]: Procedure })[tag]!(payload ?? undefined)
-      return stream
-        ? Stream.runCollect(reply as Stream.Stream<unknown, CommandRefused | StorageError>)
-        : (reply as Effect.Effect<unknown, CommandRefused | StorageError>)
-    },
-    { concurrency: "unbounded" }
-  ).pipe(Effect.map(ask.value))
-
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
@@ -135,6 +116,10 @@ const carriedOut = (verb: DeclaredVerb) =>
     if (wrong !== undefined) return yield* new VerbFailed(wrong)
     for (const [field, { kind }] of Object.entries(verb.args)) {
       if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
+    }
+    if (verb.several !== undefined && !isOne(input)) {
+      const { run } = yield* Effect.promise(() => import("./Several.ts"))
+      return yield* run(verb, verb.several, input)
     }
     const now = yield* Clock.currentTimeMillis
     const value = yield* call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))
@@ -165,9 +150,9 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
   const run = carriedOut(verb)
   return Command.make(verb.path.at(-1)!, params, (given) => {
     const input = given as Input<A>
-    const declared = (): Effect.Effect<unknown, Failed | EB, Invocation | Stdio.Stdio | RB> =>
+    const declared = (): Effect.Effect<unknown, Failed | EB, Invocation | Stdio.Stdio | Prompt.Environment | RB> =>
       life.before === undefined ? run(given) : Effect.andThen(life.before(input), run(given))
-    const load: () => Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | RB>> =
+    const load: () => Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | Prompt.Environment | RB>> =
       life.program?.(input) ?? (() => Promise.resolve({ run: declared }))
     return loaded(load)(undefined)
   }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples))

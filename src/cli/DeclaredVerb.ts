@@ -12,6 +12,7 @@
 import type { Caller, Done } from "../domain/Messages.ts"
 import type { PayloadOf, PlainTag, Reply, Tag } from "../rpc/ProcedureTypes.ts"
 import type { Moment } from "./Moment.ts"
+import { isPattern } from "./Choose.ts"
 import { inWorld } from "./Hint.ts"
 import { plain } from "./Output.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
@@ -202,12 +203,45 @@ export interface Wrong {
   readonly exitCode: number
 }
 
+/** The things that a verb is told to act on. */
+export interface Targets {
+  readonly names: ReadonlyArray<string>
+}
+
+/** Kinds of things that have names. */
+export type Kind = "agent" | "channel" | "conversation" | "goal" | "session"
+
+/** A verb on a thing that takes several of them: its `name`, or its `names`, may be patterns. */
+export interface Several<I> {
+  readonly kind: Kind
+  /** Ends their work: "stops". A person is asked where a pattern says of whom. Not there: it ends nothing. */
+  readonly ends?: (input: I) => string | undefined
+  /** A person is asked also where each is named. */
+  readonly always?: boolean
+}
+
+/** The names that were given, wherever they stand. */
+export const targetsOf = (input: { readonly [field: string]: unknown }): Targets => {
+  const { name, names } = input as { readonly name?: string; readonly names?: ReadonlyArray<string> }
+  return { names: names ?? (name === undefined || name === "" ? [] : [name]) }
+}
+
+/** Whether the verb is given to one thing, by its very name, or to what it means without one. */
+export const isOne = (input: { readonly [field: string]: unknown }): boolean => {
+  const { names } = targetsOf(input)
+  return names.length < 2 && !names.some(isPattern)
+}
+
+/** The one name; empty: none. */
+export const oneOf = ([name = ""]: ReadonlyArray<string>): string => name
+
 interface Declaration<A extends Args, V> {
   /** The words that name it: `["channel", "ls"]`. */
   readonly path: readonly [string] | readonly [string, string]
   readonly description: string
   readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>
   readonly args: A
+  readonly several?: Several<Input<A>>
   /** Arguments that each can be read, and exclude each other. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
@@ -224,8 +258,9 @@ interface Declaration<A extends Args, V> {
 /** A declaration whose arguments and reply are checked, and known to itself alone. */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
-  "wrong" | "rpc" | "view" | "verbatim" | "quick"
+  "several" | "wrong" | "rpc" | "view" | "verbatim" | "quick"
 > {
+  readonly several?: Several<never>
   readonly wrong?: (input: never, caller: Caller) => Wrong | undefined
   readonly rpc: (input: never, caller: Caller, world: Pick<World, "now">) => Ask<unknown>
   readonly view: (value: never, world: World) => ReadonlyArray<string>

@@ -1,12 +1,21 @@
-/** `agentd forget PLATE`: takes a session off the board. */
-import { declare, said, send, word } from "./DeclaredVerb.ts"
+/** `agentd forget PLATE…`: takes sessions off the board. */
+import { declare, oneOf, said, send, words } from "./DeclaredVerb.ts"
+import { ExitCode } from "./ExitCode.ts"
+
+const nothing = {
+  message: "Missing required argument: plate",
+  remedy: "Say which: agentd forget PLATE. See them: agentd plates",
+  exitCode: ExitCode.usage
+}
 
 export const forget = declare({
   path: ["forget"],
   description: "Take a session off the board; a later hook of it opens a new plate",
   examples: [{ command: "agentd forget 01k9", description: "Its runes stay in the log" }],
-  args: { plate: word("Its id or the beginning of it, or the session's own id") },
-  rpc: ({ plate }, caller) => send("ForgetPlate", { name: plate, caller }),
+  args: { names: words("Ids or their beginnings, the session's own id, or patterns", "plate") },
+  several: { kind: "session" },
+  wrong: ({ names }) => (names.length === 0 ? nothing : undefined),
+  rpc: ({ names }, caller) => send("ForgetPlate", { name: oneOf(names), caller }),
   view: said,
   quick: true
 })

@@ -1,9 +1,23 @@
 /** `agentd goal approve|reject|plan|cancel|retry GOAL`: what a person decides about a goal. */
 import * as NodePath from "node:path"
-import { declare, maybeWord, option, said, send, word } from "./DeclaredVerb.ts"
+import { declare, maybeWord, oneOf, option, said, send, word, words } from "./DeclaredVerb.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { yes } from "./Names.ts"
 
 /** How a goal is named. */
 export const name = word("Its name in this project (g3), or project/g3", { name: "goal" })
+/** Several of them. */
+const names = words("Names in this project (g3), project/g3, or patterns", "goal")
+const none =
+  (verb: string) =>
+  ({ names }: { readonly names: ReadonlyArray<string> }) =>
+    names.length > 0
+      ? undefined
+      : {
+          message: "Missing required argument: goal",
+          remedy: `Say which: agentd goal ${verb} GOAL. See them: agentd goal ls`,
+          exitCode: ExitCode.usage
+        }
 const reason = option("TEXT", "Why; it is kept in the log")
 
 export const approve = declare({
@@ -26,8 +40,10 @@ export const reject = declare({
   path: ["goal", "reject"],
   description: "Send a plan back to its planner",
   examples: [{ command: 'agentd goal reject g3 --reason "no new dependencies"', description: "It is told" }],
-  args: { name, reason },
-  rpc: ({ name, reason }, caller) => send("GoalReject", { name, caller, reason: reason ?? "" }),
+  args: { names, reason },
+  several: { kind: "goal" },
+  wrong: none("reject"),
+  rpc: ({ names, reason }, caller) => send("GoalReject", { name: oneOf(names), caller, reason: reason ?? "" }),
   view: said,
   quick: true
 })
@@ -46,8 +62,10 @@ export const cancel = declare({
   path: ["goal", "cancel"],
   description: "Stop a goal for good; turns under way are ended, commits stay on their branches",
   examples: [{ command: 'agentd goal cancel g3 --reason "done by hand"', description: "In any state" }],
-  args: { name, reason },
-  rpc: ({ name, reason }, caller) => send("GoalCancel", { name, caller, reason: reason ?? "" }),
+  args: { names, reason, yes },
+  several: { kind: "goal", ends: () => "cancels" },
+  wrong: none("cancel"),
+  rpc: ({ names, reason }, caller) => send("GoalCancel", { name: oneOf(names), caller, reason: reason ?? "" }),
   view: said,
   quick: true
 })
@@ -57,6 +75,7 @@ export const retry = declare({
   description: "Let a blocked goal go on: what failed is tried again",
   examples: [{ command: "agentd goal retry g3 parser", description: "One task, with a clean slate" }],
   args: { name, task: maybeWord("Only this task; default: all that failed") },
+  several: { kind: "goal" },
   rpc: ({ name, task }, caller) => send("GoalRetry", { name, caller, task: task ?? null }),
   view: said,
   quick: true

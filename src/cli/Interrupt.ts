@@ -1,12 +1,18 @@
-/** `agentd interrupt AGENT`: ends its turn, or its run where there are no turns. */
-import { declare, said, send, word } from "./DeclaredVerb.ts"
+/** `agentd interrupt AGENT…`: ends a turn, or a run where there are no turns. */
+import { declare, oneOf, said, send } from "./DeclaredVerb.ts"
+import { agents, nobody, yes } from "./Names.ts"
 
 export const interrupt = declare({
   path: ["interrupt"],
   description: "End an agent's turn, or its run where there are no turns; counts no error",
-  examples: [{ command: "agentd interrupt builder", description: "Let it take up its inbox anew" }],
-  args: { agent: word("Its name in this project, or project/agent") },
-  rpc: ({ agent }, caller) => send("Interrupt", { name: agent, caller }),
+  examples: [
+    { command: "agentd interrupt builder", description: "Let it take up its inbox anew" },
+    { command: "agentd interrupt 'shop/*'", description: "All that fit: lists them, and asks" }
+  ],
+  args: { names: agents, yes },
+  several: { kind: "agent", ends: () => "interrupts" },
+  wrong: (input) => nobody(input, "interrupt"),
+  rpc: ({ names }, caller) => send("Interrupt", { name: oneOf(names), caller }),
   view: said,
   quick: true
 })

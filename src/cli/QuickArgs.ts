@@ -5,7 +5,7 @@
  * meant otherwise, or not at all (a flag that is not known, a value that begins with a dash,
  * `--`, `--help`, an argument too many), is undefined, and left to the whole program.
  */
-import type { Arg, Args, DeclaredVerb, Shape } from "./DeclaredVerb.ts"
+import { type Arg, type Args, type DeclaredVerb, isOne, type Shape } from "./DeclaredVerb.ts"
 
 export interface Line {
   readonly verb: DeclaredVerb
@@ -141,6 +141,7 @@ export const parse = (line: ReadonlyArray<string>, declared: ReadonlyMap<string,
   }
   if (verb === undefined || !places(verb.args, read)) return undefined
   const { input } = read
+  if (verb.several !== undefined && !isOne(input)) return undefined
   const isQuick = typeof verb.quick === "boolean" ? verb.quick : verb.quick(input as never, json)
   return isQuick ? { verb, input, state, json } : undefined
 }

@@ -1,6 +1,7 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
 import { declare, off, options, said, send as sent, text, word } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
+import { yes } from "./Names.ts"
 
 const both = {
   message: "--urgent and --steer exclude each other.",
@@ -35,17 +36,20 @@ export const send = declare({
       description: "Images, PDFs and texts"
     },
     { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
+    { command: "agentd send 'web/*' \"Commit what you have\"", description: "To all that fit" },
     { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
   ],
   args: {
-    agent: word("Its name in this project, or project/agent"),
+    name: word("Its name in this project, project/agent, or a pattern: 'shop/*'", { name: "agent" }),
     text: text("The message; - or nothing: what comes on standard input"),
     urgent: off("End the run that is under way; the next one carries the message"),
+    yes,
     steer: off("End the turn that is under way at a safe boundary; the message is the next turn"),
     file: options("file", "PATH", "Send this file with it: an image, a PDF or a text; repeatable")
   },
   wrong,
-  rpc: ({ agent, text, ...manner }, caller) => sent("Send", { name: agent, text, how: howOf(manner), caller }),
+  several: { kind: "agent", ends: ({ urgent }) => (urgent ? "ends the runs of" : undefined) },
+  rpc: ({ name, text, ...manner }, caller) => sent("Send", { name, text, how: howOf(manner), caller }),
   view: said,
   quick: ({ file }) => file.length === 0
 })

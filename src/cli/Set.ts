@@ -1,9 +1,10 @@
 /**
- * `agentd set AGENT --model M --mode M`: chooses the model and the mode of an agent, beside its file;
+ * `agentd set AGENT… --model M --mode M`: chooses the model and the mode of an agent, beside its file;
  * without either: what can be chosen, and the commands of the agent's own.
  */
 import type { Done, OffersInfo } from "../domain/Messages.ts"
-import { type Ask, declare, off, option, read, said, send, word, type World } from "./DeclaredVerb.ts"
+import { type Ask, declare, off, oneOf, option, read, said, send, type World } from "./DeclaredVerb.ts"
+import { agents, nobody } from "./Names.ts"
 import { cut, paint, plain } from "./Output.ts"
 
 const KNOWN = {
@@ -62,19 +63,21 @@ export const set = declare({
   examples: [
     { command: "agentd set builder", description: "What can be chosen, and the agent's own commands" },
     { command: "agentd set builder --mode plan", description: "It plans, and asks before it begins" },
-    { command: "agentd set builder --model opus", description: "As the agent calls it" },
+    { command: "agentd set builder tester --model opus", description: "As the agents call it" },
     { command: "agentd set builder --reset", description: "As agentd.jsonc says again" }
   ],
   args: {
-    agent: word("Its name in this project, or project/agent"),
+    names: agents,
     model: option("MODEL", "The model, as the agent calls it"),
     mode: option("MODE", "The mode of the agent's own"),
     reset: off("Forget what was chosen before")
   },
-  rpc: ({ agent, mode, model, reset }, caller): Ask<Done | OffersInfo> =>
+  several: { kind: "agent" },
+  wrong: (input) => nobody(input, "set"),
+  rpc: ({ mode, model, names, reset }, caller): Ask<Done | OffersInfo> =>
     model === undefined && mode === undefined && !reset
-      ? read("Offers", { name: agent, caller })
-      : send("Set", { name: agent, model: model ?? null, mode: mode ?? null, reset, caller }),
+      ? read("Offers", { name: oneOf(names), caller })
+      : send("Set", { name: oneOf(names), model: model ?? null, mode: mode ?? null, reset, caller }),
   view: (reply: Done | OffersInfo, world: World): ReadonlyArray<string> =>
     "message" in reply ? said(reply) : listed(reply, world),
   quick: true
