@@ -95,7 +95,8 @@ const placeOf = (root: string, file: string): Place => {
     mode: "loop",
     prompt: "run",
     worktree: false,
-    backend: { type: "command", shell: `cat > /dev/null; ${program(file)}`, promptBy: "stdin" },
+    // the same program: it reads nothing
+    backend: { type: "command", shell: program(file), promptBy: "argument" },
     minRunInterval: "0ms",
     backoff: { base: "0ms", cap: "0ms" },
     maxConsecutiveErrors: 10_000,

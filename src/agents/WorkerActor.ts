@@ -182,6 +182,8 @@ export const make = Effect.gen(function* () {
   ): ReadonlyArray<Tell> => {
     const cancels = actions.some(({ _tag }) => _tag === "CancelSession")
     const tells = cancels ? [...cancelled(event, after, siblings)] : []
+    // without a wait the next run begins in the append that ends this one
+    if (WorkerMachine.isCool(after)) tells.push(tell(context.self as never, { _tag: "BackoffElapsed" }))
     if (after.state === "BuildingPrompt") {
       tells.push(tell(context.self as never, { _tag: "Look" }))
     }

@@ -519,3 +519,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     }
   }
 })
+
+/** Nothing is to be waited for after an error. */
+export const isCool = ({ at, data, state }: { readonly at: number; readonly data: Data; readonly state: State }) =>
+  state === "CoolingDown" && cooldown(data, at) <= 0

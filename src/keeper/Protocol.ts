@@ -69,4 +69,10 @@ export interface Reply {
 export type Tale =
   | { readonly tell: "output"; readonly run: string; readonly stream: StreamName; readonly size: number }
   | ({ readonly tell: "exited"; readonly run: string } & Exit)
-  | ({ readonly tell: "ended"; readonly run: string; readonly out: number; readonly err: number } & Exit)
+  /** The output is whole; then the exit is durable, too. */
+  | ({
+      readonly tell: "whole" | "ended"
+      readonly run: string
+      readonly out: number
+      readonly err: number
+    } & Exit)

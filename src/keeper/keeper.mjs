@@ -59,11 +59,11 @@ const BOOT = text("/proc/sys/kernel/random/boot_id").trim()
 
 /** Programs, those that have ended among them until they are forgotten. */
 const runs = new Map()
-let client
-let epoch = Number(text(path.join(DIR, "epoch")) || -1)
+let [client, watch, epoch] = [undefined, undefined, Number(text(path.join(DIR, "epoch")) || -1)]
 /** `starting`: so many programs are being started; `made`: so many slots were. */
 let [retired, expired, starting, made] = [false, false, 0, 0]
-const tell = (message) => void (client?.writable && client.write(`${JSON.stringify(message)}\n`))
+/** Of a slot nothing is told. */
+const tell = (message) => void (message.run && client?.writable && client.write(`${JSON.stringify(message)}\n`))
 
 /** Shells that wait to become a program; undefined for one that could not be made. */
 const slots = []
@@ -280,7 +280,7 @@ const exited = (run, code, signal) => {
   if (run.exit !== undefined) return
   // what the keeper ends as it goes itself tells nothing of the program: a machine that shuts down ends it, too
   run.exit = { ...(expired && code !== 0 ? { code: null, signal: null } : { code, signal }), at: Date.now() }
-  if (run.id !== undefined) tell({ tell: "exited", run: run.id, ...run.exit })
+  tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
   attempt("bye", () => fs.writeSync(run.bye, "bye\n"))
   void settle(run)
@@ -297,12 +297,13 @@ const drained = (run) => {
   if (left.length > 0) setTimeout(drained, HELD, run)
 }
 
-/** The program has gone and all it wrote is kept: the record is made durable, then told. */
+/** The program has gone and all it wrote is kept: that is told, and again when the record of it is durable. */
 const settle = async (run) => {
   if (run.exit === undefined || run.closed || both(run).some(({ pump }) => pump)) return
   run.closed = true
   const record = { ...run.exit, out: run.out.size, err: run.err.size, seq: run.seq }
   const file = path.join(run.dir, "exit")
+  tell({ tell: "whole", run: run.id, ...record })
   try {
     if (!run.forgotten) {
       await fs.promises.writeFile(`${file}.tmp`, JSON.stringify(record), { mode: 0o600, flush: true })
@@ -318,7 +319,7 @@ const settle = async (run) => {
   }
   run.ended = true
   shut(run)
-  if (run.id !== undefined) tell({ tell: "ended", run: run.id, ...record })
+  tell({ tell: "ended", run: run.id, ...record })
   if (run.forgotten) forget(run)
   leave()
 }
@@ -471,7 +472,6 @@ const expire = (why) => {
 const isOurs = () => text(path.join(DIR, "pid")) === String(process.pid)
 
 /** Nobody watches: for so long, while its folder is there, and while it has something to do. A look that fails comes again. */
-let watch
 const unwatched = (time) => {
   const since = performance.now()
   watch = setInterval(() => {

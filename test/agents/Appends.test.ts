@@ -73,6 +73,26 @@ describe("what an agent writes", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("a run that failed where nothing is to be waited for: its end and the next run are one append", () =>
+    Effect.gen(function* () {
+      const fails: ScriptedBackend.Script = {
+        steps: [{ _tag: "Started" }],
+        exitAfter: "5 millis",
+        outcome: { _tag: "Error", detail: "killed by SIGKILL" }
+      }
+      const puppet = ScriptedBackend.make([fails, { steps: [{ _tag: "Started" }], hang: true }])
+      const backoff = { base: "0ms", cap: "0ms" }
+      const world = yield* make([], { mode: "loop", prompt: "x", backoff }, { log: yield* memoryLog, puppet })
+      const appends = watched(world)
+      yield* until(
+        Effect.sync(() => puppet.played().length),
+        (runs) => runs === 2
+      )
+      const end = appends.find((kinds) => kinds.includes("turn.error"))!
+      assert.strictEqual(end.filter((kind) => kind === "worker.moved").length, 3, end.join(" "))
+    }).pipe(Effect.scoped)
+  )
+
   it.live("a loop's run: five runes of its agent at most, its output and what its conversation counts besides", () =>
     Effect.gen(function* () {
       const line = { _tag: "Delta", stream: "stdout", text: "done" } as const

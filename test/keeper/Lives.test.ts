@@ -31,6 +31,8 @@ describe("the end of a program", () => {
       // who is ended so has not failed
       assert.deepInclude(ended()[0], { run: "gentle", code: null, signal: null, out: "up\nbye\n".length })
       assert.deepInclude(ended()[1], { run: "stubborn", code: null, signal: null })
+      const ofOne = told.filter((tale) => "run" in tale && tale.run === "gentle").map(({ tell }) => tell)
+      assert.deepStrictEqual(ofOne.slice(-3), ["exited", "whole", "ended"], "its exit is durable last")
     })
   )
 

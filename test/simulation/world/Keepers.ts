@@ -322,6 +322,8 @@ class Played {
     const { err, exit, out } = held
     if (exit === undefined || held.ended || !out.isOver || !err.isOver) return
     if (out.waiting.length + err.waiting.length > 0) return
+    const tale = { run: held.name, ...exit, out: out.size, err: err.size }
+    this.tell({ tell: "whole", ...tale })
     this.later(0.5, 20, () => {
       if (held.ended) return
       held.ended = true
@@ -330,7 +332,7 @@ class Played {
       if (!held.forgotten) held.writes("exit", { code, signal, out: out.size, err: err.size, seq: held.seq })
       const isFreed = !fs.existsSync(path.join(held.folder, "out.0"))
       if (isFreed) this.world.sometimes("keeper: output is freed")
-      this.tell({ tell: "ended", run: held.name, code, signal, out: out.size, err: err.size })
+      this.tell({ tell: "ended", ...tale })
       if (held.forgotten) this.forgets(held)
       this.rests()
     })
