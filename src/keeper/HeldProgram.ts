@@ -21,6 +21,8 @@ export interface Input {
 /** The way to the keeper that holds the program; waits for the next one where that has died. */
 export interface Reach {
   readonly link: Effect.Effect<KeeperLink>
+  /** The newest one's pid. */
+  readonly keeper: number | undefined
   /** The keeper hears so seldom how far its output is read, bytes: a part of what it lets wait. */
   readonly mark: number
   /** So much output is worth a further point, bytes. */
@@ -232,6 +234,10 @@ export class HeldProgram {
     this.isOver = true
     this.wake("out")
     this.wake("err")
+  }
+
+  get keeper(): number | undefined {
+    return this.reach.keeper
   }
 
   /** True once its end is known and all of its output is there. */

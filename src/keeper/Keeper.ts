@@ -186,6 +186,7 @@ class Home {
   readonly programs = new Map<string, HeldProgram>()
   private readonly options: KeeperOptions
   private readonly machinery: Machinery
+  keeper: number | undefined = undefined
   private current: KeeperLink | undefined = undefined
   private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
   private isClosed = false
@@ -270,7 +271,7 @@ class Home {
   private readonly begin = Effect.gen({ self: this }, function* () {
     const link = yield* this.reach
     this.epoch ??= (Number(contentOf(path.join(this.folder, "epoch"))) || 0) + 1
-    const { error, runs = [], version } = yield* link.ask({ op: "hello", epoch: this.epoch })
+    const { error, pid, runs = [], version } = yield* link.ask({ op: "hello", epoch: this.epoch })
     if (error !== undefined) {
       link.close()
       if (error === "late") this.machinery.killed(this.folder)
@@ -278,6 +279,7 @@ class Home {
     }
     if (version !== VERSION) this.isActive = false
     if (!this.isActive) link.tell({ op: "retire" })
+    this.keeper = pid
     this.take(link, runs)
     this.current = link
     this.up.openUnsafe()

@@ -55,6 +55,40 @@ describe("membersOf", () => {
   })
 })
 
+describe("a search", () => {
+  it.effect("asks none whose session shows that it is another's", () =>
+    Effect.gen(function* () {
+      const KEEPER = 70
+      const asked: Array<number> = []
+      const tree = ProcessTree.over({
+        self: SELF,
+        snapshot: Effect.succeed([
+          ...machine,
+          proc(KEEPER, 1, KEEPER, KEEPER),
+          // a younger one in an older one's session, programs of the keeper's and of the daemon's
+          proc(110, 60, 110, 60),
+          proc(120, KEEPER, 120, 120),
+          proc(121, 1, 120, 120),
+          proc(130, SELF, 130, 130),
+          // begun in its own session by one that may have been the run's, and one whose leader has gone
+          proc(140, 1, 140, 140),
+          proc(141, 1, 140, 140),
+          proc(151, 1, 151, 150)
+        ]),
+        environment: (pid) => Effect.sync(() => (asked.push(pid), [])),
+        isAlive: () => true,
+        signal: () => {}
+      })
+      yield* tree.find({ store: "s", runId: "r", root: { pid: 100, start: 100 }, starter: KEEPER })
+      assert.sameMembers(asked, [140, 141, 151])
+      asked.length = 0
+      // that pid is another's by now, maybe one of the run's
+      yield* tree.find({ store: "s", runId: "r", root: { pid: 100, start: 100 }, starter: 140 })
+      assert.includeMembers(asked, [120, 121])
+    })
+  )
+})
+
 /** A machine on which a run's process starts one without mark, in a session of its own, whenever it is looked at. */
 const bomb = () => {
   const table = new Map([...machine, proc(100, SELF, 100, 100)].map((one) => [one.pid, one]))

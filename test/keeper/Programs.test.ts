@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { readdirSync, readFileSync, statSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Wanted } from "../../src/keeper/Keeper.ts"
 import * as Stand from "./Stand.ts"
@@ -14,7 +14,7 @@ const refused = (daemon: Stand.Daemon, wanted: Wanted) =>
   )
 
 describe("a program", () => {
-  it.live("its exit code, its output and its errors come whole, and are on the disk as told", () =>
+  it.live("its exit code, its output and its errors come whole, and then it is on the disk", () =>
     Effect.gen(function* () {
       const folder = yield* Stand.stand
       const daemon = yield* Stand.daemon(folder)
@@ -22,7 +22,9 @@ describe("a program", () => {
       assert.deepStrictEqual(yield* held.exited, { code: 7, signal: null })
       assert.strictEqual(yield* Stand.whole(held), "out\n")
       assert.strictEqual(yield* Stand.whole(held, "err"), "err\n")
-      const record = JSON.parse(readFileSync(join(Stand.runFolder(folder, "code"), "exit"), "utf8"))
+      const file = join(Stand.runFolder(folder, "code"), "exit")
+      yield* Stand.until(() => existsSync(file))
+      const record = JSON.parse(readFileSync(file, "utf8"))
       assert.deepInclude(record, { code: 7, signal: null, out: 4, err: 4 })
     })
   )

@@ -25,6 +25,8 @@ export interface Before {
 export interface Kept extends ChildProcess {
   /** Undefined: this daemon has started it. */
   readonly before: Before | undefined
+  /** The keeper, which begins others, too. */
+  readonly starter: number | undefined
   readonly isDue: (out: number, err: number) => boolean
   readonly keep: (point: Point) => Effect.Effect<void>
 }
@@ -36,6 +38,7 @@ export const nameOf = (runId: string, count: number): string => `${prefixOf(runI
 
 const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
   before,
+  starter: held.keeper,
   id: { pid: held.pid, start: held.start },
   isDue: (out, err) => held.isDue(out, err),
   keep: (point) => held.keep(point),

@@ -39,6 +39,8 @@ export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD
 /** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
+  /** Whoever begins runs besides this process. */
+  readonly starter?: number | undefined
   /** Found processes, start times by pid: they stay the run's when the parents that showed them have ended. */
   readonly seen?: Map<number, number>
 }
@@ -113,6 +115,22 @@ export const membersOf = (
     }
   }
   return { members: table.filter(({ pid }) => members.has(pid)), groups }
+}
+
+/**
+ * Pure: whether its session shows that a process is none of the run's. Only its leader can have begun it; one that is older
+ * than the run, or was begun by one that begins runs, is another's.
+ */
+const isOther = (
+  { pid, session }: Process,
+  byPid: ReadonlyMap<number, Process>,
+  root: ProcessId,
+  starters: ReadonlyArray<number | undefined>
+): boolean => {
+  const leader = byPid.get(session)
+  if (leader === undefined || leader.pid === root.pid) return false
+  const isOlder = (one: Process | undefined) => one !== undefined && one.start < root.start
+  return (pid !== session && isOlder(leader)) || (starters.includes(leader.parent) && isOlder(byPid.get(leader.parent)))
 }
 
 /** The machine that the processes are on; a simulation has another one. */
@@ -301,13 +319,17 @@ const over = ({ environment, isAlive, self, signal, snapshot }: Machine): Proces
   const find = Effect.fnUntraced(function* (quarry: Quarry) {
     const table = yield* snapshot
     const marks = entries(quarry)
-    const { root, seen } = quarry
+    const { root, seen, starter } = quarry
     const known = table.filter(({ pid, start }) => seen?.get(pid) === start).map(({ pid }) => pid)
     const kin = membersOf(table, known, self, root)
     const isKin = new Set(kin.members.map(({ pid }) => pid))
+    const byPid = new Map(table.map((process) => [process.pid, process]))
+    // to ask takes its time: what is older than the run's first process is not of the run, and of its kin none is asked
+    const mayBe = (one: Process) =>
+      !isKin.has(one.pid) &&
+      (root === undefined || (one.start >= root.start && !isOther(one, byPid, root, [self, starter])))
     const marked = yield* Effect.filter(
-      // what is older than the run's first process is not of the run; of its kin none is asked: that takes its time
-      table.filter(({ pid, start }) => !isKin.has(pid) && (root === undefined || start >= root.start)),
+      table.filter(mayBe),
       ({ pid }) => Effect.map(environment(pid), (env) => marks.every((mark) => env.includes(mark))),
       { concurrency: READERS }
     )

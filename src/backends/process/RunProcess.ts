@@ -138,6 +138,7 @@ export const make = Effect.fnUntraced(function* (
       store: spec.store,
       runId: known ? spec.runId : `part of ${spec.runId}`,
       root: child.id,
+      starter: kept?.starter,
       seen: new Map()
     }
     const stop = Deferred.makeUnsafe<void>()
