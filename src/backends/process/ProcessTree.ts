@@ -39,7 +39,7 @@ export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD
 /** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
-  /** Whoever begins runs besides this process. */
+  /** The pid of another process that begins runs, as this one does. */
   readonly starter?: number | undefined
   /** Found processes, start times by pid: they stay the run's when the parents that showed them have ended. */
   readonly seen?: Map<number, number>
