@@ -12,7 +12,8 @@ import { age, plain } from "./Output.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { isNear } from "../domain/ErrorLimit.ts"
 import { LOOKS, phrase, type Word } from "../domain/Words.ts"
-import { type BoardState, type Item, NOTE, PANES, type Shown } from "./BoardState.ts"
+import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
+import { type BoardState, type Item, NOTE } from "./BoardState.ts"
 import { Cells, fit, type Style, wrap } from "./TerminalCells.ts"
 
 export interface Terminal {
@@ -189,13 +190,26 @@ const partsOf = ({ columns, rows }: Terminal, { filter, mode }: BoardState) => {
   }
 }
 
-/** The item of the list at a row of the terminal. */
-export const itemAt = (terminal: Terminal, state: BoardState, y: number): Item | undefined => {
-  const { first, listRows } = partsOf(terminal, state)
-  return y < first || y >= first + listRows ? undefined : state.items[state.top + y - first]
+interface Place {
+  readonly x: number
+  readonly y: number
 }
 
-const LOOK_STYLES: { readonly [look in NonNullable<Shown["lines"][number]["look"]>]: Word | undefined } = {
+/** The item of the list at a place of the terminal. */
+export const itemAt = (terminal: Terminal, state: BoardState, { x, y }: Place): Item | undefined => {
+  const { first, listColumns, listRows } = partsOf(terminal, state)
+  const isOutside = state.isZoomed || x >= listColumns || y < first || y >= first + listRows
+  return isOutside ? undefined : state.items[state.top + y - first]
+}
+
+/** Whether the pane is at a place of the terminal. */
+export const isPane = (terminal: Terminal, state: BoardState, { x, y }: Place): boolean => {
+  const { first, isWide, listColumns, listRows, paneRows } = partsOf(terminal, state)
+  if (state.row === undefined) return false
+  return state.isZoomed || (paneRows > 0 && (isWide ? x >= listColumns : y >= first + listRows))
+}
+
+const LOOK_STYLES: { readonly [look in NonNullable<PaneLine["look"]>]: Word | undefined } = {
   strong: undefined,
   bad: "failed",
   good: "done",
@@ -211,24 +225,31 @@ const drawPane = (brush: Brush, state: BoardState, x: number, y: number, width: 
     cells.fill(at, y, pane.length + 2)
     at = cells.put(at + 1, y, pane, pane === state.pane ? { bold: true, under: true } : { fg: colours.faint }) + 1
   }
-  const lines = [
+  const lines: ReadonlyArray<PaneLine> = [
     ...(state.pane === "why"
       ? row.commands.map(({ command, does }) => ({
           text: `→ ${inWorld(command, brush.terminal.world)}   ${does}`,
           look: "you" as const
         }))
       : []),
-    ...(state.shown?.id === row.id && state.shown.pane === state.pane ? state.shown.lines : [])
+    ...(state.shown?.id === row.id && state.shown.pane === state.pane ? state.shown.lines : [{ text: "…" }])
   ]
   const room = height - 1
-  const drawn = lines.flatMap(({ look, text }) =>
-    (text === "" ? [""] : wrap(inWorld(text, brush.terminal.world), width - 3)).map((line) => ({ line, look }))
+  const drawn = lines.flatMap(({ isCode, look, text }) =>
+    (text === ""
+      ? [""]
+      : isCode === true
+        ? [fit(text, width - 3)]
+        : wrap(inWorld(text, brush.terminal.world), width - 3)
+    ).map((line) => ({ line, look }))
   )
+  const hidden = Math.max(0, drawn.length - room)
+  state.paneTop = Math.min(state.paneTop, hidden)
   // the newest of a story stands at its end
-  const shown =
-    state.pane === "why" || state.pane === "conversation" || state.pane === "timeline"
-      ? drawn.slice(-room)
-      : drawn.slice(0, room)
+  const top = STORIES.has(state.pane) ? hidden - state.paneTop : state.paneTop
+  const shown = drawn.slice(top, top + room)
+  if (hidden > 0 && at + 12 < x + width)
+    cells.right(x + width - 1, y, `${top + shown.length} of ${drawn.length}`, faint(brush))
   for (const [n, { line, look }] of shown.entries()) {
     const word = look === undefined ? undefined : LOOK_STYLES[look]
     const style: Style =
@@ -262,6 +283,19 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
           ["esc", "back"]
         ]
   if (mode === "help") return [["any key", "back"]]
+  if (mode === "go")
+    return [
+      ["↑ ↓", "choose"],
+      ["↵", "go"],
+      ["esc", "back"]
+    ]
+  if (state.isZoomed)
+    return [
+      ["j k", "scroll"],
+      ["tab", pane],
+      ["z", "back"],
+      ["?", "keys"]
+    ]
   const isOver = row?.word === "failed" || row?.word === "done"
   return [
     ...((row?.asks.length ?? 0) > 0 ? ([["a", "look, approve"]] as const) : []),
@@ -271,8 +305,14 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
     ...(row?.kind === "agent"
       ? ([["s", "send"], isOver ? ["r r", "start"] : ["i i", "interrupt"]] as ReadonlyArray<Hint>)
       : []),
-    ["tab", pane],
+    ...(row === undefined
+      ? []
+      : ([
+          ["tab", pane],
+          ["z", "whole"]
+        ] as ReadonlyArray<Hint>)),
     ["/", "filter"],
+    ["^K", "go"],
     ["?", "keys"],
     ["q", "quit"]
   ]
@@ -373,6 +413,9 @@ const HELP: ReadonlyArray<Hint> = [
   ["/  esc", "filter; all"],
   ["f", "fold the group"],
   ["tab", `next pane: ${PANES.join(", ")}`],
+  ["z", "the pane on the whole page"],
+  ["J K", "scroll the pane; the wheel over it, too"],
+  ["Ctrl+K", "go to anything by its name"],
   ["a", "look at the call, and there: approve once"],
   ["d", "deny with a reason; words of yours to a question"],
   ["1-9", "choose an answer"],
@@ -393,6 +436,24 @@ const drawHelp = (brush: Brush): void => {
   }
 }
 
+const drawPalette = (brush: Brush, state: BoardState): void => {
+  const { cells, colours } = brush
+  const { entries, goAt, input } = state
+  const width = Math.min(cells.columns - 2, 78)
+  const room = Math.max(1, Math.min(14, cells.rows - 6))
+  const { x, y } = drawBox(brush, "go to anything", room + 3, width)
+  const typed = [...input].slice(4 - width).join("")
+  cells.put(cells.put(x, y, typed, {}, width - 5), y, "▏", of(brush, "working"))
+  if (entries.length === 0) cells.put(x, y + 1, "Nothing is called that.", faint(brush))
+  const top = Math.max(0, Math.min(goAt - Math.floor(room / 2), entries.length - room))
+  for (const [n, { does, label }] of entries.slice(top, top + room).entries()) {
+    const back = top + n === goAt ? { bg: colours.chosen } : {}
+    cells.fill(x, y + 1 + n, width - 4, back)
+    const end = cells.put(x + 1, y + 1 + n, fit(plain(label), width - 8), { bold: top + n === goAt, ...back })
+    cells.put(end + 2, y + 1 + n, fit(plain(does), x + width - end - 8), { ...faint(brush), ...back })
+  }
+}
+
 const EMPTY = "No agents yet:  cd your-project && agentd init && agentd start"
 const NONE = "Nothing is called that.  esc shows all"
 
@@ -405,11 +466,10 @@ const scrolled = (state: BoardState, rows: number): void => {
   state.top = Math.max(0, Math.min(state.top, items.length - rows))
 }
 
-export const draw = (state: BoardState, terminal: Terminal, now: number): Cells => {
-  const cells = new Cells(terminal.columns, terminal.rows)
-  const brush: Brush = { cells, terminal, now, colours: state.isLight ? LIGHT : DARK }
+/** The list, and the pane of the chosen row. */
+const drawList = (brush: Brush, state: BoardState): void => {
+  const { cells, terminal } = brush
   const { first, isWide, listColumns, listRows, paneColumns, paneRows } = partsOf(terminal, state)
-  drawHead(brush, state)
   if (first === 2) drawFilter(brush, state)
   scrolled(state, listRows)
   for (let n = 0; n < listRows; n++) {
@@ -417,7 +477,12 @@ export const draw = (state: BoardState, terminal: Terminal, now: number): Cells 
     if (item !== undefined) drawItem(brush, item, first + n, listColumns, state)
   }
   if (state.items.length === 0 && state.head !== undefined)
-    cells.put(3, first + 1, fit(state.rows.size === 0 ? EMPTY : NONE, cells.columns - 4), faint(brush))
+    cells.put(
+      3,
+      first + 1,
+      fit(state.rows.size === 0 ? inWorld(EMPTY, terminal.world) : NONE, cells.columns - 4),
+      faint(brush)
+    )
   if (state.row !== undefined && paneRows > 0) {
     const line: Style = { fg: brush.colours.line }
     const [x, y] = isWide ? [listColumns + 1, first] : [0, first + listRows]
@@ -425,8 +490,17 @@ export const draw = (state: BoardState, terminal: Terminal, now: number): Cells 
     else cells.put(0, y!, (terminal.ascii ? "-" : "─").repeat(cells.columns), line)
     drawPane(brush, state, x!, y!, paneColumns, paneRows)
   }
+}
+
+export const draw = (state: BoardState, terminal: Terminal, now: number): Cells => {
+  const cells = new Cells(terminal.columns, terminal.rows)
+  const brush: Brush = { cells, terminal, now, colours: state.isLight ? LIGHT : DARK }
+  drawHead(brush, state)
+  if (state.isZoomed && state.row !== undefined) drawPane(brush, state, 0, 1, terminal.columns, terminal.rows - 2)
+  else drawList(brush, state)
   if (state.call !== undefined) drawCall(brush, state)
   if (state.mode === "help") drawHelp(brush)
+  if (state.mode === "go") drawPalette(brush, state)
   drawFoot(brush, state)
   return cells
 }

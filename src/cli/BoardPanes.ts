@@ -8,11 +8,12 @@ import * as Calendar from "../domain/Calendar.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import type { Caller } from "../domain/Messages.ts"
 import type { Client } from "../rpc/ControlClient.ts"
+import * as Diff from "./Diff.ts"
 import { AttachView, KEPT } from "./AttachView.ts"
 import { age, clock, count, plain } from "./Output.ts"
-import type { Pane, Shown } from "./BoardState.ts"
+import type { Pane, PaneLine } from "./BoardPane.ts"
 
-type Lines = Shown["lines"]
+type Lines = ReadonlyArray<PaneLine>
 
 /** Runes that a pane looks at. */
 const NEWEST = 200
@@ -33,18 +34,35 @@ const why = Effect.fnUntraced(function* (client: Client, row: BoardRow, caller: 
 
 const COLOURS = { red: "bad", green: "good", yellow: "you", bold: "strong" } as const
 
-const conversation = Effect.fnUntraced(function* (client: Client, row: BoardRow, caller: Caller) {
+const story = Effect.fnUntraced(function* (
+  client: Client,
+  row: BoardRow,
+  kinds: ReadonlyArray<string>,
+  caller: Caller
+) {
   if (row.kind !== "agent") return none("Its conversation is in its own terminal.")
   const view = new AttachView()
-  const runes = yield* Stream.runCollect(
-    client.Log({ agent: row.called, kinds: KEPT, tail: NEWEST, follow: false, caller })
-  )
+  const runes = yield* Stream.runCollect(client.Log({ agent: row.called, kinds, tail: NEWEST, follow: false, caller }))
   const lines = [...runes.flatMap((rune) => view.feed(rune)), ...view.flush()]
   if (lines.length === 0) return none("Nothing was said yet.")
   return lines.map(({ colour, text }) => {
     const look = colour !== undefined && colour in COLOURS ? COLOURS[colour as keyof typeof COLOURS] : undefined
     return { text, ...(look === undefined ? {} : { look }) }
   })
+})
+
+/** Kinds that a program's output is, and where it begins and ends. */
+const OUTPUT: ReadonlyArray<string> = ["run.started", "run.output", "run.notice", "worker.moved"]
+
+const diff = Effect.fnUntraced(function* (client: Client, row: BoardRow, caller: Caller) {
+  if (row.kind !== "agent") return none("Only an agent's folder is looked at.")
+  const found = yield* client.Diff({ name: row.called, caller })
+  if (found.files.length === 0) return none(`Nothing is changed in ${plain(found.folder)}.`)
+  return [...Diff.summary(found), { text: "" }, ...Diff.linesOf(found.patch)].map(({ look, text }) => ({
+    text,
+    isCode: true,
+    ...(look === undefined || look === "faint" ? {} : { look })
+  }))
 })
 
 const tree = Effect.fnUntraced(function* (client: Client, { kind, name }: BoardRow, now: number) {
@@ -90,7 +108,9 @@ const timeline = Effect.fnUntraced(function* (client: Client, row: BoardRow, cal
 export const lines = (client: Client, row: BoardRow, pane: Pane, caller: Caller, now: number): Effect.Effect<Lines> => {
   const asked = {
     why: () => why(client, row, caller, now),
-    conversation: () => conversation(client, row, caller),
+    conversation: () => story(client, row, KEPT, caller),
+    diff: () => diff(client, row, caller),
+    output: () => story(client, row, OUTPUT, caller),
     tree: () => tree(client, row, now),
     cost: () => cost(client, row, now),
     timeline: () => timeline(client, row, caller, now)

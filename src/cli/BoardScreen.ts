@@ -11,7 +11,7 @@ import { call, type Client } from "../rpc/ControlClient.ts"
 import * as Attach from "./Attach.ts"
 import { nameOf } from "./Board.ts"
 import { type Act, BoardState } from "./BoardState.ts"
-import { draw, itemAt } from "./BoardFrame.ts"
+import { draw, isPane, itemAt } from "./BoardFrame.ts"
 import { TerminalKeys } from "./TerminalKeys.ts"
 import * as BoardPanes from "./BoardPanes.ts"
 import * as RawTerminal from "./RawTerminal.ts"
@@ -195,7 +195,11 @@ const typing = (place: Place) => {
       const now = yield* Clock.currentTimeMillis
       const seen = yield* shape(place)
       for (const input of keys.read(chunk)) {
-        const item = input._tag === "Click" ? itemAt(seen, state, input.y) : undefined
+        if (input._tag === "Wheel" && state.call === undefined && isPane(seen, state, input)) {
+          state.scrollPane(input.lines)
+          continue
+        }
+        const item = input._tag === "Click" ? itemAt(seen, state, input) : undefined
         yield* Queue.offerAll(acts, item === undefined ? state.press(input, now) : state.click(item, now))
       }
       yield* page(place)

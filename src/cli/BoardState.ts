@@ -11,10 +11,9 @@ import { after, order } from "../domain/BoardRow.ts"
 import type { AskedCall } from "../domain/Messages.ts"
 import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
 import { nameOf } from "./Board.ts"
+import * as BoardPalette from "./BoardPalette.ts"
+import { type Pane, PANES, type Shown, STORIES } from "./BoardPane.ts"
 import type { Input } from "./TerminalKeys.ts"
-
-export const PANES = ["why", "conversation", "tree", "cost", "timeline"] as const
-export type Pane = (typeof PANES)[number]
 
 export type Item =
   | { readonly _tag: "Group"; readonly group: Group; readonly count: number }
@@ -45,7 +44,7 @@ export type Act =
     }
   | { readonly _tag: "Do"; readonly verb: "start" | "restart" | "stop" | "interrupt"; readonly name: string }
 
-export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "help"
+export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "help" | "go"
 
 /** The call that is looked at. */
 export interface Call {
@@ -60,18 +59,14 @@ export interface Call {
   readonly answers: ReadonlyArray<string>
 }
 
-export interface Shown {
-  readonly id: string
-  readonly pane: Pane
-  readonly lines: ReadonlyArray<{ readonly text: string; readonly look?: "strong" | "bad" | "good" | "you" }>
-}
-
 /** No key answers a call that has been on the screen for less, ms: the next one slides under the same key. */
 export const EARLY = 350
 /** The second press of a key comes within, ms. */
 export const TWICE = 3_000
 /** Between two loads of a pane that no key asked for, ms. */
 export const REFRESH = 1_000
+/** The same of one that reads a whole tree of files. */
+const REFRESH_DIFF = 10_000
 /** A note stays for so long, ms. */
 export const NOTE = 5_000
 const MAX_INPUT = 4_000
@@ -80,6 +75,21 @@ const WORDS_OF: { readonly [key in "r" | "x" | "i"]: string } = {
   r: "restart",
   x: "stop for good",
   i: "interrupt"
+}
+
+/** Lines by which a key scrolls a pane that takes the whole page. */
+const SCROLLS: { readonly [key: string]: number } = {
+  j: 1,
+  down: 1,
+  k: -1,
+  up: -1,
+  "page-down": 20,
+  " ": 20,
+  "page-up": -20,
+  "ctrl-u": -20,
+  home: Number.NEGATIVE_INFINITY,
+  G: Number.POSITIVE_INFINITY,
+  end: Number.POSITIVE_INFINITY
 }
 
 /** Kinds that a key of `g` leads to. */
@@ -102,6 +112,12 @@ export class BoardState {
   call: Call | undefined = undefined
   note: { readonly text: string; readonly at: number } | undefined = undefined
   isLight = false
+  /** The pane takes the whole page. */
+  isZoomed = false
+  /** Lines that the pane is scrolled by: of a story towards its beginning, else towards its end. */
+  paneTop = 0
+  /** The chosen entry of the palette. */
+  goAt = 0
   readonly folded = new Set<Group>()
   private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
   private isPrefix = false
@@ -168,9 +184,12 @@ export class BoardState {
 
   /** The pane of a row that changes again and again is loaded at most so often. */
   tick(now: number): ReadonlyArray<Act> {
-    if (!this.isStale || now - this.lookedAt < REFRESH) return []
+    if (!this.isStale || now - this.lookedAt < (this.pane === "diff" ? REFRESH_DIFF : REFRESH)) return []
     this.lookedAt = now
-    return this.look()
+    const top = this.paneTop
+    const acts = this.look()
+    this.paneTop = top
+    return acts
   }
 
   /** All that is known is as old as this; the next news has all of it. */
@@ -210,14 +229,20 @@ export class BoardState {
       case "Paste":
         return this.type(input.text.replaceAll(/\s+/g, " "))
       case "Wheel":
-        if (this.call === undefined) return this.move(input.lines)
-        this.scroll(input.lines)
+        if (this.call === undefined && !this.isZoomed) return this.move(input.lines)
+        if (this.call === undefined) this.scrollPane(input.lines)
+        else this.scroll(input.lines)
         return []
       case "Click":
         return []
       case "Key":
         return this.key(input.key, now)
     }
+  }
+
+  /** Scrolls what the pane shows: down for more than 0. */
+  scrollPane(lines: number): void {
+    this.paneTop = Math.max(0, this.paneTop + (STORIES.has(this.pane) ? -lines : lines))
   }
 
   /** A click on the list's line. */
@@ -232,13 +257,14 @@ export class BoardState {
   }
 
   private get isTyping(): boolean {
-    return this.mode === "filter" || this.mode === "send" || this.mode === "deny" || this.mode === "words"
+    return ["filter", "send", "deny", "words", "go"].includes(this.mode)
   }
 
   private type(text: string): ReadonlyArray<Act> {
     if (!this.isTyping) return []
     if (this.mode !== "filter") {
       this.input = (this.input + text).slice(0, MAX_INPUT)
+      this.goAt = 0
       return []
     }
     this.filter = (this.filter + text).slice(0, 200)
@@ -256,7 +282,7 @@ export class BoardState {
     }
     if (this.mode === "call") return this.answering(key, now)
     if (this.isPrefix) return this.going(key, now)
-    return this.choosing(key, now)
+    return this.reading(key) ?? this.choosing(key, now)
   }
 
   private typed(key: string, now: number): ReadonlyArray<Act> {
@@ -267,10 +293,18 @@ export class BoardState {
         this.mode = this.call === undefined ? "list" : "call"
         return []
       case "enter":
-        return this.entered(now)
+        return this.mode === "go" ? this.went(now) : this.entered(now)
+      case "up":
+      case "down":
+        this.goAt = Math.max(0, Math.min(this.entries.length - 1, this.goAt + (key === "down" ? 1 : -1)))
+        return []
+      case "ctrl-k":
+        this.mode = this.mode === "go" ? "list" : this.mode
+        return []
       case "backspace":
         if (isFilter) this.filter = [...this.filter].slice(0, -1).join("")
         else this.input = [...this.input].slice(0, -1).join("")
+        this.goAt = 0
         break
       case "ctrl-u":
         if (isFilter) this.filter = ""
@@ -297,6 +331,29 @@ export class BoardState {
     return [{ _tag: "Send", name: row.called, text: input.replace(/^[!>]\s*/, ""), how }]
   }
 
+  /** The entries of the palette, for what is typed. */
+  get entries(): ReadonlyArray<BoardPalette.Entry> {
+    return BoardPalette.matching(BoardPalette.entries([...this.rows.values()].toSorted(order), this.row), this.input)
+  }
+
+  /** To the chosen entry of the palette. */
+  private went(now: number): ReadonlyArray<Act> {
+    const entry = this.entries[this.goAt]
+    this.mode = "list"
+    this.input = ""
+    if (entry === undefined) return []
+    const { to } = entry
+    if (to._tag === "Pane") return this.turn(to.pane)
+    if (to._tag === "Keys") return to.keys.flatMap((key) => this.key(key, now))
+    this.clear()
+    const row = this.rows.get(to.id)
+    if (row !== undefined) this.folded.delete(LOOKS[row.word].group)
+    this.changed()
+    this.at = to.id
+    this.settle()
+    return this.look()
+  }
+
   private clear(): void {
     this.filter = ""
     this.changed()
@@ -320,9 +377,35 @@ export class BoardState {
     return this.look()
   }
 
+  /** Keys of the pane; undefined: none of them. */
+  private reading(key: string): ReadonlyArray<Act> | undefined {
+    if (key === "z") {
+      this.isZoomed = !this.isZoomed && this.row !== undefined
+      return []
+    }
+    if (key === "J" || key === "K") {
+      this.scrollPane(key === "J" ? 3 : -3)
+      return []
+    }
+    if (!this.isZoomed) return undefined
+    if (key === "esc" || key === "q") {
+      this.isZoomed = false
+      return []
+    }
+    const lines = SCROLLS[key]
+    if (lines === undefined) return undefined
+    this.scrollPane(lines)
+    return []
+  }
+
   private choosing(key: string, now: number): ReadonlyArray<Act> {
     const { row } = this
     switch (key) {
+      case "ctrl-k":
+        this.mode = "go"
+        this.input = ""
+        this.goAt = 0
+        return []
       case "q":
         return [{ _tag: "Quit" }]
       case "j":
@@ -421,6 +504,7 @@ export class BoardState {
   private look(): ReadonlyArray<Act> {
     const { pane, row } = this
     this.isStale = false
+    this.paneTop = 0
     return row === undefined ? [] : [{ _tag: "Look", row, pane }]
   }
 

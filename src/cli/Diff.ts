@@ -62,7 +62,8 @@ export const diff = declare({
   view: (found, world) => {
     const { agent, files, project } = found
     if (files.length === 0) return [`${plain(project)}/${plain(agent)} ${NOTHING}`]
-    return summary(found).map((line) => painted(line, world))
+    const lines = summary(found).map((line) => painted(line, world))
+    return found.patch === "" ? lines : [...lines, ""]
   },
   verbatim: ({ patch }, world) => linesOf(patch).map((line) => painted(line, world)),
   quick: true

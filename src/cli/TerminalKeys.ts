@@ -10,7 +10,7 @@ export type Input =
   | { readonly _tag: "Paste"; readonly text: string }
   /** From 0. */
   | { readonly _tag: "Click"; readonly x: number; readonly y: number }
-  | { readonly _tag: "Wheel"; readonly lines: number }
+  | { readonly _tag: "Wheel"; readonly lines: number; readonly x: number; readonly y: number }
   /** The terminal's background. */
   | { readonly _tag: "Background"; readonly isLight: boolean }
 
@@ -58,8 +58,9 @@ const MAX_PASTE = 65_536
 
 const mouseOf = ([, button, x, y, kind]: RegExpExecArray): Input | undefined => {
   const pressed = Number(button)
-  if (pressed === 64 || pressed === 65) return { _tag: "Wheel", lines: pressed === 65 ? 3 : -3 }
-  return pressed === 0 && kind === "M" ? { _tag: "Click", x: Number(x) - 1, y: Number(y) - 1 } : undefined
+  const at = { x: Number(x) - 1, y: Number(y) - 1 }
+  if (pressed === 64 || pressed === 65) return { _tag: "Wheel", lines: pressed === 65 ? 3 : -3, ...at }
+  return pressed === 0 && kind === "M" ? { _tag: "Click", ...at } : undefined
 }
 
 const backgroundOf = ([, red, green, blue]: RegExpExecArray): Input => ({

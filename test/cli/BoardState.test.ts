@@ -104,7 +104,7 @@ describe("keys", () => {
       keys("\u001b[<0;5;3M\u001b[<0;5;3m\u001b[<65;1;1M\u001b]11;rgb:ffff/ffff/ffff\u0007\u001b[99;99u"),
       [
         { _tag: "Click", x: 4, y: 2 },
-        { _tag: "Wheel", lines: 3 },
+        { _tag: "Wheel", lines: 3, x: 0, y: 0 },
         { _tag: "Background", isLight: true }
       ]
     )
@@ -257,6 +257,118 @@ it("a row that is gone is not chosen, a call that asks no more is closed, and a 
   assert.include(lines.join("\n"), "web/worker")
 })
 
+const KEYS = [
+  "j",
+  "k",
+  "G",
+  "f",
+  "tab",
+  "?",
+  "/",
+  "esc",
+  "a",
+  "s",
+  "z",
+  "J",
+  "K",
+  "ctrl-k",
+  "down",
+  "page-down",
+  "enter"
+]
+
+const PAGE = { columns: 100, rows: 20, ascii: false, world: null }
+
+const agent = (name: string) => {
+  const { head, rows } = boardOf({ agents: [agentInfo({ agent: name }), agentInfo({ agent: "tester" })] })
+  const state = new BoardState()
+  state.hear({ head, rows, gone: [] }, T0)
+  return state
+}
+
+describe("the pane", () => {
+  it("on the whole page shows all of it, line by line, and gives the list back", () => {
+    const state = agent("builder")
+    while (state.pane !== "diff") press(state, "tab")
+    const lines = Array.from({ length: 60 }, (_, n) => ({ text: `    line ${n}`, isCode: true }))
+    state.show({ id: state.at, pane: "diff", lines })
+    press(state, "z")
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "      line 0\n")
+    press(state, "G")
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "      line 59\n")
+    press(state, "k")
+    const page = draw(state, PAGE, T0).lines.join("\n")
+    assert.include(page, "line 58")
+    assert.notInclude(page, "line 59")
+    assert.include(page, "59 of 60")
+    press(state, "q")
+    assert.isFalse(state.isZoomed)
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "web/tester")
+  })
+
+  it("a story is seen from its end, and scrolled to its beginning", () => {
+    const state = agent("builder")
+    state.show({ id: state.at, pane: "why", lines: Array.from({ length: 60 }, (_, n) => ({ text: `line ${n}.` })) })
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "line 59.")
+    for (let n = 0; n < 40; n++) press(state, "K")
+    const page = draw(state, PAGE, T0).lines.join("\n")
+    assert.include(page, "line 0.")
+    assert.notInclude(page, "line 59.")
+    press(state, "J")
+    assert.notInclude(draw(state, PAGE, T0).lines.join("\n"), "line 0.")
+  })
+
+  it("the diff of a row that changes again and again is loaded seldom", () => {
+    const state = agent("builder")
+    while (state.pane !== "diff") press(state, "tab")
+    const { head, rows } = boardOf({ agents: [agentInfo({ agent: "builder" })] })
+    const become = (says: string, at: number) => state.hear({ head, rows: [{ ...rows[0]!, says }], gone: [] }, at)
+    assert.lengthOf(become("one", T0 + 20_000), 1)
+    assert.lengthOf(become("two", T0 + 20_000 + 5 * REFRESH), 0)
+    assert.lengthOf(state.tick(T0 + 31_000), 1)
+  })
+})
+
+/** Opens the palette and types. */
+const typeAt = (state: BoardState, letters: string) =>
+  ["ctrl-k", ...letters].forEach((key) => state.press({ _tag: "Key", key }, T0))
+const go = (state: BoardState, letters: string) => {
+  typeAt(state, letters)
+  return press(state, "enter")
+}
+
+describe("the palette", () => {
+  it("leads to a row by letters of its name, a folded one too", () => {
+    const state = agent("builder")
+    press(state, "f")
+    go(state, "tst")
+    assert.strictEqual(state.row?.name, "tester")
+    assert.strictEqual(state.mode, "list")
+  })
+
+  it("opens panes and sends, and what ends work wants its key once more", () => {
+    const state = agent("builder")
+    assert.deepInclude(go(state, "timel")[0], { _tag: "Look", pane: "timeline" })
+    go(state, "send to")
+    assert.strictEqual(state.mode, "send")
+    press(state, "esc")
+    assert.deepStrictEqual(go(state, "restart"), [])
+    assert.match(state.note!.text, /^r again: restart web\/builder/)
+    assert.deepInclude(press(state, "r")[0], { _tag: "Do", verb: "restart" })
+  })
+
+  it("hears letters as letters, and nothing beneath it", () => {
+    const state = agent("builder")
+    typeAt(state, "xx")
+    press(state, "ctrl-k")
+    assert.strictEqual(state.mode, "list")
+    assert.strictEqual(state.note, undefined)
+    typeAt(state, "no such thing")
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "Nothing is called that.")
+    assert.deepStrictEqual(press(state, "enter"), [])
+  })
+})
+
 it("every page of every size has its size, and what is chosen is on it", () => {
   const die = dice(11)
   for (let round = 0; round < 150; round++) {
@@ -273,12 +385,12 @@ it("every page of every size has its size, and what is chosen is on it", () => {
     const conversations = die(2) === 0 ? [] : [conversationInfo({ state: "suspended", detail: "suspended: 3 errors" })]
     const board = boardOf({ agents, calls: die(2) === 0 ? [] : [{ ...call, agent: "a0" }], conversations })
     state.hear({ head: board.head, rows: board.rows, gone: [] }, T0)
-    for (let n = 0; n < die(40); n++) press(state, ["j", "k", "G", "f", "tab", "?", "/", "esc", "a", "s"][die(10)]!, T0)
+    for (let n = 0; n < die(40); n++) press(state, KEYS[die(KEYS.length)]!, T0)
     const terminal = { columns: 60 + die(240), rows: 10 + die(60), ascii: die(2) === 0, world: null }
     const page = draw(state, terminal, T0)
     for (const line of page.lines) assert.isAtMost(displayWidth(line), terminal.columns)
-    if (state.mode === "list" && state.row !== undefined) {
-      const shown = Array.from({ length: terminal.rows }, (_, y) => itemAt(terminal, state, y))
+    if (state.mode === "list" && state.row !== undefined && !state.isZoomed) {
+      const shown = Array.from({ length: terminal.rows }, (_, y) => itemAt(terminal, state, { x: 1, y }))
       assert.isTrue(shown.some((item) => item?._tag === "Row" && item.row.id === state.at))
     }
   }
