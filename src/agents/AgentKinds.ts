@@ -62,6 +62,7 @@ const workerData = {
   failures: Schema.Int,
   lastError: textOrNull,
   uncounted: Schema.Struct({ reason: Schema.NullOr(UncountedReason), count: Schema.Int }),
+  taken: Schema.optionalKey(Schema.Int),
   uncountedUntil: Schema.NullOr(Schema.Finite),
   fatal: Schema.NullOr(Schema.Struct({ message: text, remedy: text })),
   stoppedBy: textOrNull

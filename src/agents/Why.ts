@@ -96,7 +96,8 @@ const uncounted = {
   unavailable: "its provider could not be had",
   overflow: "its context was full",
   held: "its conversation is open elsewhere",
-  lost: "agentd lost it, which is no fault of its own"
+  lost: "nobody knows how",
+  taken: "agentd ended, which is no fault of its own"
 } as const
 
 const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): string => {

@@ -23,7 +23,7 @@ import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import type { WorkerMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { isActive, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
+import { isActive, refOf, Siblings, type TurnState, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
 import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import * as Prompt from "./Prompt.ts"
 import { RunPlace } from "./RunPlace.ts"
@@ -100,6 +100,10 @@ export const initial = (
         recentRuns: before.recentRuns
       })
 })
+
+/** Whether a run that was taken had answered, or come beyond its first turn, which has the run's name. */
+const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapshot): boolean =>
+  turn.data.turnId === runId ? turn.data.ended?.outcome === "completed" : turn.entered > entered
 
 const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
 
@@ -327,10 +331,15 @@ export const make = Effect.gen(function* () {
   })
 
   /** Ends the rest of a run that is not taken up, then tells its end. */
-  const lost = Effect.fnUntraced(function* (self: Handle, { data, state }: WorkerSnapshot, { drop }: Backend) {
-    const runId = data.runId!
-    const exited = { _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } } as const
-    const told = state === "Stopped" ? Effect.void : self.tell(exited)
+  const lost = Effect.fnUntraced(function* (self: Handle, now: WorkerSnapshot, { drop }: Backend) {
+    const runId = now.data.runId!
+    const exited = {
+      _tag: "SessionExited",
+      runId,
+      outcome: { _tag: "Uncounted", reason: "taken" },
+      ...(hadAnswered(place.now().turn, now) ? { worked: true } : {})
+    } as const
+    const told = now.state === "Stopped" ? Effect.void : self.tell(exited)
     yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
   })
 

@@ -6,7 +6,7 @@
  * Guarantees: a run that failed counts once; nothing from an older run moves it;
  * a run counts as started only once it has said so.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { Outcome, type UncountedReason } from "../backends/Outcome.ts"
 import { isNear } from "../domain/ErrorLimit.ts"
 import * as Backoff from "../supervision/Backoff.ts"
@@ -151,8 +151,10 @@ export interface Data {
   /** Runs that failed, or found their provider unavailable, since a turn last came to its answer. A start clears it not. */
   readonly failures: number
   readonly lastError: string | null
-  /** Runs in a row that ended uncounted, quota and outages aside. */
+  /** Runs in a row that ended uncounted; quota, outages and ends of agentd's own aside. */
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
+  /** Runs in a row that agentd's own end took, since one ended otherwise or had answered; left out: none. */
+  readonly taken?: number
   /** When an uncounted end lets the worker go on (0: not said); null after a counted one, and where a provider that could not be had has not said when. */
   readonly uncountedUntil: number | null
   /** Why it stopped for good, and what to do; null while it has not, or when an operator stopped it. */
@@ -160,8 +162,10 @@ export interface Data {
   readonly stoppedBy: string | null
 }
 
-/** So many uncounted ends in a row, quota and outages aside, are an error after all. */
+/** So many uncounted ends in a row are an error after all; quota, outages and ends of agentd's own aside. */
 export const UNCOUNTED_LIMIT = 5
+/** So many ends of agentd's own in a row, of each of which a run was taken that had answered nothing, may be its runs' doing. */
+export const TAKEN_LIMIT = 20
 
 export type Options = Partial<Pick<Data, "mode" | "limits" | "backoff" | "graceMillis" | "maxRunsPerHour">>
 
@@ -251,9 +255,15 @@ export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHou
 /** Counts a failure, which the next waits are reckoned by. */
 const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
 
+/** Forgets the runs that agentd's own end took. */
+const untaken: (data: Data) => Data = Struct.omit(["taken"])
+
+const isTaken = (event: Event): boolean =>
+  event._tag === "SessionExited" && event.outcome._tag === "Uncounted" && event.outcome.reason === "taken"
+
 /** Forgets the failures of before a run that has answered. */
 const worked = (data: Data, event: Event): Data =>
-  event._tag === "SessionExited" && event.worked === true ? { ...data, failures: 0 } : data
+  event._tag === "SessionExited" && event.worked === true ? { ...untaken(data), failures: 0 } : data
 
 const failed = (data: Data, detail: string): Data => {
   const counted = {
@@ -284,7 +294,9 @@ const reasonOf = (outcome: Outcome): string | null => {
       return "the run took longer than its time limit"
     case "Uncounted":
       if (outcome.reason === "unavailable") return "its provider could not be had"
-      return outcome.reason === "lost" ? "agentd was stopped while it ran" : `${outcome.reason} ended it`
+      // agentd of before said of both that they were lost
+      if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
+      return `${outcome.reason} ended it`
     default:
       return outcome.detail
   }
@@ -298,9 +310,21 @@ const uncount = (data: Data, reason: UncountedReason, until: number | undefined)
     : { ...data, uncounted: { reason, count }, uncountedUntil: until ?? 0 }
 }
 
+/** No error of its agent's, who waits longer each time; without an end it might be what ends agentd. */
+const take = (data: Data, { taken = 0 }: Data): Data => {
+  const count = taken + 1
+  const next = { ...data, taken: count, uncountedUntil: null }
+  if (count < TAKEN_LIMIT) return next
+  const message = `agentd ended ${count} times while a run of this agent's was under way, and none of those runs had answered`
+  return {
+    ...next,
+    fatal: { message, remedy: "Find out what ends agentd: its own log says. Then start the agent again." }
+  }
+}
+
 /** A run that ended from Spawning or Running: its outcome decides what is counted. */
 const counted = (before: Data, outcome: Outcome): Data => {
-  const data = gone(before, reasonOf(outcome))
+  const data = untaken(gone(before, reasonOf(outcome)))
   switch (outcome._tag) {
     case "Success":
       return {
@@ -320,6 +344,7 @@ const counted = (before: Data, outcome: Outcome): Data => {
     case "Uncounted": {
       const { reason, until } = outcome
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
+      if (reason === "taken") return take(data, before)
       if (reason === "unavailable") return { ...stumbled(data), uncountedUntil: until ?? null }
       // what is full is not gone on with
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
@@ -330,9 +355,10 @@ const counted = (before: Data, outcome: Outcome): Data => {
 
 /** By the errors in a row, or by the failures since the last answer where those are more: a start clears the first alone. */
 const cooldown = (data: Data, at: number): number => {
-  const { backoff, cwd, limits, totalErrors, uncountedUntil } = data
+  const { backoff, cwd, limits, taken = 0, totalErrors, uncountedUntil } = data
   if (uncountedUntil !== null) return Math.max(backoff.base, uncountedUntil - at)
-  const counters = backoff.by === "streak" ? { ...data, failures: 0 } : data
+  const failures = backoff.by === "streak" ? 0 : data.failures
+  const counters = { ...data, failures: Math.max(failures, taken) }
   return Backoff.delay(backoff, limits, counters, `${cwd}#${totalErrors}`) ?? 0
 }
 
@@ -383,7 +409,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   },
   guards: {
     succeeded: (_, event) => ended(event) === "Success",
-    fatal: (_, event) => ended(event) === "Fatal",
+    fatal: ({ taken = 0 }, event) => ended(event) === "Fatal" || taken >= TAKEN_LIMIT,
     exhausted: (data) => Backoff.exhausted(data.limits, data)
   },
   updates: {
@@ -411,7 +437,10 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     })),
     count: update("SessionExited", (data, event) => counted(worked(data, event), event.outcome)),
     clear: (data, event) =>
-      gone(worked(data, event), data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"),
+      gone(
+        isTaken(event) ? worked(data, event) : untaken(worked(data, event)),
+        data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"
+      ),
     stop: update("OperatorStop", (data, event) => ({ ...data, stoppedBy: event.by })),
     fail: update("FatalError", (data, event) => ({
       ...data,

@@ -2,7 +2,7 @@
  * LeftRuns: runs that an earlier daemon left to the keeper.
  *
  * Guarantees: what the log wants goes on; a run that nobody takes up is ended, with all that it started, and nothing of it
- * is kept.
+ * is kept; its grace is over in its time, however many daemons come and go meanwhile.
  */
 import { Effect } from "effect"
 import { Keeper } from "../keeper/Keeper.ts"
@@ -12,8 +12,8 @@ import { ProcessTree } from "./process/ProcessTree.ts"
 import * as RunFolder from "./RunFolder.ts"
 import { RunSockets } from "./RunSockets.ts"
 
-/** From SIGTERM to SIGKILL. */
-const GRACE = "5 seconds"
+/** From SIGTERM to SIGKILL, ms; each daemon asks for so long at least: the one before may not have come to it. */
+const [GRACE, LEAST] = [5_000, 500]
 
 const runOf = (name: string): string => name.slice(0, name.lastIndexOf("+"))
 
@@ -40,8 +40,9 @@ const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<t
   const tree = yield* ProcessTree
   yield* Effect.forEach(
     over,
-    ({ held: { name, pid, start }, runId }) =>
-      tree.terminate({ store, runId, root: { pid, start } }, GRACE).pipe(
+    ({ held, held: { name, pid, start }, runId }) =>
+      held.graceLeft(GRACE).pipe(
+        Effect.flatMap((left) => tree.terminate({ store, runId, root: { pid, start } }, Math.max(left, LEAST))),
         Effect.catch(({ message, remedy }) => Effect.logError(message, remedy)),
         Effect.andThen(keeper.forget((one) => one === name))
       ),

@@ -4,8 +4,11 @@
  */
 import { Schema } from "effect"
 
-/** Why a run ended without counting as an error; `lost` is a run that agentd itself lost, `unavailable` one whose provider could not be had. */
-export const UncountedReason = Schema.Literals(["quota", "unavailable", "overflow", "held", "lost"])
+/**
+ * Why a run ended without counting as an error; `unavailable`: its provider could not be had, `taken`: agentd's own end
+ * took it, `lost`: nobody knows how it ended.
+ */
+export const UncountedReason = Schema.Literals(["quota", "unavailable", "overflow", "held", "lost", "taken"])
 export type UncountedReason = typeof UncountedReason.Type
 
 export const Outcome = Schema.Union([

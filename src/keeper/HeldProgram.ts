@@ -6,7 +6,7 @@
  * where the keeper died before it took it; how it ended is told once, with no code and no signal where the
  * keeper that would know has died.
  */
-import { Deferred, Effect, Semaphore } from "effect"
+import { Clock, Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { KeeperLink } from "./KeeperLink.ts"
@@ -328,6 +328,20 @@ export class HeldProgram {
     if (!fs.existsSync(this.folder)) return false
     fs.appendFileSync(path.join(this.folder, "notes"), lineOf({ seq, note }), { mode: 0o600 })
     return true
+  }
+
+  /** ms of its grace that are left since a daemon first asked for its end; the next daemon goes on with it. */
+  graceLeft(grace: number): Effect.Effect<number> {
+    return Effect.map(Clock.monotonicTimeNanos, (nanos) => {
+      // since the machine's start, which no program outlives
+      const now = Number(nanos / 1_000_000n)
+      const file = path.join(this.folder, "asked")
+      if (!fs.existsSync(this.folder)) return grace
+      const since = fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) : Number.NaN
+      if (since <= now) return Math.max(0, grace - (now - since))
+      replaced(file, `${now}`)
+      return grace
+    })
   }
 
   close(): void {

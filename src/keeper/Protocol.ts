@@ -6,7 +6,7 @@
  * sizes are bytes of a program's output from its beginning. Environment and arguments go this way and into no file.
  *
  * Files of a program's folder that the daemon has to do with: `out.OFFSET` and `err.OFFSET`, which the daemon frees
- * when it does not need them any more; `notes` and `point`, which are its own; and once there is an `exit`, all of it.
+ * when it does not need them any more; `notes`, `point` and `asked`, which are its own; and once there is an `exit`, all of it.
  */
 
 /** Of these words and of the folder's files, as keeper.mjs says it: a keeper of another one is given no new program. */

@@ -3,6 +3,7 @@ import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_PROMPT_BYTES } from "../../src/agents/Prompt.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import { caller, make as oneAgent } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import * as World from "./World.ts"
@@ -313,6 +314,66 @@ describe("an agent whose run is lost before any turn", () => {
         (reports) => reports.some(({ _tag }) => _tag === "Idle")
       )
     })
+  )
+})
+
+describe("a run that agentd's own end takes", () => {
+  /** How its runs ended, as the log has it. */
+  const ends = (runes: ReadonlyArray<Rune>) =>
+    runes.flatMap(({ payload, trigger }) => {
+      if (trigger !== "SessionExited") return []
+      const { outcome, worked } = payload["event"] as { readonly outcome: unknown; readonly worked?: boolean }
+      return [{ outcome, worked }]
+    })
+  const taken = { _tag: "Uncounted", reason: "taken" }
+
+  it.live("is no error of its agent's, whether it was up or not, however often", () =>
+    Effect.gen(function* () {
+      const lives = 12
+      const puppet = Puppet.make({ up: false })
+      const world = yield* oneAgent([], { backoff: { base: "1ms", cap: "1ms" } }, { puppet })
+      yield* world.tree.send("work", "queue", caller)
+      for (let life = 0; life < lives; life++) {
+        const run = yield* puppet.run(life)
+        if (life % 2 === 1) yield* run.say({ _tag: "Started" })
+        if (life % 2 === 1) yield* world.kind("turn.started", Math.ceil(life / 2))
+        yield* world.lose
+        yield* world.open
+      }
+      yield* puppet.run(lives)
+      const runes = yield* world.runes
+      assert.deepStrictEqual(
+        ends(runes),
+        Array.from({ length: lives }, () => ({ outcome: taken, worked: undefined }))
+      )
+      const errors = runes.flatMap(({ kind, payload }) => (kind === "worker.moved" ? [payload["totalErrors"]] : []))
+      assert.deepStrictEqual(new Set(errors), new Set([0]))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("has answered, where the log has an answer of it", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make()
+      const world = yield* oneAgent([], { backoff: { base: "1ms", cap: "1ms" } }, { puppet })
+      yield* world.tree.send("one", "queue", caller)
+      const first = yield* puppet.run()
+      yield* first.say({ _tag: "TurnCompleted", turnId: first.spec.turnId, output: "1" })
+      yield* world.over(1)
+      yield* world.lose
+      yield* world.open
+      yield* world.rune(({ trigger }) => trigger === "SessionExited")
+      yield* world.tree.send("two", "queue", caller)
+      const second = yield* puppet.run(1)
+      yield* second.say({ _tag: "TurnCompleted", turnId: second.spec.turnId, output: "2" })
+      yield* world.over(2)
+      yield* world.tree.send("three", "queue", caller)
+      yield* world.kind("turn.started", 3)
+      yield* world.lose
+      yield* world.open
+      yield* puppet.run(2)
+      const answered = { outcome: taken, worked: true }
+      assert.deepStrictEqual(ends(yield* world.runes), [answered, answered])
+    }).pipe(Effect.scoped)
   )
 })
 

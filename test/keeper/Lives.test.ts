@@ -58,6 +58,25 @@ describe("the end of a program", () => {
 })
 
 describe("the daemon", () => {
+  it.live("that asks for a program's end goes on with the grace that an earlier one had begun", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      const held = yield* Stand.script(daemon, "stubborn", STUBBORN)
+      const never = 1e9
+      assert.strictEqual(yield* held.graceLeft(never), never)
+      yield* daemon.vanish
+      const next = yield* Stand.daemon(folder)
+      const [left] = yield* next.keeper.left
+      assert.isBelow(yield* left!.graceLeft(never), never)
+      assert.strictEqual(yield* left!.graceLeft(0), 0)
+      // of another start of the machine
+      writeFileSync(join(Stand.runFolder(folder, "stubborn"), "asked"), "1e15")
+      assert.strictEqual(yield* left!.graceLeft(never), never)
+      assert.isBelow(yield* Effect.delay(left!.graceLeft(never), "5 millis"), never)
+    })
+  )
+
   it.live("of one that was overtaken, no program begins that the newer one was not told of", () =>
     Effect.gen(function* () {
       const folder = yield* Stand.stand
@@ -67,11 +86,11 @@ describe("the daemon", () => {
       const spawn = (run: string) => ({ op: "spawn", run, script: "exec sleep 300" }) as const
       const older = yield* Stand.owner(folder)
       // more than shells wait
-      for (let n = 0; n < 8; n++) older.tell(spawn(`late${n}`))
+      for (let n = 0; n < 24; n++) older.tell(spawn(`late${n}`))
       const newer = yield* Stand.owner(folder)
       const told = newer.runs.map(({ run }) => run)
       assert.include(told, "first")
-      assert.isBelow(told.length, 9)
+      assert.isBelow(told.length, 25)
       for (const run of ["one", "two", "three"]) assert.isUndefined((yield* newer.ask(spawn(run), null)).error)
       const there = readdirSync(join(Stand.homeOf(folder), "runs")).filter((name) => !name.startsWith("slot-"))
       assert.sameMembers(there, [...told, "one", "two", "three"])

@@ -8,6 +8,7 @@ import {
   type Event,
   initial,
   type State,
+  TAKEN_LIMIT,
   UNCOUNTED_LIMIT,
   Worker
 } from "../../src/agents/WorkerMachine.ts"
@@ -176,6 +177,56 @@ describe("uncounted ends", () => {
     const four = runs(4, uncounted("lost"), { starts: true }).stand
     const well = after([elapsed, prompt("x"), started("x"), exited("x", success), ready], four)
     assert.strictEqual(runs(4, uncounted("lost"), { starts: true, from: well }).stand.data.totalErrors, 0)
+  })
+
+  describe("taken by agentd's own end", () => {
+    const taken: Outcome = { _tag: "Uncounted", reason: "taken" }
+    const TAKEN_AND_UP = { starts: true }
+
+    it("is no error of the agent's, however often; the waits grow as they do after failures", () => {
+      for (const starts of [true, false]) {
+        const { delays, stand } = runs(TAKEN_LIMIT - 1, taken, { starts })
+        assert.strictEqual(stand.state, "CoolingDown")
+        assert.deepInclude(stand.data, { totalErrors: 0, consecutiveErrors: 0, fatal: null })
+        assert.deepStrictEqual(delays.slice(0, 6), [2_000, 4_000, 8_000, 16_000, 32_000, 60_000])
+      }
+    })
+
+    it("ends its agent where it comes again and again and nothing comes of it: a run of it may be what ends agentd", () => {
+      const { actions, stand } = runs(TAKEN_LIMIT, taken, TAKEN_AND_UP)
+      assert.strictEqual(stand.state, "Stopped")
+      assert.match(stand.data.fatal!.message, /^agentd ended 20 times while a run of this agent's was under way/)
+      assert.deepStrictEqual(
+        actions.map(({ _tag }) => _tag),
+        ["LogFatal"]
+      )
+      assert.strictEqual(stand.data.totalErrors, 0)
+    })
+
+    it.each([
+      ["a run that ends by itself", success],
+      ["its own error", error],
+      ["an end of its own that nobody knows", { _tag: "Uncounted", reason: "lost" }]
+    ] as const)("in a row: %s begins the row anew", (_, outcome) => {
+      const most = runs(TAKEN_LIMIT - 1, taken, TAKEN_AND_UP).stand
+      const other = after([elapsed, prompt("x"), started("x"), exited("x", outcome)], most)
+      const stand = other.state === "SessionComplete" ? after([ready], other) : other
+      const again = runs(TAKEN_LIMIT - 1, taken, { starts: true, from: stand }).stand
+      assert.strictEqual(again.state, "CoolingDown")
+    })
+
+    it("in a row: one that had answered before it was taken begins the row anew", () => {
+      const most = runs(TAKEN_LIMIT - 1, taken, TAKEN_AND_UP).stand
+      const worked = after([elapsed, prompt("x"), started("x"), { ...exited("x", taken), worked: true } as Event], most)
+      assert.strictEqual(Worker.timers.cooldown.after(worked.data, 0), 2_000)
+      assert.strictEqual(runs(TAKEN_LIMIT - 2, taken, { starts: true, from: worked }).stand.state, "CoolingDown")
+      assert.strictEqual(runs(TAKEN_LIMIT - 1, taken, { starts: true, from: worked }).stand.state, "Stopped")
+    })
+
+    it("says nothing of a crash loop of the agent's own", () => {
+      const mixed = runs(3, taken, TAKEN_AND_UP).stand
+      assert.strictEqual(runs(5, error, { starts: false, from: mixed }).stand.state, "Stopped")
+    })
   })
 
   it("what no retry will help stops at once, with its remedy", () => {

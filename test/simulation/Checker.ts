@@ -294,6 +294,12 @@ export class Checker implements Witness {
       }
       case "turn.error":
         if (event["retry"] === true) return
+        // nothing came before it that could be left out: asked again it is as long
+        if (
+          event["errorType"] === "overflow" &&
+          (this.runOfTurn.get(payload["turn_id"]) ?? payload["turn_id"]) === payload["turn_id"]
+        )
+          return this.over(payload["turn_id"], "dropped", "it is too long for its agent", rune.eventId)
         if (!this.refusedByAgent.has(payload["turn_id"])) {
           // an exit in the midst of a turn is offered again to those who asked
           return
@@ -367,7 +373,7 @@ export class Checker implements Witness {
       }
     }
     if (rune.trigger === "SessionExited" || rune.trigger === "GraceExceeded") {
-      this.ran(agent, rune.trigger === "SessionExited" && event["outcome"]?.reason !== "lost")
+      this.ran(agent, rune.trigger === "SessionExited" && !["lost", "taken"].includes(event["outcome"]?.reason))
     }
     const hasFailed = counts && (expected === 1 || event["outcome"]?.reason === "unavailable")
     const { least, most: greatest } = this.failures.get(agent) ?? { least: 0, most: 0 }

@@ -29,6 +29,8 @@ interface Book {
   readonly given: Set<string>
   /** Begun, and not ended. */
   turn: string | undefined
+  /** Begun by the run itself: a turn that it is given meanwhile takes it in. */
+  isOwn: boolean
   isUp: boolean
   hasExited: boolean
   /** The told text and tokens of the turn. */
@@ -121,6 +123,7 @@ export class Contract implements Check {
       calls: new Map(),
       given: new Set([of.turnId]),
       turn: undefined,
+      isOwn: false,
       isUp: false,
       hasExited: false,
       text: "",
@@ -168,9 +171,10 @@ export class Contract implements Check {
         book.isUp = true
         return
       case "TurnStarted":
-        if (book.turn !== undefined || !book.given.delete(event.turnId))
+        if ((book.turn !== undefined && !book.isOwn) || !book.given.delete(event.turnId))
           this.broken("a turn begins once", book, `${event.turnId}, in ${book.turn}`)
         book.turn = event.turnId
+        book.isOwn = false
         book.text = ""
         book.tokens = 0
         return
@@ -193,6 +197,7 @@ export class Contract implements Check {
       case "TurnOpened":
         if (book.turn !== undefined) this.broken("a turn begins once", book, `${event.turnId}, in ${book.turn}`)
         book.turn = event.turnId
+        book.isOwn = true
         book.text = ""
         book.tokens = 0
         return

@@ -8,7 +8,7 @@ import type { Check, Verdicts } from "./Check.ts"
 type Json = { readonly [field: string]: any }
 
 const OUTCOMES = ["Success", "Error", "Timeout", "Fatal"]
-const UNCOUNTED = ["quota", "overflow", "held", "lost"].map((reason) => `Uncounted ${reason}`)
+const UNCOUNTED = ["quota", "overflow", "held", "lost", "taken"].map((reason) => `Uncounted ${reason}`)
 /** A run ends as it starts, at work, or after it was told to end. */
 const STATES = ["Spawning", "Running", "Interrupting"]
 

@@ -27,7 +27,8 @@ const WORDS = {
   unavailable: "529 overloaded",
   overflow: "prompt is too long",
   held: "session is in use",
-  lost: "gone"
+  lost: "gone",
+  taken: "gone"
 }
 
 /** Of one that does not know the session that it is to go on with. */
