@@ -24,6 +24,7 @@ import * as NeededFiles from "./NeededFiles.ts"
 import * as WaitingInputs from "./WaitingInputs.ts"
 import { Bus, layer as busLayer } from "./Bus.ts"
 import * as ConversationCommands from "./ConversationCommands.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 import * as Finder from "./Finder.ts"
 import { Agents } from "./Agents.ts"
 import { Projects } from "./Projects.ts"
@@ -57,7 +58,16 @@ const onFound = <F extends object, A, E>(
 const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
   Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
 
-type OnConversations = "conversation" | "conversations" | "newConversation" | "pause" | "resume" | "close" | "archive"
+type OnConversations =
+  | "startProject"
+  | "stopProject"
+  | "conversation"
+  | "conversations"
+  | "newConversation"
+  | "pause"
+  | "resume"
+  | "close"
+  | "archive"
 
 /** The commands on whole conversations. */
 const conversations = (
@@ -73,6 +83,14 @@ const conversations = (
       spoken(on(name, caller, (entry) => Effect.sync(() => ConversationCommands.row(entry)))),
     newConversation: (config, caller) =>
       Effect.andThen(Deferred.await(ready), projects.newConversation(config, caller)),
+    stopProject: (name, caller) =>
+      on(name, caller, (entry) =>
+        Effect.flatMap(ConversationCommands.opened(entry), (project) => ProjectStop.stop(project, caller))
+      ),
+    startProject: (name, caller) =>
+      on(name, caller, (entry) =>
+        Effect.flatMap(ConversationCommands.opened(entry), (project) => ProjectStop.start(project, caller))
+      ),
     pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
     resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
     close: (name, options, caller) =>
@@ -242,13 +260,13 @@ export const make = (projects: Projects, ready: Ready) =>
           onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => projects.agentInfo(found, now)))
         ),
       start: (name, caller) =>
-        onAgent(name, caller, ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, tree.start(caller))),
+        onAgent(name, caller, ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, tree.start(caller))),
       stop: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller)),
       restart: (name, caller) =>
         onAgent(
           name,
           caller,
-          ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, again(project, tree, caller))
+          ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, again(project, tree, caller))
         ),
       ...messages(projects, files, onAgent),
       ...contentsOf(projects, log, files, recovered),

@@ -32,6 +32,7 @@ import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import { begunOn } from "./ConversationRecovery.ts"
 import * as Inbox from "./Inbox.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
 
@@ -218,6 +219,8 @@ export class AgentRegistry {
       yield* Scope.provide(allowances.join(spender), scope)
       yield* this.of.nest.add(tree.child)
       this.members.set(agent, { tree, scope })
+      const { stopped } = this.of.record
+      if (stopped !== null) return yield* this.keepStopped(tree, stopped.by)
       // never started, or stopped only because the file did not name it for a while
       const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
       if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return
@@ -225,6 +228,54 @@ export class AgentRegistry {
     },
     (adopted) => Effect.provide(adopted, this.of.services)
   )
+
+  /** An agent of a project that is stopped as a whole: the last daemon may have died before it was ended. */
+  private keepStopped(tree: AgentScope, by: string): Moved {
+    const worker = tree.worker()
+    return worker === undefined || worker.state === "Stopped"
+      ? Effect.void
+      : Effect.asVoid(tree.stop({ by: ProjectStop.authorOf(by), config: null }))
+  }
+
+  /** Ends all agents that run, and whoever comes just now; answers with their names. */
+  halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
+    const runs = ([name, { tree }]: readonly [string, Member]) =>
+      this.family.parentOf(name) === undefined && tree.worker() !== undefined && tree.worker()?.state !== "Stopped"
+    return Effect.andThen(
+      this.lock.withPermit(Effect.void),
+      Effect.suspend(() =>
+        Effect.forEach(
+          [...this.members].filter(runs),
+          ([name, { tree }]) => Effect.as(this.family.stop(tree, caller), name),
+          { concurrency: "unbounded" }
+        )
+      )
+    )
+  }
+
+  /** Starts those that were stopped with the project, and those that have come since; answers with their names. */
+  wake(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
+    return Effect.suspend(() =>
+      Effect.forEach(
+        [...this.members].filter(([name, { tree }]) => this.isDue(name, tree)),
+        ([name, { tree }]) => Effect.as(tree.start(caller), name),
+        { concurrency: "unbounded" }
+      )
+    )
+  }
+
+  private isDue(name: string, tree: AgentScope): boolean {
+    const config = this.family.named(name)
+    const worker = tree.worker()
+    return config !== undefined && (worker === undefined ? config.autostart : ProjectStop.isWith(worker.data.stoppedBy))
+  }
+
+  /** Agents of the file that are stopped. */
+  get still(): ReadonlyArray<string> {
+    return [...this.members].flatMap(([name, { tree }]) =>
+      this.family.named(name) !== undefined && tree.worker()?.state === "Stopped" ? [name] : []
+    )
+  }
 
   private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: AgentRegistry, agent: string) {
     const member = this.members.get(agent)

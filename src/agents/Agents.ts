@@ -62,6 +62,10 @@ export class Agents extends Context.Service<
     /** How a project's file differs from the config in force. */
     readonly configChange: (name: string, caller: Caller) => Effect.Effect<ConfigChangeInfo, CommandRefused>
     readonly projects: Effect.Effect<ReadonlyArray<ProjectInfo>>
+    /** Ends all agents of a project, by its name or its conversation; none starts until the project is started again. */
+    readonly stopProject: (name: string, caller: Caller) => Command<Done>
+    /** Starts what was stopped with the project. */
+    readonly startProject: (name: string, caller: Caller) => Command<Done>
     /** Lists the agents that are alive. */
     readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>
     readonly agent: (name: string, caller: Caller) => Effect.Effect<AgentInfo, CommandRefused>

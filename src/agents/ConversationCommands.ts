@@ -44,7 +44,7 @@ export const row = (entry: Entry): ConversationInfo => {
 }
 
 /** The entry's project, alive. */
-const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
+export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
   if (entry._tag === "Open") return Effect.succeed(entry.project)
   if (entry._tag === "Closed") return ConversationRow.over(called(entry.record))
   if (entry._tag === "Damaged") return ConversationRow.damaged(entry.record.conversation, entry.message)

@@ -19,6 +19,9 @@ import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Prices from "../domain/Prices.ts"
 import * as Fallback from "../config/Fallback.ts"
 import * as Metering from "./Metering.ts"
+import * as ProjectStop from "./ProjectStop.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import { ConversationActor, type Failure } from "./ConversationActor.ts"
 import * as ConfigNotice from "./ConfigNotice.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
@@ -29,6 +32,8 @@ import { AgentRegistry } from "./AgentRegistry.ts"
 import { AgentsPlace, type Services } from "./AgentsPlace.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as Backoff from "../supervision/Backoff.ts"
+
+const readProject = reader(projectKinds)
 
 const SUPERVISION = { intensity: 10, period: "30 seconds" } as const
 
@@ -107,6 +112,7 @@ export class Project {
       config: this.path,
       agents: [...this.members.keys()],
       problems: this.problems,
+      ...(this.record.stopped === null ? {} : { stopped: this.record.stopped }),
       ...this.unmetered,
       ...ConfigTrust.waiting(this.record.trust)
     }
@@ -165,6 +171,26 @@ export class Project {
   get isOver(): CommandRefused | undefined {
     return this.household.family.isClosing ? this.refusal : undefined
   }
+
+  /** Why none of its agents is started: it is over, or stopped as a whole. */
+  get isStill(): CommandRefused | undefined {
+    return this.isOver ?? ProjectStop.refusalOf(this.name, this.record)
+  }
+
+  /** Appends what a person has decided about all of it, and takes it in; answers with the rune. */
+  readonly say = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, kind: "project.stopped" | "project.started", by: string) {
+      const { conversation: stream, name } = this
+      const [rune] = yield* this.notices
+        .append([{ stream, kind, actor: "project", trigger: "person", payload: { name, by } }])
+        .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+      const said = readProject(rune!)
+      if (said !== undefined) ProjectStop.apply(this.record, said)
+      return rune!.eventId
+    },
+    Effect.uninterruptible
+  )
 
   recordOf(agent: string) {
     return this.record.agents.get(agent)

@@ -19,6 +19,7 @@ import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ChildNews from "./ChildNews.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 
 export interface ProjectRecord {
   readonly conversation: string
@@ -28,6 +29,8 @@ export interface ProjectRecord {
   readonly life: ConversationRecovery.Life
   /** The part of its file that a person has agreed to. */
   readonly trust: ConfigTrust.Trust
+  /** Null: it is not stopped as a whole. */
+  stopped: ProjectStop.Stopped | null
 }
 
 export type Records = Map<string, ProjectRecord>
@@ -35,6 +38,8 @@ export type Records = Map<string, ProjectRecord>
 export const kinds = [
   "project.registered",
   "project.config_changed",
+  "project.stopped",
+  "project.started",
   "config.trusted",
   "config.changed",
   "config.waits",
@@ -60,7 +65,8 @@ export const freshProject = (conversation: string, config: string, name: string)
   name,
   agents: new Map(),
   life: ConversationRecovery.fresh(),
-  trust: ConfigTrust.fresh()
+  trust: ConfigTrust.fresh(),
+  stopped: null
 })
 
 /** The record of a conversation of which the daemon's stream says that a person has given it up. */
@@ -83,7 +89,7 @@ const archive = (records: Records, rune: Rune): void => {
   const { agents, config, conversation, life, project, trusted = null } = found
   const all = new Map(agents.map((agent) => [agent, freshAgent(agent)] as const))
   const trust = { ...ConfigTrust.fresh(), hash: trusted }
-  records.set(conversation, { conversation, config, name: project, agents: all, life, trust })
+  records.set(conversation, { conversation, config, name: project, agents: all, life, trust, stopped: null })
 }
 
 /** To the agent's machine that wrote the rune, or joined it. */
@@ -116,9 +122,10 @@ export const apply = (records: Records, rune: Rune): void => {
   const project = records.get(rune.stream)
   if (project === undefined) return
   if (rune.kind === "project.config_changed") {
-    project.name = about?.payload.name ?? project.name
+    project.name = (about?.kind === "project.config_changed" ? about.payload.name : undefined) ?? project.name
     return
   }
+  if (about !== undefined) return ProjectStop.apply(project, about)
   const ofConfig = readConfig(rune)
   if (ofConfig !== undefined) return void ConfigTrust.apply(project.trust, ofConfig)
   const [, name = ""] = rune.actor.split("/")
@@ -143,7 +150,7 @@ const known: ReadonlySet<string> = new Set(kinds)
 /** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
 export const project: StreamFold<ProjectRecord | null> = {
   name: "agents",
-  version: 6,
+  version: 7,
   initial: null,
   of: ConversationId.mayBe,
   apply: (record, rune) => {
@@ -157,7 +164,7 @@ export const project: StreamFold<ProjectRecord | null> = {
 /** Conversations of which only the archive's rune is left to read. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
-  version: 3,
+  version: 4,
   initial: [],
   of: (stream) => stream === DAEMON_STREAM,
   apply: (all, rune) => {

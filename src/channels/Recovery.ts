@@ -30,14 +30,20 @@ export const empty: Records = { home: null, channels: {}, broken: {} }
 
 const CLOSES = "session.closed"
 
-const read = reader({ ...channelKinds, ...projectKinds })
+/** The runes that say where channels are at home. */
+const homeKinds = {
+  "project.registered": projectKinds["project.registered"],
+  "project.config_changed": projectKinds["project.config_changed"]
+}
 
-type Known = RuneOf<typeof channelKinds & typeof projectKinds>
+const read = reader({ ...channelKinds, ...homeKinds })
+
+type Known = RuneOf<typeof channelKinds & typeof homeKinds>
 
 const nameOf = (rune: Known): string =>
   rune.kind === "seat.moved" ? rune.payload.channel : rune.actor.slice(rune.actor.indexOf("/") + 1)
 
-const named = (records: Records, { payload, stream }: RuneOf<typeof projectKinds>): Records => {
+const named = (records: Records, { payload, stream }: RuneOf<typeof homeKinds>): Records => {
   const project = payload.name ?? records.home?.project
   return project === undefined
     ? records

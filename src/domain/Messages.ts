@@ -18,6 +18,8 @@ export const ProjectInfo = Schema.Struct({
   agents: Schema.Array(Schema.String),
   /** Problems of the file as it is now; the last good one is in force. */
   problems: Schema.Array(Schema.String),
+  /** Set where a person has stopped all of it. */
+  stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
   /** Set where its log is damaged, in words: it is set apart, and nothing of it runs. */
   damage: Schema.optionalKey(Schema.String),
   /** Agents whose limits hold later than with the request that spends them, or not at all, and why. */

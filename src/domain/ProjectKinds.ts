@@ -11,6 +11,9 @@ export const projectKinds = {
   "project.registered": kind(Schema.Struct({ config: text, name: text })),
   /** `name`: what the project is called from now on. */
   "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text) })),
+  /** A person has stopped all of it: its agents end, and none starts, also after a restart of the daemon. */
+  "project.stopped": kind(Schema.Struct({ name: text, by: text })),
+  "project.started": kind(Schema.Struct({ name: text, by: text })),
   /** In the daemon's stream: the conversation's own is damaged, and a person has given the conversation up. */
   "conversation.given_up": kind(Schema.Struct({ conversation: text, config: text, name: text, by: text, reason: text }))
 }

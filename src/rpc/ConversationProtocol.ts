@@ -45,6 +45,19 @@ export const conversations = [
     }).annotate(Speaks, "acts"),
     ({ agents }, { caller, config }) => agents.newConversation(config, caller)
   ),
+  /** Ends all agents of a project; none starts until it is started again. */
+  procedure(
+    Rpc.make("StopProject", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "conversation"),
+    ({ agents }, { caller, name }) => agents.stopProject(name, caller)
+  ),
+  procedure(
+    Rpc.make("StartProject", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "conversation"),
+    ({ agents }, { caller, name }) => agents.startProject(name, caller)
+  ),
   procedure(
     Rpc.make("Pause", {
       payload: input({ ...Bounds.named, inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason }),

@@ -31,6 +31,8 @@ const LATER: ReadonlyArray<string> = [
   "provider.moved",
   "provider.recovered",
   "provider.used",
+  "project.started",
+  "project.stopped",
   "run.background",
   "run.memory_lost",
   "rune.erased",

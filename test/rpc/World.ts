@@ -279,6 +279,8 @@ const onConversations = (world: World) => {
         world.commands.push(["newConversation", config, null])
         return conversationInfo({ conversation: "web-1a2b3c4d-2", config, state: "created" })
       }),
+    stopProject: (name, caller) => command("stopProject", name, caller.config),
+    startProject: (name, caller) => command("startProject", name, caller.config),
     pause: (name, options, caller) => command("pause", name, caller.config, options),
     resume: (name, caller) => command("resume", name, caller.config),
     close: (name, options, caller) => command("close", name, caller.config, options),
