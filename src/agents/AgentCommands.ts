@@ -24,7 +24,6 @@ import * as NeededFiles from "./NeededFiles.ts"
 import * as WaitingInputs from "./WaitingInputs.ts"
 import { Bus, layer as busLayer } from "./Bus.ts"
 import * as ConversationCommands from "./ConversationCommands.ts"
-import * as ProjectStop from "./ProjectStop.ts"
 import * as Finder from "./Finder.ts"
 import { Agents } from "./Agents.ts"
 import { Projects } from "./Projects.ts"
@@ -85,11 +84,11 @@ const conversations = (
       Effect.andThen(Deferred.await(ready), projects.newConversation(config, caller)),
     stopProject: (name, caller) =>
       on(name, caller, (entry) =>
-        Effect.flatMap(ConversationCommands.opened(entry), (project) => ProjectStop.stop(project, caller))
+        Effect.flatMap(ConversationCommands.opened(entry), (project) => ConversationCommands.stopAll(project, caller))
       ),
     startProject: (name, caller) =>
       on(name, caller, (entry) =>
-        Effect.flatMap(ConversationCommands.opened(entry), (project) => ProjectStop.start(project, caller))
+        Effect.flatMap(ConversationCommands.opened(entry), (project) => ConversationCommands.startAll(project, caller))
       ),
     pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
     resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),

@@ -16,7 +16,7 @@ import * as Prices from "../domain/Prices.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
-import { freshAgent } from "./AgentRecovery.ts"
+import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
 import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import * as AgentAllowance from "./AgentAllowance.ts"
@@ -219,15 +219,20 @@ export class AgentRegistry {
       yield* Scope.provide(allowances.join(spender), scope)
       yield* this.of.nest.add(tree.child)
       this.members.set(agent, { tree, scope })
-      const { stopped } = this.of.record
-      if (stopped !== null) return yield* this.keepStopped(tree, stopped.by)
-      // never started, or stopped only because the file did not name it for a while
-      const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
-      if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return
-      if (this.family.named(agent) !== undefined) yield* tree.start(this.theFile)
+      yield* this.startDue(agent, config, tree, record)
     },
     (adopted) => Effect.provide(adopted, this.of.services)
   )
+
+  /** Starts an agent that has come, if it is to run; one of a project that is stopped as a whole is not. */
+  private startDue(agent: string, config: AgentConfig, tree: AgentScope, record: AgentRecord): Moved {
+    const { stopped } = this.of.record
+    if (stopped !== null) return this.keepStopped(tree, stopped.by)
+    // never started, or stopped only because the file did not name it for a while
+    const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
+    if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return Effect.void
+    return this.family.named(agent) === undefined ? Effect.void : Effect.asVoid(tree.start(this.theFile))
+  }
 
   /** An agent of a project that is stopped as a whole: the last daemon may have died before it was ended. */
   private keepStopped(tree: AgentScope, by: string): Moved {

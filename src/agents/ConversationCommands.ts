@@ -13,6 +13,7 @@ import * as ConversationRow from "./ConversationRow.ts"
 import type { Entry } from "./Finder.ts"
 import type { LostProject } from "./LostProject.ts"
 import type { Project } from "./Project.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
 const refuse = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
@@ -118,6 +119,42 @@ export const resume = Effect.fnUntraced(function* (
   const anew = state === "suspended" ? ", with fresh counters and a fresh budget" : ""
   return { eventId: done.eventId, message: `${conversation} goes on${anew}.` }
 }, Effect.uninterruptible)
+
+const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "none" : names.join(", "))
+
+/**
+ * The stop and the start of a project as a whole. The log says it before the first agent is ended, so that a daemon
+ * that dies meanwhile goes on with it; what has stopped before, by itself or by a person, is not started with it.
+ */
+type Answer = Effect.Effect<Done, CommandRefused | StorageError>
+
+/** Answers when its agents are ended. */
+export const stopAll = (project: Project, caller: Caller): Answer =>
+  Effect.gen(function* () {
+    const { household, name, record } = project
+    if (project.isOver !== undefined) return yield* project.isOver
+    if (record.stopped === null) yield* project.say("project.stopped", caller.by)
+    const { by = caller.by, eventId = 0 } = record.stopped ?? {}
+    const ended = yield* household.halt({ ...caller, by: ProjectStop.authorOf(by) })
+    return {
+      eventId,
+      message: `${name} is stopped; ended: ${listed(ended)}. It stays so until: agentd project start ${name}`
+    }
+  }).pipe(Effect.uninterruptible)
+
+/** Answers when those have begun that were stopped with it. */
+export const startAll = (project: Project, caller: Caller): Answer =>
+  Effect.gen(function* () {
+    const { household, name, record } = project
+    if (project.isOver !== undefined) return yield* project.isOver
+    const eventId =
+      record.stopped === null ? project.life.snapshot.entered : yield* project.say("project.started", caller.by)
+    const begun = yield* household.wake(caller)
+    const left = household.still
+    const rest =
+      left.length === 0 ? "" : ` Stopped before, and left so: ${listed(left)}; agentd start ${name}/${left[0]!}`
+    return { eventId, message: `${name} is started; begun: ${listed(begun)}.${rest}` }
+  }).pipe(Effect.uninterruptible)
 
 const farewell = ({ conversation, life }: ProjectRecord): Done => {
   const { data, entered } = life.snapshot

@@ -1,15 +1,7 @@
-/**
- * ProjectStop: a project that a person has stopped as a whole, and its start.
- *
- * Guarantees: the log says it before the first agent is ended, so that a daemon that dies meanwhile goes on with it,
- * and the next one keeps them stopped; what has stopped before, by itself or by a person, is not started with it.
- */
-import { Effect } from "effect"
-import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+/** ProjectStop: whether a person has stopped a project as a whole, by its log. Pure. */
+import { CommandRefused } from "../domain/Messages.ts"
 import type { projectKinds } from "../domain/ProjectKinds.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
 import type { RuneOf } from "../event-log/EventKinds.ts"
-import type { Project } from "./Project.ts"
 
 /** Since when a project is stopped, and by whom. */
 export interface Stopped {
@@ -45,35 +37,3 @@ export const refusalOf = (name: string, { stopped }: Record): CommandRefused | u
         message: `The project ${name} is stopped, by ${stopped.by}: none of its agents starts.`,
         remedy: `Start it with all of them: agentd project start ${name}`
       })
-
-const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "none" : names.join(", "))
-
-type Answer = Effect.Effect<Done, CommandRefused | StorageError>
-
-/** Answers when its agents are ended. */
-export const stop = (project: Project, caller: Caller): Answer =>
-  Effect.gen(function* () {
-    const { household, name, record } = project
-    if (project.isOver !== undefined) return yield* project.isOver
-    if (record.stopped === null) yield* project.say("project.stopped", caller.by)
-    const { by = caller.by, eventId = 0 } = record.stopped ?? {}
-    const ended = yield* household.halt({ ...caller, by: authorOf(by) })
-    return {
-      eventId,
-      message: `${name} is stopped; ended: ${listed(ended)}. It stays so until: agentd project start ${name}`
-    }
-  }).pipe(Effect.uninterruptible)
-
-/** Answers when those have begun that were stopped with it. */
-export const start = (project: Project, caller: Caller): Answer =>
-  Effect.gen(function* () {
-    const { household, name, record } = project
-    if (project.isOver !== undefined) return yield* project.isOver
-    const eventId =
-      record.stopped === null ? project.life.snapshot.entered : yield* project.say("project.started", caller.by)
-    const begun = yield* household.wake(caller)
-    const left = household.still
-    const rest =
-      left.length === 0 ? "" : ` Stopped before, and left so: ${listed(left)}; agentd start ${name}/${left[0]!}`
-    return { eventId, message: `${name} is started; begun: ${listed(begun)}.${rest}` }
-  }).pipe(Effect.uninterruptible)
