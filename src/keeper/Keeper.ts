@@ -33,6 +33,7 @@ export interface Wanted {
   /** True for one that reads nothing: its input ends at once. */
   readonly isDeaf: boolean
   readonly handed: ReadonlyArray<Uint8Array>
+  readonly limits?: SpawnScript.Limits | undefined
 }
 
 /** Beginnings of a command line, with the variables that they need. */
@@ -133,6 +134,8 @@ const DELEGATED = [
   `for root in /sys/fs/cgroup /sys/fs/cgroup/unified`,
   `do [ ! -e $root/cgroup.procs ] || { mkdir -p "$root$own/keeper" && echo $$ >"$root$own/keeper/cgroup.procs" && cgroup=$root$own && break; }`,
   "done",
+  // one that is not there takes no other along
+  `[ -z "$cgroup" ] || for one in memory pids cpu; do echo +$one >"$cgroup/cgroup.subtree_control"; done`,
   `exec "$@" "$cgroup"`
 ]
   .join("; ")
@@ -420,10 +423,10 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     orElse: () => Effect.fail(new NotHeld({ code: "keeper" }))
   })
 
-  const spawn = Effect.fnUntraced(function* ({ argv, cwd, env, handed, isDeaf, name }: Wanted) {
+  const spawn = Effect.fnUntraced(function* ({ argv, cwd, env, handed, isDeaf, limits, name }: Wanted) {
     const of = yield* link
     const words = Object.entries(env).flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const]))
-    const made = machinery.script({ argv, cwd, env: Object.fromEntries(words), isDeaf, handed: handed.length })
+    const made = machinery.script({ argv, cwd, env: Object.fromEntries(words), isDeaf, handed: handed.length, limits })
     if ("code" in made) return yield* new NotHeld({ code: made.code })
     const order = {
       op: "spawn",

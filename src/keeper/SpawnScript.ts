@@ -16,6 +16,16 @@ export interface Program {
   readonly isDeaf: boolean
   /** Descriptors from 3 on that it is handed. */
   readonly handed: number
+  readonly limits?: Limits | undefined
+}
+
+/** The part of the machine that the program may take, with all that it starts. */
+export interface Limits {
+  /** Bytes. */
+  readonly memory: number
+  readonly tasks: number
+  /** 100: an equal share. */
+  readonly cpuWeight: number
 }
 
 /** The system's limit on one argument or variable, and a safe one on all of them. */
@@ -62,12 +72,28 @@ const fileOf = ({ argv: [name = ""], cwd, env }: Program): { readonly file: stri
   return { code }
 }
 
-const linesOf = ({ argv, cwd, env, handed, isDeaf }: Program, file: string): ReadonlyArray<string> => {
+/** Above the limits, which the daemon holds and names: the kernel ends what grows faster than the daemon looks. */
+const SLACK = 1.25
+
+/** The second word of the shell is its cgroup, or empty. */
+const held = ({ cpuWeight, memory, tasks }: Limits): string => {
+  const values = {
+    "memory.max": Math.ceil(memory * SLACK),
+    "memory.oom.group": 1,
+    "pids.max": Math.ceil(tasks * SLACK),
+    "cpu.weight": cpuWeight
+  }
+  const writes = Object.entries(values).map(([file, value]) => `echo ${value} >"$2/${file}"`)
+  return `[ -z "$2" ] || { ${writes.join("; ")}; } 2>/dev/null`
+}
+
+const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: string): ReadonlyArray<string> => {
   const names = Object.keys(env)
   // a shell can export no other name
   const odd = names.filter((name) => !isPlain(name) && name !== "").map((name) => `${name}=${env[name]}`)
   const command = [...(odd.length > 0 ? ["/usr/bin/env", ...odd] : []), file, ...argv.slice(1)]
   return [
+    ...(limits === undefined ? [] : [held(limits)]),
     "unset PATH OLDPWD",
     ...names.filter(isPlain).map((name) => `export ${name}=${quote(env[name]!)}`),
     `exec ${isDeaf ? "0</dev/null " : ""}1>out 2>err`,

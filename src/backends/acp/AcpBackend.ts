@@ -93,6 +93,7 @@ const programOf = Effect.fnUntraced(function* (
     ...mark,
     ...started,
     env,
+    limits: spec.limits,
     keepInput: true,
     keeps: true,
     takesUp,
@@ -151,6 +152,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         cwd,
         env: { ...shown, AGENTD_AGENT: spec.agent },
         grace,
+        limits: spec.limits,
         workspace,
         confine
       }).pipe(Effect.provideContext(context))

@@ -31,6 +31,7 @@ export interface Options extends Mark {
   /** Of the run. */
   readonly env: Environment
   readonly grace: Duration.Duration
+  readonly limits: RunProcess.RunProcessSpec["limits"]
   readonly workspace: Workspace | undefined
   /** Puts a command that begins in this folder into the sandbox, where there is one. */
   readonly confine: (
@@ -170,6 +171,7 @@ const run = Effect.fnUntraced(function* (
     count: countOf(number),
     ...started,
     env: options.env,
+    limits: options.limits,
     grace: options.grace
   }).pipe(
     Scope.provide(scope),

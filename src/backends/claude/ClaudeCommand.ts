@@ -110,6 +110,7 @@ export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host:
         runId: spec.runId,
         ...started,
         env,
+        limits: spec.limits,
         setting: "binary",
         keepInput: true,
         grace: config.killGrace

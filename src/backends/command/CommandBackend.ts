@@ -117,6 +117,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
     takesUp: spec.adopt !== undefined,
     ...(yield* enclosure.start(argv, path.resolve(spec.cwd, command.cwd ?? "."))),
     env: enclosure.env,
+    limits: spec.limits,
     input: command.promptBy === "stdin" ? prompt : undefined,
     grace: command.killGrace
   })

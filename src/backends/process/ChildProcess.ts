@@ -13,6 +13,7 @@ import { Context, Deferred, Effect } from "effect"
 import * as Process from "node:child_process"
 import * as fs from "node:fs"
 import type { Readable, Writable } from "node:stream"
+import type { LimitsConfig } from "../../config/LimitsConfig.ts"
 import { BackendError } from "../Backend.ts"
 import { identify, type ProcessId } from "./ProcessTable.ts"
 
@@ -31,6 +32,8 @@ export interface Program {
   readonly keepInput?: boolean | undefined
   /** The content of its descriptors 3, 4 …, each to its end: no file, no argument, no variable shows it. */
   readonly handed?: ReadonlyArray<Uint8Array> | undefined
+  /** The kernel holds them where the keeper has a cgroup to divide. */
+  readonly limits?: LimitsConfig | undefined
 }
 
 export interface ExitStatus {

@@ -62,8 +62,8 @@ export const start = Effect.fnUntraced(function* (
   if (!(yield* keeper.isThere)) return undefined
   // an agent's run of before may be among what nobody wants
   if ((yield* keeper.left).length > 0) yield* keeper.settled.await
-  const { argv, cwd, env, handed = [], input, keepInput = false } = program
-  const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed }
+  const { argv, cwd, env, handed = [], input, keepInput = false, limits } = program
+  const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed, limits }
   const held = yield* Effect.catch(keeper.spawn(wanted), ({ code }) =>
     code === "keeper" || code === "retired"
       ? Effect.as(Effect.logWarning(`no keeper holds ${name}: it ends with the daemon`), undefined)
