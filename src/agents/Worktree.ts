@@ -314,6 +314,38 @@ const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: str
   yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
 })
 
+/** A branch of agentd's in a person's repository. */
+export interface Branch {
+  readonly repository: string
+  readonly agent: string
+  readonly tip: string
+  /** When its last commit was made, ms since the epoch. */
+  readonly at: number
+}
+
+/** The branches `agentd/…` of a repository that are merged into its HEAD, and that no checkout is on. */
+export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (stores: string, repository: string) {
+  const store = yield* explained(Store.open(stores, repository))
+  const head = store === undefined ? undefined : yield* commitOf(store, "HEAD")
+  if (store === undefined || head === undefined) return []
+  const prefix = `refs/person/heads/${branchOf("")}`
+  const options = ["--format=%(refname) %(objectname) %(committerdate:unix)", `--merged=${head}`]
+  const call = { gitDir: store.gitDir, command: "for-each-ref", options, names: [prefix] } as const
+  const lines = (yield* explained(Store.must(call))).split("\n").filter((line) => line !== "")
+  const used = new Set((yield* Repository.checkouts(store.person)).map(({ branch }) => branch))
+  return lines.flatMap((line): ReadonlyArray<Branch> => {
+    const [ref = "", tip = "", at] = line.split(" ")
+    const agent = ref.slice(prefix.length)
+    return used.has(branchOf(agent)) ? [] : [{ repository, agent, tip, at: Number(at) * 1_000 }]
+  })
+})
+
+/** Deletes it where it still stands where it was found. */
+export const removeBranch = Effect.fn("Worktree.removeBranch")(function* (stores: string, branch: Branch) {
+  const store = yield* explained(Store.open(stores, branch.repository))
+  if (store !== undefined) yield* deleteBranch(store, branch.agent, branch.tip)
+})
+
 /** The facts that a removal needs. */
 interface Removable {
   readonly _tag: "Removable"

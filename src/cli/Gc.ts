@@ -65,7 +65,7 @@ const collecting = Effect.fnUntraced(function* ({ days, dryRun, yes }: Input) {
   if (!json) yield* printLines(listed)
   yield* confirm(yes, `${count(leftovers.length, "thing")}, ${sizeOf(bytes)}, would be removed for good.`, "Remove it?")
   const done = yield* Effect.forEach(leftovers, (one) =>
-    Effect.map(Leftovers.remove(one), (left) => ({ ...publicly(one), left: left ?? null }))
+    Effect.map(Leftovers.remove(one, paths.state), (left) => ({ ...publicly(one), left: left ?? null }))
   )
   const gone = done.filter(({ left }) => left === null)
   const freed = gone.reduce((sum, one) => sum + one.bytes, 0)

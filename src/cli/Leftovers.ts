@@ -2,8 +2,8 @@
  * Leftovers: what lies in a state folder and nothing needs any more, by age.
  *
  * Guarantees: looking removes nothing; a work tree is a leftover only where the daemon that runs knows no agent of it,
- * and no work would go with it: nothing uncommitted, nothing unmerged, no process in it. What has to stay is told with
- * the reason.
+ * and no work would go with it: nothing uncommitted, nothing unmerged, no process in it; so with an agent's branch and
+ * its home. What has to stay is told with the reason.
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
@@ -15,7 +15,7 @@ import * as OwnRepository from "../git/OwnRepository.ts"
 import { folderBytes } from "./FolderBytes.ts"
 
 export interface Leftover {
-  readonly kind: "worktree" | "keeper" | "log" | "replaced" | "part" | "hook"
+  readonly kind: "worktree" | "branch" | "home" | "keeper" | "log" | "replaced" | "part" | "hook"
   readonly path: string
   readonly bytes: number
   /** When it was last changed, ms since the epoch. */
@@ -23,6 +23,7 @@ export interface Leftover {
   readonly why: string
   /** A work tree goes by its own way. */
   readonly spec?: Worktree.WorktreeSpec
+  readonly branch?: Worktree.Branch
 }
 
 export interface Kept {
@@ -97,16 +98,54 @@ const judge = Effect.fnUntraced(function* ({ agents, before, state }: Options, f
   return { leftovers: [found], kept: [] }
 })
 
-const worktrees = Effect.fnUntraced(function* (options: Options) {
-  const base = Workplace.worktreesIn(options.state)
-  const folders = namesIn(base).flatMap((project) =>
-    namesIn(join(base, project)).map((agent) => join(base, project, agent))
+/** The work trees, by project and agent. */
+const foldersIn = (state: string): ReadonlyArray<string> => {
+  const base = Workplace.worktreesIn(state)
+  return namesIn(base)
+    .flatMap((project) => namesIn(join(base, project)).map((agent) => join(base, project, agent)))
+    .filter((folder) => fs.statSync(folder).isDirectory())
+}
+
+/** The repositories that the daemon has a git folder of its own beside. */
+const repositories = (state: string): ReadonlyArray<string> => {
+  const lenders = namesIn(join(state, STORES))
+    .map((name) => join(state, STORES, name, "objects/info/alternates"))
+    .filter((file) => fs.existsSync(file))
+    .map((file) => dirname(fs.readFileSync(file, "utf8").split("\n")[0]!))
+    .filter((gitDir) => basename(gitDir) === ".git" && fs.existsSync(gitDir))
+  return [...new Set(lenders.map((gitDir) => dirname(gitDir)))]
+}
+
+/** Branches whose agent and work tree are gone, where their work is in what is checked out. */
+const branches = Effect.fnUntraced(function* ({ agents, before, state }: Options) {
+  if (agents === undefined) return []
+  const trees = new Set(foldersIn(state).map((folder) => basename(folder)))
+  const stores = join(state, STORES)
+  const all = yield* Effect.forEach(repositories(state), (repository) =>
+    // what cannot be looked at stays
+    Effect.orElseSucceed(Worktree.mergedBranches(stores, repository), () => [])
   )
-  return yield* Effect.forEach(
-    folders.filter((folder) => fs.statSync(folder).isDirectory()),
-    (folder) => judge(options, folder)
-  )
+  return all
+    .flat()
+    .filter(({ agent, at }) => at < before && !trees.has(agent) && !agents.some((one) => one.agent === agent))
+    .map((branch): Leftover => {
+      const path = `${branch.repository} ${Worktree.branchOf(branch.agent)}`
+      return { kind: "branch", path, bytes: 0, at: branch.at, why: "no agent is of it, and it is merged", branch }
+    })
 })
+
+/** Homes of confined agents, by a name that no agent has any more. */
+const homes = ({ agents, state }: Options): ReadonlyArray<Leftover> => {
+  if (agents === undefined) return []
+  const base = join(state, "homes")
+  return namesIn(base)
+    .filter((name) => !agents.some(({ agent }) => name.startsWith(`${agent}-`)))
+    .map((name) => leftover("home", join(base, name), "no agent of that name is there", workedIn(join(base, name))))
+}
+
+/** When something in a folder was last made or removed, two levels deep. */
+const workedIn = (folder: string): number =>
+  Math.max(changedAt(folder), ...namesIn(folder).map((name) => changedAt(join(folder, name))))
 
 /** A keeper of that folder lives: its pid may be another's by now. */
 const isKept = (folder: string): boolean => {
@@ -158,18 +197,25 @@ const hooks = ({ state }: Options): ReadonlyArray<Leftover> =>
 
 /** All of a state folder. */
 export const find = Effect.fnUntraced(function* (options: Options) {
-  const trees = yield* worktrees(options)
-  const others = [keepers, logs, replaced, schemas, parts, hooks]
+  const trees = yield* Effect.forEach(foldersIn(options.state), (folder) => judge(options, folder))
+  const merged = yield* branches(options)
+  const others = [homes, keepers, logs, replaced, schemas, parts, hooks]
     .flatMap((look) => look(options))
     .filter(({ at }) => at < options.before)
   return {
-    leftovers: [...trees.flatMap(({ leftovers }) => leftovers), ...others],
+    leftovers: [...trees.flatMap(({ leftovers }) => leftovers), ...merged, ...others],
     kept: trees.flatMap(({ kept }) => kept)
   } satisfies Found
 })
 
 /** Removes one; answers why it stays, where it does: it is looked at once more. */
-export const remove = Effect.fnUntraced(function* ({ path, spec }: Leftover) {
+export const remove = Effect.fnUntraced(function* ({ branch, path, spec }: Leftover, state: string) {
+  if (branch !== undefined) {
+    return yield* Effect.match(Worktree.removeBranch(join(state, STORES), branch), {
+      onSuccess: () => undefined,
+      onFailure: ({ message }) => message
+    })
+  }
   if (spec === undefined) {
     return yield* Effect.match(
       Effect.try({

@@ -40,6 +40,39 @@ const world = (agents: ReadonlyArray<string>) =>
 const find = (options: Leftovers.Options) => Leftovers.find(options)
 
 describe("gc", () => {
+  it.live("takes a merged branch whose agent and work tree are gone, and the homes of agents that are", () =>
+    Effect.gen(function* () {
+      const { at, repository, state } = yield* world(["merged", "ahead", "named"])
+      const stores = join(state, "store")
+      for (const agent of ["merged", "ahead", "named"]) {
+        commit(at(agent), agent)
+        yield* Worktree.handOver({ repository, stores, folder: at(agent), agent })
+        if (agent !== "ahead") git(repository, "merge", "--quiet", "--no-edit", `agentd/${agent}`)
+        fs.rmSync(at(agent), { recursive: true })
+      }
+      git(repository, "branch", "agentd/here")
+      git(repository, "worktree", "add", "--quiet", join(state, "..", "here"), "agentd/here")
+      for (const name of ["named-1a", "other-2b"]) fs.mkdirSync(join(state, "homes", name), { recursive: true })
+      const agents = [{ agent: "named", conversation: "shop-1-2", cwd: null }]
+      const { leftovers } = yield* find({ state, before: EVER, agents })
+      assert.sameMembers(
+        leftovers.map(({ kind, path }) => `${kind} ${path}`),
+        [`branch ${repository} agentd/merged`, `home ${join(state, "homes", "other-2b")}`]
+      )
+      assert.deepStrictEqual((yield* find({ state, before: 0, agents })).leftovers, [])
+      assert.deepStrictEqual((yield* find({ state, before: EVER, agents: undefined })).leftovers, [])
+      assert.deepStrictEqual(yield* Effect.forEach(leftovers, (one) => Leftovers.remove(one, state)), [
+        undefined,
+        undefined
+      ])
+      assert.strictEqual(
+        git(repository, "branch", "--list", "agentd/*", "--format=%(refname:short)"),
+        "agentd/ahead\nagentd/here\nagentd/named"
+      )
+      assert.deepStrictEqual(fs.readdirSync(join(state, "homes")), ["named-1a"])
+    }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer))
+  )
+
   it.live("takes a work tree whose work is merged and that no agent is of, and none that holds work", () =>
     Effect.gen(function* () {
       const { at, repository, state } = yield* world([
@@ -73,7 +106,7 @@ describe("gc", () => {
       assert.isTrue(leftovers.every(({ bytes }) => bytes > 0))
       // work that comes between the look and the removal is seen
       fs.writeFileSync(join(at("empty"), "late"), "late")
-      const left = yield* Effect.forEach(leftovers, (one) => Leftovers.remove(one))
+      const left = yield* Effect.forEach(leftovers, (one) => Leftovers.remove(one, state))
       assert.deepStrictEqual(left.filter((why) => why === undefined).length, 1)
       assert.sameMembers(fs.readdirSync(join(state, "worktrees", "shop-1")), [
         "ahead",
