@@ -4,11 +4,12 @@ import { spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { homedir, tmpdir } from "node:os"
-import { dirname, join } from "node:path"
-import { Effect, Schedule } from "effect"
+import { dirname, join, resolve } from "node:path"
+import { Effect, Exit, Schedule } from "effect"
 import { SMTPServer } from "smtp-server"
 import { unitName } from "../../src/systemd/Unit.ts"
 import { MARK } from "../../src/systemd/UnitFile.ts"
+import * as ControlClient from "../../src/rpc/ControlClient.ts"
 import { agentd } from "../cli/Child.ts"
 import { PATIENCE } from "../support/Patience.ts"
 import { hasUserManager } from "./Manager.ts"
@@ -239,5 +240,59 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
         assert.deepInclude(yield* status, { installed: false, enabled: false })
       }).pipe(Effect.scoped),
     60_000
+  )
+
+  it.live(
+    "its watchdog starts another daemon where the main loop is stopped, and where the log's thread hangs",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* scratch
+        const config = join(homedir(), ".config")
+        const env = { ...(process.env as { [name: string]: string }), HOME: homedir(), XDG_CONFIG_HOME: config }
+        const state = join(folder, "s")
+        const stuck = join(folder, "stuck")
+        const unit = unitName(state, "")
+        const run = (...args: ReadonlyArray<string>) => agentd(["--state", state, ...args], { env })
+        const dropIn = join(config, "systemd", "user", `${unit}.service.d`)
+        mkdirSync(dropIn, { recursive: true })
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(dropIn, { recursive: true, force: true })))
+        const preload = `NODE_OPTIONS=--require=${resolve(import.meta.dirname, "../fixtures/stuck-disk.cjs")}`
+        writeFileSync(
+          join(dropIn, "soon.conf"),
+          `[Service]\nWatchdogSec=6\nTimeoutAbortSec=1\nRestartSec=0\nEnvironment=${preload} STUCK_DISK=${stuck}\n`
+        )
+        const installed = yield* run("service", "install")
+        yield* Effect.addFinalizer(() => Effect.ignore(run("service", "uninstall", "--yes")))
+        assert.strictEqual(installed.code, 0, installed.err)
+        const restarts = () =>
+          Number(spawnSync("systemctl", ["--user", "show", "-P", "NRestarts", unit], { encoding: "utf8" }).stdout)
+        const until = (what: () => boolean) =>
+          Effect.sync(what).pipe(
+            Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("200 millis") }),
+            Effect.timeout(PATIENCE)
+          )
+        const call = <A, E>(use: (client: ControlClient.Client) => Effect.Effect<A, E>) =>
+          Effect.exit(ControlClient.call(join(state, "control.sock"), use))
+        const isUp = call((client) => client.Status()).pipe(
+          Effect.repeat({ until: Exit.isSuccess, schedule: Schedule.spaced("200 millis") }),
+          Effect.timeout(PATIENCE)
+        )
+        yield* isUp
+        spawnSync("systemctl", ["--user", "kill", "--signal=SIGSTOP", "--kill-who=main", unit])
+        yield* until(() => restarts() === 1)
+        yield* isUp
+        assert.strictEqual(spawnSync("mkfifo", [stuck]).status, 0)
+        writeFileSync(join(folder, "agentd.jsonc"), JSON.stringify({ agents: {} }))
+        const written = { config: join(folder, "agentd.jsonc") }
+        yield* Effect.forkChild(call((client) => client.Register({ ...written, caller: { by: "ada", ...written } })))
+        yield* until(() => restarts() > 1)
+        rmSync(stuck)
+        yield* isUp
+        const told = spawnSync("journalctl", [`_SYSTEMD_USER_UNIT=${unit}.service`, "-o", "cat"], {
+          encoding: "utf8"
+        }).stdout
+        assert.include(told, "The watchdog is not fed: the daemon says it is not well.")
+      }).pipe(Effect.scoped),
+    120_000
   )
 })
