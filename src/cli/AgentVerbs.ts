@@ -2,15 +2,15 @@
  * AgentVerbs: the part of the command line that is about agents: what they do, and
  * what a person says to them; and `mcp`, by which an agent speaks itself.
  */
-import { Duration, Option, Schema } from "effect"
+import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Span } from "../config/Span.ts"
 import { AIMS } from "./Choose.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { log } from "./LogView.ts"
 import { ps } from "./Ps.ts"
 import { send } from "./Send.ts"
+import { spanOf } from "./SpanFlag.ts"
 import { agent, off, verb } from "./Verb.ts"
 
 const attach = Command.make(
@@ -66,15 +66,6 @@ export const login = Command.make(
     { command: "agentd login tracker --browser", description: "Shows an address for the browser of this machine" }
   ])
 )
-
-const decodeSpan = Schema.decodeUnknownOption(Span)
-
-/** ms */
-const spanOf = (text: string): number => {
-  const span = decodeSpan(text)
-  if (Option.isNone(span)) throw new Error('Expected a time such as 90s, 10m or "2 hours"')
-  return Duration.toMillis(span.value)
-}
 
 export const wait = Command.make(
   "wait",

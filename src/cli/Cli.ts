@@ -20,6 +20,7 @@ import * as Habits from "./Habits.ts"
 import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
+import { project } from "./ProjectVerbs.ts"
 import { service } from "./ServiceVerbs.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
 import { globalFlags, off, verb, yes } from "./Verb.ts"
@@ -258,6 +259,7 @@ const agentd = Command.make(
       commands: [up, ...lives, trust, doctor, verify, repair, backup, restore, gc, erase, uninstall]
     },
     { group: "Agents", commands: AgentVerbs.daily },
+    { group: "Projects", commands: [project] },
     { group: "Channels", commands: ChannelVerbs.daily },
     { group: "Conversations", commands: ConversationVerbs.daily },
     { group: "Goals", commands: GoalVerbs.daily },

@@ -29,7 +29,7 @@ export const archive = declare({
     { command: "agentd archive web --yes", description: "agentd verify still checks it; agentd log shows it no more" }
   ],
   args: { names, yes },
-  several: { kind: "conversation", ends: () => "archives", always: true },
+  several: { kind: "conversation", ends: () => "archives", always: true, closed: true },
   rpc: ({ names }, caller) => send("Archive", { name: oneOf(names), caller }),
   view: said,
   quick: isSure

@@ -209,13 +209,15 @@ export interface Targets {
 }
 
 /** Kinds of things that have names. */
-export type Kind = "agent" | "channel" | "conversation" | "goal" | "session"
+export type Kind = "agent" | "channel" | "conversation" | "goal" | "project" | "session"
 
 /** A verb on a thing that takes several of them: its `name`, or its `names`, may be patterns. */
 export interface Several<I> {
   readonly kind: Kind
   /** Ends their work: "stops". A person is asked where a pattern says of whom. Not there: it ends nothing. */
   readonly ends?: (input: I) => string | undefined
+  /** True: of conversations, only closed ones are meant. */
+  readonly closed?: boolean
   /** A person is asked also where each is named. */
   readonly always?: boolean
 }

@@ -20,6 +20,7 @@ import * as GoalList from "./GoalList.ts"
 import * as Interrupt from "./Interrupt.ts"
 import * as LogView from "./LogView.ts"
 import * as Plates from "./Plates.ts"
+import * as Project from "./Project.ts"
 import * as Ps from "./Ps.ts"
 import * as Retry from "./Retry.ts"
 import * as Runs from "./Runs.ts"
@@ -47,11 +48,12 @@ export const agents = verbsOf(Ps, Why, Runs, Diff, Send, Retry, Interrupt, Set, 
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)
+export const projects = verbsOf(Project)
 const goal = verbsOf(Goal)
 export const goals = verbsOf(GoalList, GoalLife)
 export const sessions = verbsOf(Plates, Waits, Answer, Forget)
 export const alerts = verbsOf(AlertTest)
 
-const all = [daemon, agents, channels, conversations, conversationLives, goal, goals, sessions, alerts].flat()
+const all = [daemon, agents, channels, conversations, conversationLives, projects, goal, goals, sessions, alerts].flat()
 
 export const declared: ReadonlyMap<string, DeclaredVerb> = new Map(all.map((verb) => [verb.path.join(" "), verb]))

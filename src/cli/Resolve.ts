@@ -21,11 +21,12 @@ const LISTED: { readonly [kind in Kind]: string } = {
   channel: "agentd channel ls",
   conversation: "agentd conversation ls",
   goal: "agentd goal ls --all",
+  project: "agentd project ls",
   session: "agentd plates"
 }
 
 /** Kinds whose ids may be cut short. */
-const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "session"])
+const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "project", "session"])
 
 /** Most names that a refusal repeats. */
 const MOST = 8

@@ -6,7 +6,7 @@
  * the exit code says whether all went well.
  */
 import { Clock, Console, Effect } from "effect"
-import { conversation, predicate, type Word, wordOf } from "../domain/Words.ts"
+import { predicate, type Word } from "../domain/Words.ts"
 import type { Client } from "../rpc/ControlClient.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { answers } from "./Asking.ts"
@@ -19,6 +19,7 @@ import { VerbFailed } from "./Failure.ts"
 import { hint, Invocation, printLines } from "./Invocation.ts"
 import { count, plain } from "./Output.ts"
 import { worldOf } from "./Places.ts"
+import { rowsOf } from "./Project.ts"
 import { resolve } from "./Resolve.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
 
@@ -31,25 +32,39 @@ const AT_ONCE = 8
 /** So many are named in a question. */
 const MOST = 40
 
-const STATES: ReadonlySet<string> = new Set(Object.keys(conversation))
+const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
+
+const ofProjects = (client: Client) =>
+  Effect.map(
+    Effect.all({
+      projects: client.Projects(),
+      conversations: client.Conversations(),
+      board: client.Board({ all: false })
+    }),
+    (given) => rowsOf(given, false).map((row): Thing => ({ ...row, name: row.project }))
+  )
+
+const ofConversations = (client: Client, closed: boolean) =>
+  Effect.map(client.Conversations(), (all) =>
+    all
+      .filter(({ state }) => OVER.has(state) === closed)
+      .map(({ conversation, project, word }): Thing => ({
+        called: conversation,
+        conversation,
+        name: project,
+        project,
+        word
+      }))
+  )
 
 /** All things of a kind. */
-export const thingsOf = (client: Client, kind: Kind) =>
-  kind === "conversation"
-    ? Effect.map(client.Conversations(), (all) =>
-        all.map((one): Thing => ({
-          called: one.conversation,
-          conversation: one.conversation,
-          name: one.project,
-          project: one.project,
-          word: STATES.has(one.state)
-            ? wordOf(conversation, one.state as keyof typeof conversation, { turns: one.turnsActive })
-            : "failed"
-        }))
-      )
-    : Effect.map(client.Board({ all: true }), ({ rows }): ReadonlyArray<Thing> =>
-        rows.filter((row) => row.kind === kind)
-      )
+export const thingsOf = (client: Client, { closed = false, kind }: Several<never>) => {
+  if (kind === "project") return ofProjects(client)
+  if (kind === "conversation") return ofConversations(client, closed)
+  return Effect.map(client.Board({ all: true }), ({ rows }): ReadonlyArray<Thing> =>
+    rows.filter((row) => row.kind === kind)
+  )
+}
 
 /** `This stops 2 agents: shop/a is working, shop/b is idle.` */
 export const factOf = (does: string, kind: Kind, things: ReadonlyArray<Thing>): string => {
@@ -64,7 +79,7 @@ export const agreed = Effect.fnUntraced(function* (
   input: { readonly [field: string]: unknown }
 ) {
   const { caller, paths } = yield* Invocation
-  const all = yield* call(paths.socket, (client) => thingsOf(client, several.kind))
+  const all = yield* call(paths.socket, (client) => thingsOf(client, several))
   const targets = targetsOf(input)
   const found = resolve(all, several.kind, targets, caller.config)
   if ("remedy" in found) return yield* new VerbFailed({ ...found, exitCode: ExitCode.failed })

@@ -35,6 +35,7 @@ const groups: { readonly [verb: string]: ReadonlyArray<string> } = {
   channel: ["channel", "ls"],
   conversation: ["conversation", "ls"],
   hooks: ["hooks", "install"],
+  project: ["project", "ls"],
   service: ["service", "install"]
 }
 
