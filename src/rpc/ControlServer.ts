@@ -53,11 +53,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
   return yield* limited(server, new ControlRooms())
 })
 
-const lookAt = (store: string) =>
-  Layer.succeed(Look, {
-    search: (socket) => PeerProcess.look(socket, store),
-    believe: (pid) => PeerProcess.believe(pid, store)
-  })
+const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
 
 /** Answers on the socket from now on; needs what the handlers need. */
 export const layer = (options: Options) =>

@@ -7,6 +7,7 @@ import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as PeerProcess from "../../src/backends/process/PeerProcess.ts"
+import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { PROTOCOL, VERSION } from "../../src/rpc/Version.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Stage from "../support/Stage.ts"
@@ -224,7 +225,7 @@ describe("the other end of a connection", () => {
       const ended = new Promise((resolve) => child.once("exit", resolve))
       const socket = yield* Effect.promise(() => accepted.promise)
       if (isGone) yield* Effect.promise(() => ended)
-      const peer = yield* PeerProcess.look(socket, "store-1")
+      const peer = yield* PeerProcess.make("store-1").search(socket)
       child.kill("SIGKILL")
       yield* Effect.promise(() => ended)
       socket.destroy()
@@ -241,6 +242,26 @@ describe("the other end of a connection", () => {
       assert.deepStrictEqual(yield* found("", { ...mark, AGENTD_STORE: "other" }, false), { _tag: "Person" })
       const gone = yield* found(`s.on("connect",()=>{s.write("approve");process.exit()})`, mark, true)
       assert.strictEqual(gone._tag, "Unknown")
+    })
+  )
+
+  it.live.skipIf(!ProcessTable.isAvailable())("is asked for its mark once, however often it calls", () =>
+    Effect.gen(function* () {
+      const children = [mark, { PATH: "/usr/bin" }].map((env) =>
+        spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env, stdio: "ignore" })
+      )
+      const asked: Array<number> = []
+      const peers = PeerProcess.make("store-1", (pid) => {
+        asked.push(pid)
+        return ProcessTable.environment(pid)
+      })
+      const [run, person] = children.map(({ pid }) => pid!) as [number, number]
+      for (let time = 0; time < 3; time++) {
+        assert.deepStrictEqual(yield* peers.believe(run), { _tag: "Run", runId: "run-7" })
+        assert.deepStrictEqual(yield* peers.believe(person), { _tag: "Person" })
+      }
+      assert.deepStrictEqual(asked, [run, person])
+      for (const child of children) child.kill("SIGKILL")
     })
   )
 

@@ -4,7 +4,8 @@
  *
  * Guarantees: a run's mark counts wherever it stands, in the process or in those above it; where
  * several processes hold the end, one that is marked is enough; a peer that is not found is
- * unknown, and no person; a look-up takes a bounded time. A search asks `ss` (20 ms); a caller that
+ * unknown, and no person; a look-up takes a bounded time; a process is asked for its mark once, and none
+ * above one that has been asked before. A search asks `ss` (20 ms); a caller that
  * says which process it is may be believed at once, where nothing is decided. It tells honest callers apart and is no
  * boundary: a process of the same user that leaves its parents and takes the mark off passes as
  * a person.
@@ -29,6 +30,8 @@ const LIMIT = 5_000
 const MAX_OUTPUT = 64 * 1024 * 1024
 /** Processes above one another that are looked at. */
 const MAX_DEPTH = 64
+/** Processes that are remembered. */
+const MAX_KNOWN = 1_000
 
 const unknown = (why: string): Peer => ({ _tag: "Unknown", why })
 
@@ -67,56 +70,81 @@ export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> =
     .flatMap((line) => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid)))
 }
 
-/** The process and those above it, up to the daemon's own or the machine's first. */
-const lineOf = (pid: number): ReadonlyArray<number> => {
-  const line: Array<number> = []
-  let at = ProcessTable.find(pid)
-  while (at !== undefined && at.pid > 1 && at.pid !== process.pid && line.length < MAX_DEPTH) {
-    line.push(at.pid)
-    at = ProcessTable.find(at.parent)
-  }
-  return line
+/** A process as it was found: the run whose mark it, or one above it, bears. */
+interface Known {
+  readonly start: number
+  readonly runId: string | undefined
 }
 
-/** The run's mark of this store that the process, or one above it, was started with; undefined: none has one. */
-const markOf = Effect.fnUntraced(function* (pid: number, store: string) {
-  const line = lineOf(pid)
-  if (line.length === 0) return "gone"
-  const environments = yield* Effect.forEach(line, ProcessTable.environment, { concurrency: "unbounded" })
-  for (const env of environments) {
-    const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
-    // what a run starts has a mark of its own, after a plus
-    if (runId !== undefined && env.includes(`AGENTD_STORE=${store}`)) return { runId: runId.split("+")[0]! }
+const runOf = (env: ReadonlyArray<string>, store: string): string | undefined => {
+  const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
+  // what a run starts has a mark of its own, after a plus
+  return runId !== undefined && env.includes(`AGENTD_STORE=${store}`) ? runId.split("+")[0]! : undefined
+}
+
+/** The peers of one store's daemon. */
+export interface Peers {
+  /** Looks the peer up. */
+  readonly search: (socket: Socket) => Effect.Effect<Peer>
+  /** Looks at the process that a caller says it is, without a search: a few files of /proc. */
+  readonly believe: (pid: number) => Effect.Effect<Peer>
+}
+
+/** `environment`: that a process was started with. */
+export const make = (store: string, environment = ProcessTable.environment): Peers => {
+  const known = new Map<number, Known>()
+
+  const remember = (pid: number, one: Known): void => {
+    known.delete(pid)
+    known.set(pid, one)
+    if (known.size > MAX_KNOWN) known.delete(known.keys().next().value!)
   }
-  return undefined
-})
 
-const peerOf = (mark: Effect.Success<ReturnType<typeof markOf>>): Peer =>
-  mark === "gone"
-    ? unknown("it ended while it was looked at")
-    : mark === undefined
-      ? { _tag: "Person" }
-      : { _tag: "Run", runId: mark.runId }
+  /** The run's mark that the process, or one above it, up to the daemon's own or the machine's first, was started with. */
+  const peerOf = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<Peer> {
+    const line: Array<ProcessTable.ProcessId> = []
+    let runId: string | undefined
+    for (let at = ProcessTable.find(pid); at !== undefined; at = ProcessTable.find(at.parent)) {
+      if (at.pid <= 1 || at.pid === process.pid || line.length >= MAX_DEPTH) break
+      const before = known.get(at.pid)
+      if (before?.start === at.start) {
+        runId = before.runId
+        if (line.length === 0) return runId === undefined ? { _tag: "Person" } : { _tag: "Run", runId }
+        break
+      }
+      line.push(at)
+    }
+    if (line.length === 0) return unknown("it ended while it was looked at")
+    const environments = yield* Effect.forEach(line, (one) => environment(one.pid), { concurrency: "unbounded" })
+    // from above: the mark of the nearest counts
+    for (const [index, { pid, start }] of [...line.entries()].toReversed()) {
+      runId = runOf(environments[index]!, store) ?? runId
+      // what ends, or begins another program, has none for a moment
+      if (index > 0 || environments[index]!.length > 0) remember(pid, { start, runId })
+    }
+    return runId === undefined ? { _tag: "Person" } : { _tag: "Run", runId }
+  })
 
-/** Looks at the process that a caller says it is, without a search: a few files of /proc. */
-export const believe = (pid: number, store: string): Effect.Effect<Peer> =>
-  ProcessTable.isAvailable() ? Effect.map(markOf(pid, store), peerOf) : Effect.succeed({ _tag: "Untold" })
+  const search = Effect.fnUntraced(function* (socket: Socket): Effect.fn.Return<Peer> {
+    const program = PLACES.find((file) => fs.existsSync(file))
+    if (program === undefined || !ProcessTable.isAvailable()) return { _tag: "Untold" }
+    const inode = inodeOf(socket)
+    if (inode === undefined) return unknown("its connection is over")
+    const lines = yield* connections(program)
+    if (lines === undefined) return unknown(`${program} did not tell`)
+    const holders = holdersIn(lines, inode)
+    if (holders.length === 0) return unknown("no process of this user holds the other end")
+    let found: Peer = { _tag: "Person" }
+    for (const pid of holders) {
+      const peer = yield* peerOf(pid)
+      if (peer._tag === "Run") return peer
+      if (peer._tag === "Unknown") found = peer
+    }
+    return found
+  })
 
-/** Looks the peer up, for the runs of one store. */
-export const look = Effect.fnUntraced(function* (socket: Socket, store: string): Effect.fn.Return<Peer> {
-  const program = PLACES.find((file) => fs.existsSync(file))
-  if (program === undefined || !ProcessTable.isAvailable()) return { _tag: "Untold" }
-  const inode = inodeOf(socket)
-  if (inode === undefined) return unknown("its connection is over")
-  const lines = yield* connections(program)
-  if (lines === undefined) return unknown(`${program} did not tell`)
-  const holders = holdersIn(lines, inode)
-  if (holders.length === 0) return unknown("no process of this user holds the other end")
-  let found: Peer = { _tag: "Person" }
-  for (const pid of holders) {
-    const peer = peerOf(yield* markOf(pid, store))
-    if (peer._tag === "Run") return peer
-    if (peer._tag === "Unknown") found = peer
+  return {
+    search,
+    believe: (pid) => (ProcessTable.isAvailable() ? peerOf(pid) : Effect.succeed({ _tag: "Untold" }))
   }
-  return found
-})
+}
