@@ -173,6 +173,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the quick entry holds nothing of Effect, so it has no Clock: it hands the time to pure views"
   },
   {
+    path: "src/cli/Logs.ts",
+    rule: "src/app/DaemonLog.ts",
+    because: "`agentd logs` reads a stopped daemon's log by itself"
+  },
+  {
     path: "src/cli/Verify.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd verify` reads a stopped daemon's log by itself, with the daemon's own kinds and invariants"

@@ -6,6 +6,7 @@
  * what waits for a person; it leaves out the moves that say nothing; a long chain is
  * cut at its old end and says so.
  */
+import { ENDINGS } from "../domain/Endings.ts"
 import { counted, isNear, warning } from "../domain/ErrorLimit.ts"
 import type { AgentInfo, WhyLine } from "../domain/Messages.ts"
 import type { Outcome } from "../backends/Outcome.ts"
@@ -91,15 +92,6 @@ const runOf = (rune: Rune): string => {
   return seq > 0 ? `run ${seq}` : "its run"
 }
 
-const uncounted = {
-  quota: "its quota is used up",
-  unavailable: "its provider could not be had",
-  overflow: "its context was full",
-  held: "its conversation is open elsewhere",
-  lost: "nobody knows how",
-  taken: "agentd ended, which is no fault of its own"
-} as const
-
 const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): string => {
   switch (outcome._tag) {
     case "Success":
@@ -113,7 +105,7 @@ const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): str
     case "Timeout":
       return `${run} took longer than its time limit and was ended${errorCount(rune, agent)}`
     case "Uncounted":
-      return `${run} ended: ${uncounted[outcome.reason]} (counts no error)`
+      return `${run} ended: ${ENDINGS[outcome.reason]} (counts no error)`
     case "Fatal":
       return `${run} cannot succeed: ${outcome.detail}`
   }

@@ -7,7 +7,9 @@ import { Argument, Command, Flag } from "effect/cli"
 import { AIMS } from "./Choose.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
+import { LEVELS, levelOf, patternOf } from "./LogsWords.ts"
 import { log } from "./LogView.ts"
+import * as MomentText from "./MomentText.ts"
 import { ps } from "./Ps.ts"
 import { send } from "./Send.ts"
 import { spanOf } from "./SpanFlag.ts"
@@ -95,6 +97,97 @@ export const wait = Command.make(
   ])
 )
 
+const readAs =
+  <A>(of: (text: string) => A | undefined, form: string) =>
+  (text: string): A => {
+    const found = of(text)
+    if (found === undefined) throw new Error(`Expected ${form}`)
+    return found
+  }
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** An option whose text is read by `of`; undefined where it is not given. */
+const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))
+const maybe = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+const point = readAs(MomentText.parse, MomentText.FORM)
+const linesOf = (text: string): number | undefined =>
+  /^\d{1,5}$/.test(text) && Number(text) <= 10_000 ? Number(text) : undefined
+
+const logs = Command.make(
+  "logs",
+  {
+    names: Argument.String("agent").pipe(
+      Argument.withDescription("Names or patterns: builder, shop/builder, 'shop/*'; none: all agents"),
+      Argument.atLeast(0)
+    ),
+    follow: Flag.Boolean("follow").pipe(
+      Flag.withAlias("f"),
+      Flag.withDescription("Go on with what comes"),
+      Flag.withDefault(false)
+    ),
+    lines: maybe(
+      readFlag(
+        "lines",
+        ["N", "Only the newest N lines of what is there (10 with -f, else all)"],
+        readAs(linesOf, "a number from 0 to 10000")
+      ).pipe(Flag.withAlias("n"))
+    ),
+    grep: maybe(
+      readFlag(
+        "grep",
+        ["PATTERN", "Only lines that fit; without capitals it finds both cases"],
+        readAs(patternOf, "a regular expression")
+      ).pipe(Flag.withAlias("g"))
+    ),
+    since: maybe(readFlag("since", ["TIME", `Only since then: ${MomentText.FORM}`], point)),
+    until: maybe(readFlag("until", ["TIME", "Only up to then"], point)),
+    level: maybe(
+      readFlag(
+        "priority",
+        [
+          "LEVEL",
+          "Only what is as bad: err (failures), warning (with stderr and questions), notice (with decisions), info"
+        ],
+        readAs(levelOf, `a level: ${LEVELS.join(", ")}`)
+      ).pipe(Flag.withAlias("p"))
+    ),
+    only: maybe(
+      Flag.Literals("only", ["output", "decisions"]).pipe(
+        Flag.withDescription("Only what the agents' programs said, or only what was decided about them"),
+        Flag.map((only) => (only === "output" ? ("output" as const) : ("decision" as const)))
+      )
+    ),
+    run: maybe(
+      readFlag(
+        "run",
+        ["RUN", "Only this run, from its first line: last, -1 for the one before, its number, or its id"],
+        (text) => text
+      )
+    ),
+    style: Flag.Literals("output", ["short", "short-iso", "json", "cat"]).pipe(
+      Flag.withAlias("o"),
+      Flag.withDescription("How a line looks; cat: its text alone"),
+      Flag.withDefault("short" as const)
+    ),
+    utc: off("utc", "Times as of UTC"),
+    ascii: off("ascii", "No characters but those of ASCII as marks")
+  },
+  verb(() => import("./Logs.ts"))
+).pipe(
+  Command.withDescription("Print what agents said, and what was decided about them, line by line"),
+  Command.withExamples([
+    { command: "agentd logs -f", description: "All agents, as it comes" },
+    { command: "agentd logs builder --run last", description: "The whole of its newest run" },
+    {
+      command: "agentd logs 'shop/*' -p err --since yesterday",
+      description: "What failed; works without the daemon, too"
+    },
+    { command: "agentd logs builder tester -g 'not found' --only output", description: "What their programs said" }
+  ])
+)
+
 export const logout = Command.make(
   "logout",
   { server },
@@ -119,5 +212,6 @@ export const daily = commandsOf(Declared.agents, [
   }),
   wait,
   commandOf(log, { program: (input) => () => import("./Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
+  logs,
   attach
 ])

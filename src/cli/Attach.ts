@@ -8,7 +8,7 @@
  * when it ends, however it ends; off a terminal it prints plain lines.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
-import { Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
+import { Console, Effect, Stdio, Stream, Terminal } from "effect"
 import { call, type Client } from "../rpc/ControlClient.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
 import { predicate } from "../domain/Words.ts"
@@ -17,6 +17,7 @@ import * as ApprovalView from "./ApprovalView.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
 import * as AttachKept from "./AttachKept.ts"
 import { AttachView, endsTurn, KEPT, KINDS, type Line, turnIn } from "./AttachView.ts"
+import { following } from "./Following.ts"
 import { Invocation } from "./Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
@@ -32,7 +33,6 @@ export interface Input {
 /** Looked through for the last turns; of an agent without turns, shown. */
 const WINDOW = 500
 const WITHOUT_TURNS = 20
-const AGAIN = "1 second"
 const MAX_SEEN = 1_000
 const AGAIN_TO_APPROVE = "This was not shown before. If it is to run, type it again."
 const CHOOSE = "It asks you to choose: /answer and the number of an option."
@@ -70,39 +70,6 @@ const looking = Effect.fnUntraced(function* (client: Client, name: string, turns
   const head = (yield* client.Status()).daemon.log.head
   const runes = yield* Stream.runCollect(client.Log({ agent: name, kinds: KEPT, tail: WINDOW, follow: false, caller }))
   return { agent, ...recent(runes, turns, head) }
-})
-
-/** All that comes after the rune, for ever; `lost` is told once each time that the daemon goes away. */
-const following = Effect.fnUntraced(function* (
-  name: string,
-  after: number,
-  take: (rune: Rune) => Effect.Effect<void>,
-  lost: (message: string) => Effect.Effect<void>
-) {
-  const { caller, paths } = yield* Invocation
-  const seen = yield* Ref.make(after)
-  const away = yield* Ref.make(false)
-  const once = Effect.flatMap(Ref.get(seen), (after) =>
-    call(paths.socket, (client) =>
-      client
-        .Log({ agent: name, kinds: KINDS, after, follow: true, caller })
-        .pipe(
-          Stream.runForEach((rune) =>
-            Effect.all([Ref.set(seen, rune.eventId), Ref.set(away, false), take(rune)], { discard: true })
-          )
-        )
-    )
-  )
-  return yield* Effect.matchEffect(once, {
-    onSuccess: () => Effect.succeed("The daemon ended the stream."),
-    onFailure: (error) => Effect.succeed(error.message)
-  }).pipe(
-    Effect.flatMap((message) =>
-      Effect.flatMap(Ref.getAndSet(away, true), (already) => (already ? Effect.void : lost(message)))
-    ),
-    Effect.andThen(Effect.sleep(AGAIN)),
-    Effect.forever
-  )
 })
 
 /** Hashes of the calls that were shown whole, by the calls' ids. */
@@ -282,7 +249,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
       return asked._tag === "Quit"
     })
   const lost = (message: string) => notice(`${plain(message)} It goes on here when the daemon is back.`, "red")
-  const seeing = following(`${agent.project}/${agent.agent}`, after, take, lost)
+  const seeing = following({ agent: `${agent.project}/${agent.agent}`, kinds: KINDS }, after, take, lost)
   yield* Effect.raceFirst(place.typed(enter), seeing)
   const unsent = kept.count()
   if (unsent > 0) yield* notice(`Not sent, since the daemon is away: ${unsent} of what you typed.`, "red")

@@ -10,6 +10,8 @@ import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { age, type Colour, cut, plain, plainLines } from "./Output.ts"
+import { ENDINGS } from "../domain/Endings.ts"
+import type { Outcome } from "../backends/Outcome.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { choices } from "./Waiting.ts"
 
@@ -25,8 +27,9 @@ export const KINDS: ReadonlyArray<string> = [
   ...["ready", "terminated", "failed", "budget_exhausted", "spawned", "reported", "asked"].map(
     (name) => `agent.${name}`
   ),
-  ...["started", "output", "notice"].map((name) => `run.${name}`),
-  "worker.moved",
+  "agent.bound_reached",
+  ...["started", "output", "notice", "memory_lost"].map((name) => `run.${name}`),
+  ...["started", "moved"].map((name) => `worker.${name}`),
   "inbox.received"
 ]
 
@@ -53,6 +56,9 @@ const text = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
 const line = (shown: string, colour?: Colour): Line => ({ text: cut(shown, LONG), colour })
+
+/** How calls end that were stopped, and did not fail. */
+const CALLED_OFF: ReadonlySet<string> = new Set(["cancelled", "denied"])
 
 const RUN_ENDED = line("— the run has ended", "dim")
 
@@ -239,15 +245,15 @@ export class AttachView {
   private result(callId: string, { error, output, reason, status }: PayloadOf<"tool.result">): ReadonlyArray<Line> {
     this.progress.delete(callId)
     const said = text(output ?? error ?? reason)
-    const colour = status === "success" ? "dim" : "yellow"
+    const colour = status === "success" ? "dim" : CALLED_OFF.has(status) ? "yellow" : "red"
     return [line(`  → ${plain(status)}`, colour), ...block(said, RESULT_LINES, "    ", "dim")]
   }
 
   /** A run without turns says all it says this way; what a turn says came as its own. */
-  private output({ source, text }: PayloadOf<"run.output">): ReadonlyArray<Line> {
+  private output({ runId, source, text }: PayloadOf<"run.output">): ReadonlyArray<Line> {
     if (source === "assistant" && this.streamed !== null) return []
     // What a command prints is its answer.
-    if (source === "stdout") this.streamed = this.turnId
+    if (source === "stdout") this.streamed = this.turnId ?? runId
     return block(text, ANSWER_LINES, "", source === "stderr" ? "dim" : undefined)
   }
 }
@@ -279,29 +285,54 @@ const told = (rune: Known): ReadonlyArray<Line> => {
       return [line(`✗ the agent failed: ${plain(text(rune.payload.error))}`, "red")]
     case "agent.terminated":
       return [line(`■ the agent has ended: ${plain(text(rune.payload.reason))}`, "yellow")]
+    case "agent.bound_reached":
+      return [line(`! ${plain(rune.payload.text)}`, "yellow")]
+    case "worker.started":
+      return [line(`— started by ${plain(rune.payload.by ?? "agentd")}`, "dim")]
     case "worker.moved":
-      return exited(rune.payload)
+      return moved(rune)
     default:
       return []
   }
 }
 
-/** Of outcomes that carry no words themselves; all but the first count as no error. */
-const ENDINGS: { readonly [how: string]: string } = {
-  Timeout: "it took too long",
-  quota: "its quota is used up",
-  unavailable: "its provider could not be had",
-  overflow: "its context is full",
-  held: "its session is open elsewhere",
-  lost: "agentd lost it"
+const isEnding = (reason: string): reason is keyof typeof ENDINGS => Object.hasOwn(ENDINGS, reason)
+
+/** How a run ended, in words. */
+const endingOf = (outcome: Outcome): string => {
+  if ("detail" in outcome) return plain(outcome.detail)
+  if ("reason" in outcome) return isEnding(outcome.reason) ? ENDINGS[outcome.reason] : plain(outcome.reason)
+  return outcome._tag === "Timeout" ? "it took too long" : plain(outcome._tag)
 }
 
-/** Of the worker's moves only a run's end says something here. */
-const exited = ({ event }: PayloadOf<"worker.moved">): ReadonlyArray<Line> => {
+/** The run's end, and what becomes of the agent by it. */
+const exited = ({ event, totalErrors = 0, consecutiveErrors = 0 }: PayloadOf<"worker.moved">, to: string | null) => {
   if (event._tag !== "SessionExited") return []
   const { outcome } = event
   if (outcome._tag === "Success") return [RUN_ENDED]
-  const ending = "reason" in outcome ? outcome.reason : outcome._tag
-  const how = "detail" in outcome ? plain(outcome.detail) : (ENDINGS[ending] ?? plain(ending))
-  return [line(`— the run has ended: ${how}`, "yellow")]
+  const how = endingOf(outcome)
+  const counted = outcome._tag === "Uncounted" ? "" : ` (error ${consecutiveErrors} in a row, ${totalErrors} in all)`
+  const next = to === "CoolingDown" ? "; it tries again" : to === "Stopped" ? "; it has stopped for good" : ""
+  return [
+    line(`— the run has ended: ${how}${totalErrors === 0 ? "" : counted}${next}`, counted === "" ? "yellow" : "red")
+  ]
+}
+
+/** Of the worker's moves those that a person would not see otherwise. */
+const moved = (rune: Extract<Known, { readonly kind: "worker.moved" }>): ReadonlyArray<Line> => {
+  const { event } = rune.payload
+  switch (event._tag) {
+    case "SessionExited":
+      return exited(rune.payload, rune.to)
+    case "GraceExceeded":
+      return [line("— the run did not end in its grace, and is killed", "yellow")]
+    case "UrgentMessage":
+      return [line(`— the run is interrupted by ${event.messageId === null ? "a person" : "an urgent message"}`, "dim")]
+    case "OperatorStop":
+      return [line(`■ stopped by ${plain(event.by)}${event.reason === undefined ? "" : `: ${plain(event.reason)}`}`)]
+    case "FatalError":
+      return [line(`✗ it cannot go on: ${plain(event.message)}`, "red")]
+    default:
+      return []
+  }
 }

@@ -1,9 +1,10 @@
 /** `agentd cost`: what was spent, by project, agent, model, day or goal; as a table, CSV or JSON. */
 import * as Calendar from "../domain/Calendar.ts"
 import type { CostKey, CostRow } from "../rpc/CostMessages.ts"
+import { csv } from "./Csv.ts"
 import { declare, map, moment, off, option, read } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import type { Moment } from "./Moment.ts"
+import { atOf } from "./Moment.ts"
 import { type Cell, plain, table } from "./Output.ts"
 
 const KEYS = ["project", "agent", "model", "day", "goal"] as const satisfies ReadonlyArray<CostKey>
@@ -14,14 +15,6 @@ const keysOf = (by: string): ReadonlyArray<CostKey> | undefined => {
   const names = [...new Set(by.split(",").map((name) => name.trim()))]
   const keys = names.flatMap((name) => KEYS.filter((key) => key === name))
   return keys.length === names.length ? keys : undefined
-}
-
-const DAY = 86_400_000
-
-/** A date without a time is that day of the machine's calendar. */
-const dayOf = (since: Moment, now: number): string => {
-  if (since._tag === "Ago") return Calendar.dayOf(now - since.millis)
-  return since.at % DAY === 0 ? new Date(since.at).toISOString().slice(0, 10) : Calendar.dayOf(since.at)
 }
 
 const named: { readonly [key in CostKey]: string } = {
@@ -65,22 +58,16 @@ const cells = (row: CostRow): ReadonlyArray<Cell> =>
     (text) => ({ text, right: true })
   )
 
-/** As spreadsheets read it: a text that could be meant as a formula is none. */
-const field = (value: string | number): string => {
-  // a sum of parts of a cent has more digits than it has sense
-  if (typeof value === "number") return String(Number(value.toFixed(6)))
-  const safe = /^[=+\-@\t\r]/u.test(value) ? `'${value}` : value
-  return /[",\n\r]/u.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}
-
 const CSV = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
 
-const csvOf = (keys: ReadonlyArray<CostKey>, rows: ReadonlyArray<CostRow>): ReadonlyArray<string> => [
-  [...keys, ...CSV].join(","),
-  ...rows.map((row) =>
-    [...keys.map((key) => plain(row[key] ?? "")), ...CSV.map((name) => row[name])].map(field).join(",")
+const csvOf = (keys: ReadonlyArray<CostKey>, rows: ReadonlyArray<CostRow>): ReadonlyArray<string> =>
+  csv<CostRow>(
+    [
+      ...keys.map((name) => ({ name, of: (row: CostRow) => plain(row[name] ?? "") })),
+      ...CSV.map((name) => ({ name, of: (row: CostRow) => row[name] }))
+    ],
+    rows
   )
-]
 
 const wrongBy = {
   message: "--by names one or more of these, with commas between: project, agent, model, day, goal.",
@@ -103,11 +90,11 @@ export const cost = declare({
   wrong: ({ by }) => (keysOf(by ?? DEFAULT) === undefined ? wrongBy : undefined),
   rpc: ({ by, csv, since }, _, { now }) => {
     const keys = keysOf(by ?? DEFAULT) ?? []
-    const day = since === undefined ? "" : dayOf(since, now)
+    const day = since === undefined ? "" : Calendar.dayOf(atOf(since, now))
     return map(read("Costs", { by: keys, since: day }), (rows) => ({ by: keys, since: day, csv, rows }))
   },
-  view: ({ by, csv, rows, since }, { colour, columns }) => {
-    if (csv) return csvOf(by, rows)
+  view: ({ by, csv: isCsv, rows, since }, { colour, columns }) => {
+    if (isCsv) return csvOf(by, rows)
     if (rows.length === 0) return [since === "" ? "Nothing was spent yet." : `Nothing was spent since ${since}.`]
     const all = total(rows)
     const head = [...by.map((key) => key.toUpperCase()), ...NUMBERS]

@@ -14,7 +14,7 @@ import { isOne, linesOf } from "./DeclaredVerb.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, printLines } from "./Invocation.ts"
 import { worldOf } from "./Places.ts"
-import { FORM, parse } from "./Moment.ts"
+import { FORM, parse } from "./MomentText.ts"
 import { textOf } from "./StandardInput.ts"
 import { verb as loaded } from "./Verb.ts"
 

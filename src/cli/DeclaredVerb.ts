@@ -253,6 +253,8 @@ interface Declaration<A extends Args, V> {
   readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
   /** `--json` prints the value; `lines`: each of its values on a line. */
   readonly json?: "lines"
+  /** The part of the value that `--json` prints; left out: all of it. */
+  readonly value?: (value: V) => unknown
   /** Whether the quick entry may answer. */
   readonly quick: boolean | ((input: Input<A>, json: boolean) => boolean)
 }
@@ -260,9 +262,10 @@ interface Declaration<A extends Args, V> {
 /** A declaration whose arguments and reply are checked, and known to itself alone. */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
-  "several" | "wrong" | "rpc" | "view" | "verbatim" | "quick"
+  "several" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
 > {
   readonly several?: Several<never>
+  readonly value?: (value: never) => unknown
   readonly wrong?: (input: never, caller: Caller) => Wrong | undefined
   readonly rpc: (input: never, caller: Caller, world: Pick<World, "now">) => Ask<unknown>
   readonly view: (value: never, world: World) => ReadonlyArray<string>
@@ -274,7 +277,10 @@ export const declare = <const A extends Args, V>(verb: Declaration<A, V>): Decla
 
 /** All that is printed of a value, line by line. */
 export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: boolean): ReadonlyArray<string> => {
-  if (json) return verb.json === "lines" ? (value as ReadonlyArray<unknown>).map((one) => jsonOf(one)) : [jsonOf(value)]
+  if (json) {
+    const printed = verb.value === undefined ? value : verb.value(value as never)
+    return verb.json === "lines" ? (printed as ReadonlyArray<unknown>).map((one) => jsonOf(one)) : [jsonOf(printed)]
+  }
   return [
     ...verb.view(value as never, world).map((line) => inWorld(line, world.world)),
     ...(verb.verbatim?.(value as never, world) ?? [])

@@ -4,6 +4,7 @@ import type { Caller } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { LogSelection } from "../rpc/DaemonMessages.ts"
 import { declare, type Input, maybeCount, maybeWord, moment, off, option, options, readAll } from "./DeclaredVerb.ts"
+import { atOf } from "./Moment.ts"
 import { MARK } from "../domain/HalfAnswer.ts"
 import { clock, cut, paint, plain, stateColour } from "./Output.ts"
 
@@ -86,8 +87,7 @@ export type LogInput = Input<typeof args>
 export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSelection => {
   const { follow, kinds, stream } = input
   const agent = input.agent ?? input.of
-  const since =
-    input.since === undefined ? undefined : input.since._tag === "At" ? input.since.at : now - input.since.millis
+  const since = input.since === undefined ? undefined : atOf(input.since, now)
   const tail = input.lines ?? (since === undefined ? NEWEST : undefined)
   return {
     follow,

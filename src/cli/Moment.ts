@@ -1,23 +1,32 @@
 /**
- * Moment: a point in time as a person gives it on a command line: `10m` ago, or
- * an ISO date.
+ * Moment: a point in time as a person means it, before it is known when that is. Pure but for the machine's time zone.
  */
-import { Duration, Option, Schema } from "effect"
-import { Span } from "../config/Span.ts"
 
 export type Moment =
   | { readonly _tag: "Ago"; readonly millis: number }
   /** ms since the epoch */
   | { readonly _tag: "At"; readonly at: number }
+  /** The newest such moment: of today, or of yesterday where today's is still to come. */
+  | { readonly _tag: "Clock"; readonly seconds: number }
+  /** The beginning of the day so many days ago. */
+  | { readonly _tag: "Day"; readonly back: number }
 
-export const FORM = '"10m", "2 hours", or a date such as 2026-11-21T09:00'
-
-const decodeSpan = Schema.decodeUnknownOption(Span)
-
-/** Undefined: it is neither. */
-export const parse = (text: string): Moment | undefined => {
-  const span = /^\d+$/.test(text.trim()) ? Option.none() : decodeSpan(text)
-  if (Option.isSome(span)) return { _tag: "Ago", millis: Duration.toMillis(span.value) }
-  const at = /^\d{4}-\d\d/.test(text.trim()) ? Date.parse(text.trim()) : Number.NaN
-  return Number.isNaN(at) ? undefined : { _tag: "At", at }
+/** ms since the epoch. */
+export const atOf = (moment: Moment, now: number): number => {
+  const day = new Date(now)
+  const midnight = (back: number) => new Date(day.getFullYear(), day.getMonth(), day.getDate() - back).getTime()
+  switch (moment._tag) {
+    case "Ago":
+      return now - moment.millis
+    case "At":
+      return moment.at
+    case "Day":
+      return midnight(moment.back)
+    case "Clock": {
+      const { seconds } = moment
+      const of = (back: number) =>
+        new Date(day.getFullYear(), day.getMonth(), day.getDate() - back, 0, 0, seconds).getTime()
+      return of(0) > now ? of(1) : of(0)
+    }
+  }
 }

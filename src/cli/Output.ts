@@ -7,13 +7,15 @@
 import type { Look } from "../domain/Words.ts"
 import { displayWidth } from "./Width.ts"
 
-export type Colour = "red" | "green" | "yellow" | "cyan" | "dim" | "bold"
+export type Colour = "red" | "green" | "yellow" | "cyan" | "blue" | "magenta" | "dim" | "bold"
 
 const codes: { readonly [colour in Colour]: string } = {
   red: "31",
   green: "32",
   yellow: "33",
   cyan: "36",
+  blue: "34",
+  magenta: "35",
   dim: "2",
   bold: "1"
 }

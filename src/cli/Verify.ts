@@ -32,23 +32,28 @@ const byDaemon = (socket: string, talks: boolean) =>
     )
   )
 
-/** Reads a store that no daemon has open. */
-export const byHand = Effect.fnUntraced(function* (file: string) {
+/** Why the store cannot be read as it lies there; undefined: it can. */
+export const unreadable = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
   if (isTorn(dirname(file))) {
-    return yield* new StorageError({
+    return new StorageError({
       reason: "torn",
       message: `A restore of ${file} was cut off: files of two stores lie there.`,
       remedy: "A start undoes it, and all is as it was before: agentd start"
     })
   }
-  if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
-    return yield* new StorageError({
-      reason: "cannot-open",
-      message: `There is no rune log at ${file}.`,
-      remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
-    })
-  }
+  if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) return undefined
+  return new StorageError({
+    reason: "cannot-open",
+    message: `There is no rune log at ${file}.`,
+    remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
+  })
+})
+
+/** Reads a store that no daemon has open. */
+export const byHand = Effect.fnUntraced(function* (file: string) {
+  const refused = yield* unreadable(file)
+  if (refused !== undefined) return yield* refused
   return yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(DaemonLog.layerReadOnly({ file })))
 })
 

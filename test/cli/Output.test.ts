@@ -1,7 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { shown as bytes } from "../../src/config/ByteCount.ts"
 import { age, cut, paint, plain, table } from "../../src/cli/Output.ts"
-import { parse } from "../../src/cli/Moment.ts"
+import { atOf } from "../../src/cli/Moment.ts"
+import { parse } from "../../src/cli/MomentText.ts"
 import { node } from "../../src/cli/Checks.ts"
 
 it("columns line up whatever is in them", () => {
@@ -75,9 +76,27 @@ it.each([
   ["2026-11-21T09:00:00Z", { _tag: "At", at: Date.parse("2026-11-21T09:00:00Z") }],
   ["lunch", undefined],
   ["17", undefined],
-  ["-5m", undefined],
+  ["-5m", { _tag: "Ago", millis: 300_000 }],
+  ["10min ago", { _tag: "Ago", millis: 600_000 }],
+  ["yesterday", { _tag: "Day", back: 1 }],
+  ["14:00", { _tag: "Clock", seconds: 50_400 }],
+  ["now", { _tag: "Ago", millis: 0 }],
+  ["2026-11-21", { _tag: "At", at: new Date(2026, 10, 21).getTime() }],
+  ["24:00", undefined],
+  ["ago", undefined],
   ["2026-99-99", undefined]
 ])("--since %s", (text, moment) => expect(parse(text)).toEqual(moment))
+
+it.each([
+  ["10m", new Date(2026, 10, 26, 13, 20).getTime()],
+  ["today", new Date(2026, 10, 26).getTime()],
+  ["yesterday", new Date(2026, 10, 25).getTime()],
+  ["13:30", new Date(2026, 10, 26, 13, 30).getTime()],
+  // today's is still to come
+  ["14:00", new Date(2026, 10, 25, 14, 0).getTime()]
+])("at half past one %s is then", (text, at) =>
+  expect(atOf(parse(text)!, new Date(2026, 10, 26, 13, 30).getTime())).toBe(at)
+)
 
 it.each([
   ["v24.21.0", "ok"],

@@ -5,7 +5,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   ps: ["ps", "ps web/* --is needs-you", "ps builder --sort name --all"],
   status: ["status"],
   why: ["why builder", "why nobody"],
-  runs: ["runs", "runs builder --failed -n 3", "runs nobody"],
+  runs: ["runs", "runs builder --failed -n 3", "runs nobody", "runs web/* --csv"],
   diff: ["diff builder", "diff builder --stat", "diff nobody"],
   tree: ["tree", "tree builder", "tree nobody"],
   send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],

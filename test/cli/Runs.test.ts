@@ -1,6 +1,6 @@
 /** Runs as `agentd runs` reads them out of the log. */
 import { assert, describe, it } from "@effect/vitest"
-import { runs, runsIn } from "../../src/cli/Runs.ts"
+import { runNamed, runs, runsIn } from "../../src/cli/Runs.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 
 let eventId = 0
@@ -36,7 +36,7 @@ describe("runs", () => {
       ["builder", "r1", 2, "error", "exit code 3", false],
       ["builder", "r2", 1, "success", "", false],
       ["builder", "r3", 0, "cut short", "it did not end in its time", false],
-      ["builder", "r4", 0, "cut short", "stopped by ada", false],
+      ["builder", "r4", 0, "stopped", "stopped by ada", false],
       ["builder", "r5", 0, null, "", true]
     ])
   })
@@ -56,9 +56,63 @@ describe("runs", () => {
     ])
   })
 
-  it("is a table that leads on: the newest last, no colour where none is asked for", () => {
-    const rows = runsIn([began("r1"), turn(), exited("r1", { _tag: "Timeout" }), began("r2")])
-    const view = runs.view([...rows], { now: eventId * 1000 + 5000, colour: false, columns: null, world: null })
-    assert.match(view.join("\n"), /^RUN +AGENT +BEGAN[^\n]*\nr1 [^\n]*timeout[^\n]*\nr2 [^\n]*goes on/)
+  it("its outcome is a word for people, its cost what was spent while it was the newest", () => {
+    const usage = (usd: number) =>
+      ({ ...rune("meter/builder", "agent.usage", {}), payload: { agent_id: "builder", tokens: 10, usd } }) as Rune
+    const rows = runsIn([
+      began("r1"),
+      rune("turn/builder", "turn.started", { _tag: "start_turn", run: { seq: 7 } }),
+      usage(0.5),
+      usage(0.25),
+      exited("r1", { _tag: "Uncounted", reason: "quota" }),
+      usage(0.25),
+      began("r2"),
+      moved({ _tag: "OperatorStop", by: "ada" }),
+      began("r3"),
+      exited("r3", { _tag: "Success" }),
+      began("r4"),
+      exited("r4", { _tag: "Timeout" }),
+      began("r5")
+    ])
+    assert.deepStrictEqual(
+      rows.map(({ detail, seq, tokens, usd, word }) => [word, detail, seq, tokens, usd]),
+      [
+        ["failed", "its quota is used up (counts no error)", 7, 30, 1],
+        ["done", "stopped by ada", null, 0, 0],
+        ["done", "", null, 0, 0],
+        ["failed", "it took longer than its time limit", null, 0, 0],
+        ["working", "", null, 0, 0]
+      ]
+    )
+  })
+
+  it("one is named by its id, the end of it, its number, or from the newest back, of each agent", () => {
+    const rows = runsIn([
+      began("01aaaaaaaaaa", "a"),
+      rune("turn/a", "turn.started", { _tag: "start_turn", run: { seq: 1 } }),
+      began("01bbbbbbbbbb", "a"),
+      began("01cccccccccc", "b")
+    ])
+    const named = (name: string) => runNamed(rows, name).map(({ run }) => run.slice(2, 4))
+    assert.deepStrictEqual(named("last"), ["bb", "cc"])
+    assert.deepStrictEqual(named("-1"), ["aa"])
+    assert.deepStrictEqual(named("1"), ["aa"])
+    assert.deepStrictEqual(named("01bbbbbbbbbb"), ["bb"])
+    assert.deepStrictEqual(named("bbbbbb"), ["bb"])
+    for (const none of ["", "b", "9", "-9", "zzzzzz"]) assert.deepStrictEqual(named(none), [])
+  })
+
+  it("is a table without colour where none is asked for, and CSV without formulas", () => {
+    const detail = '=1+1, "no"'
+    const rows = runsIn([began("r1"), turn(), exited("r1", { _tag: "Error", detail })]).map((row) => ({
+      ...row,
+      name: row.agent
+    }))
+    const world = { now: eventId * 1000 + 5000, colour: false, columns: null, world: null }
+    const view = runs.view({ csv: false, rows }, world)
+    assert.match(view.join("\n"), /^RUN +AGENT +BEGAN[^\n]*\n- r1 [^\n]*failed +=1\+1, "no"$/)
+    const [head, row] = runs.view({ csv: true, rows }, world)
+    assert.strictEqual(head, "run,number,agent,began,ended,seconds,turns,tokens,usd,outcome,reason")
+    assert.match(row!, /^r1,,builder,1970-[^,]*Z,1970-[^,]*Z,2,1,0,0,failed,"'=1\+1, ""no"""$/)
   })
 })

@@ -56,7 +56,7 @@ describe("a word that is known from elsewhere", () => {
   it.live.each([
     ["list", "agentd ps"],
     ["kill", "agentd stop AGENT"],
-    ["tail", "agentd log -f"],
+    ["tail", "agentd logs -f"],
     ["top", "the board"],
     ["reload", "agentd trust"]
   ] as const)("%s is answered with the verb that is meant", ([word, says]) =>
@@ -70,7 +70,7 @@ describe("a word that is known from elsewhere", () => {
   )
 
   it("is no verb, and what is meant by it is one", () => {
-    for (const word of ["list", "kill", "tail", "reload", "upgrade", "logs", "top"]) {
+    for (const word of ["list", "kill", "tail", "reload", "upgrade", "journal", "top"]) {
       assert.isFalse(VERBS.includes(word), word)
       const verb = /agentd (\w+)/.exec(meant(word) ?? "")?.[1]
       assert.isTrue(verb === undefined || VERBS.includes(verb), `${word}: ${verb}`)

@@ -179,7 +179,9 @@ const refused = (message: string, remedy: string) => Effect.fail(new CommandRefu
 /** Commands on one agent, recorded. */
 const onAgents = (world: World) => {
   const find = (name: string) => {
-    const found = world.agents.find((each) => each.agent === name || `${each.project}/${each.agent}` === name)
+    const found = world.agents.find(({ agent, conversation, project }) =>
+      [agent, `${project}/${agent}`, `${conversation}/${agent}`].includes(name)
+    )
     return found === undefined
       ? refused(`There is no agent ${name}.`, "See which there are: agentd ps")
       : Effect.succeed(found)

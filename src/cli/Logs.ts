@@ -1,0 +1,269 @@
+/**
+ * `agentd logs`: what agents said, and what was decided about them, as the lines of a log; `-f` goes on with what comes.
+ *
+ * Guarantees: however much there is, only the lines that are asked for are held; nothing of others speaks to the
+ * terminal; without -f it ends, and works without the daemon, too.
+ */
+import { Clock, Console, Effect, Stream } from "effect"
+import { didYouMean } from "../config/ConfigProblem.ts"
+import * as DaemonLog from "../app/DaemonLog.ts"
+import { call, type Client } from "../rpc/ControlClient.ts"
+import type { LogSelection } from "../rpc/DaemonMessages.ts"
+import { probe } from "../rpc/Endpoint.ts"
+import { actorsOf, select } from "../rpc/LogReader.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { following } from "./Following.ts"
+import { Invocation } from "./Invocation.ts"
+import { type Chosen, chosen, type Home, projectOf } from "./LogsChoice.ts"
+import { agentOf, type Entry, KINDS, lineOf, LogsView, Names, type Style, valueOf, type What } from "./LogsView.ts"
+import { atOf, type Moment } from "./Moment.ts"
+import { plain } from "./Output.ts"
+import { runNamed, runsIn, KINDS as RUN_KINDS } from "./Runs.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
+import { unreadable } from "./Verify.ts"
+
+export interface Input {
+  readonly names: ReadonlyArray<string>
+  readonly follow: boolean
+  readonly lines: number | undefined
+  readonly grep: RegExp | undefined
+  readonly since: Moment | undefined
+  readonly until: Moment | undefined
+  readonly level: number | undefined
+  readonly only: What | undefined
+  readonly run: string | undefined
+  readonly style: Style
+  readonly utc: boolean
+  readonly ascii: boolean
+}
+
+/** Lines that -f begins with. */
+const FOLLOWED = 10
+/** Runes that one look at the log's end asks for. */
+const MOST = 10_000
+const LEAST = 200
+
+/** A place to read the log at: the daemon, or its store while there is none. */
+interface Source<E> {
+  readonly homes: Effect.Effect<ReadonlyArray<Home>, E>
+  readonly head: Effect.Effect<number, E>
+  readonly log: (selection: Omit<LogSelection, "caller" | "follow">) => Stream.Stream<Rune, E>
+}
+
+const ofDaemon = (client: Client, caller: LogSelection["caller"]) => ({
+  homes: client.Conversations(),
+  head: Effect.map(client.Status(), ({ daemon }) => daemon.log.head),
+  log: (selection: Omit<LogSelection, "caller" | "follow">) => client.Log({ ...selection, caller, follow: false })
+})
+
+const ofStore = (log: EventLog["Service"]): Source<StorageError> => ({
+  homes: Effect.map(Stream.runCollect(log.read({ kinds: ["worker.started"] })), (runes) => {
+    const agents = new Map<string, Set<string>>()
+    for (const rune of runes) agents.set(rune.stream, (agents.get(rune.stream) ?? new Set()).add(agentOf(rune)))
+    return [...agents].map(([conversation, all]) => ({
+      conversation,
+      project: projectOf(conversation),
+      config: "",
+      state: "active",
+      agents: [...all]
+    }))
+  }),
+  head: log.head,
+  log: ({ agent, tail, ...selection }) => {
+    const [stream, name] =
+      agent === undefined ? [] : [agent.slice(0, agent.indexOf("/")), agent.slice(agent.indexOf("/") + 1)]
+    const of = stream === undefined ? selection : { ...selection, stream }
+    return select(log, definedOf(of), name === undefined ? undefined : actorsOf(name), { tail, follow: false })
+  }
+})
+
+const definedOf = <A extends object>(of: A) =>
+  Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined)) as {
+    readonly [K in keyof A]: Exclude<A[K], undefined>
+  }
+
+/** The newest lines that were put into it. */
+class Newest {
+  private kept: Array<Entry> = []
+  private readonly most: number
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  add(entries: ReadonlyArray<Entry>): void {
+    for (const entry of entries) this.kept.push(entry)
+    if (this.kept.length > 2 * this.most + 1_000) this.kept = this.kept.slice(-this.most)
+  }
+
+  get all(): ReadonlyArray<Entry> {
+    return this.most === 0 ? [] : this.kept.slice(-this.most)
+  }
+}
+
+/** The lines that are asked for, and how they look. */
+interface Asked {
+  readonly input: Input
+  readonly chosen: Chosen
+  readonly since: number | undefined
+  readonly until: number | undefined
+  /** The runs that are asked for; undefined: all. */
+  readonly runs: ReadonlySet<string> | undefined
+  readonly print: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+}
+
+const isAsked = ({ chosen, input, runs, since, until }: Asked, entry: Entry): boolean =>
+  chosen.nameOf(entry.conversation, entry.agent) !== undefined &&
+  (since === undefined || entry.at >= since) &&
+  (until === undefined || entry.at <= until) &&
+  (input.level === undefined || entry.level <= input.level) &&
+  (input.only === undefined || entry.what === input.only) &&
+  (runs === undefined || (entry.run !== null && runs.has(entry.run))) &&
+  (input.grep === undefined || input.grep.test(entry.text))
+
+/** Whether every line of an agent that is meant is asked for: then the log's end holds the newest. */
+const isWhole = ({ input, runs, until }: Asked): boolean =>
+  until === undefined &&
+  runs === undefined &&
+  input.level === undefined &&
+  input.only === undefined &&
+  input.grep === undefined
+
+/** Nothing that came before `after` can be asked for. */
+const read = Effect.fnUntraced(function* <E>(source: Source<E>, asked: Asked, after: number | undefined) {
+  const { chosen, input, since } = asked
+  const selection = definedOf({ agent: chosen.only, since, after, kinds: KINDS })
+  const most = input.lines ?? (input.follow ? FOLLOWED : undefined)
+  let [last, printed] = [0, 0]
+  /** Feeds all of it, and says whether that was all there is. */
+  const feed = Effect.fnUntraced(function* (
+    tail: number | undefined,
+    take: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+  ) {
+    const view = new LogsView()
+    let [count, newest]: [number, Rune | undefined] = [0, undefined]
+    const some = (entries: ReadonlyArray<Entry>) => {
+      const kept = entries.filter((entry) => isAsked(asked, entry))
+      printed += kept.length
+      return kept.length === 0 ? Effect.void : take(kept)
+    }
+    yield* Stream.runForEach(source.log({ ...selection, ...(tail === undefined ? {} : { tail }) }), (rune) => {
+      count++
+      newest = rune
+      last = Math.max(last, rune.eventId)
+      return chosen.nameOf(rune.stream, agentOf(rune)) === undefined ? Effect.void : some(view.feed(rune))
+    })
+    if (!input.follow && newest !== undefined) yield* some(view.flush(newest))
+    return { view, isAll: tail === undefined || count < tail }
+  })
+  if (most === undefined) {
+    const { view } = yield* feed(undefined, asked.print)
+    return { view, last, printed }
+  }
+  let tail = isWhole(asked) ? Math.max(LEAST, 4 * most) : undefined
+  for (;;) {
+    printed = 0
+    const newest = new Newest(most)
+    const { isAll, view } = yield* feed(tail !== undefined && tail <= MOST ? tail : undefined, (entries) =>
+      Effect.sync(() => newest.add(entries))
+    )
+    if (isAll || newest.all.length >= most) {
+      yield* asked.print(newest.all)
+      return { view, last, printed }
+    }
+    tail = tail === undefined ? undefined : tail * 4
+  }
+})
+
+const refused = ({ known, unknown }: Chosen) =>
+  new VerbFailed({
+    message: unknown
+      .map((name) => {
+        const near = /[*?]/.test(name) ? undefined : didYouMean(name, known)
+        return `There is no agent "${plain(name)}".${near === undefined ? "" : ` Did you mean "${near}"?`}`
+      })
+      .join(" "),
+    remedy: "See which there are: agentd ps",
+    exitCode: ExitCode.failed
+  })
+
+/** The runs that --run means, of each agent that is chosen, and the rune before the first of them. */
+const runsNamed = Effect.fnUntraced(function* <E>(source: Source<E>, chosen: Chosen, name: string) {
+  const of = definedOf({ agent: chosen.only, kinds: RUN_KINDS, tail: MOST })
+  const rows = runsIn(yield* Stream.runCollect(source.log(of))).filter(
+    ({ agent, conversation }) => chosen.nameOf(conversation, agent) !== undefined
+  )
+  const found = runNamed(rows, name)
+  if (found.length > 0)
+    return {
+      ids: new Set(found.map(({ run }) => run)),
+      after: Math.min(...found.map(({ beginsWith }) => beginsWith)) - 1
+    }
+  return yield* new VerbFailed({
+    message: `No run "${plain(name)}" is known.`,
+    remedy: "See which there are: agentd runs",
+    exitCode: ExitCode.failed
+  })
+})
+
+const printing = Effect.fnUntraced(function* (input: Input, chosen: Chosen) {
+  const { colour, json } = yield* Invocation
+  const now = yield* Clock.currentTimeMillis
+  const { ascii, style, utc } = input
+  const names = chosen.only === undefined ? new Names(chosen.names) : undefined
+  return (entries: ReadonlyArray<Entry>) => {
+    const lines = entries.map((entry) => {
+      const name = chosen.nameOf(entry.conversation, entry.agent) ?? entry.agent
+      return json || style === "json"
+        ? jsonOf(valueOf(entry, name))
+        : lineOf(entry, name, { style, utc, now, colour, ascii, names })
+    })
+    return lines.length === 0 ? Effect.void : Console.log(lines.join("\n"))
+  }
+})
+
+/** Shows what is there, and says what is to be followed. */
+const shown = Effect.fnUntraced(function* <E>(source: Source<E>, input: Input) {
+  const { caller } = yield* Invocation
+  const now = yield* Clock.currentTimeMillis
+  const chosenAgents = chosen(input.names, yield* source.homes, caller.config)
+  const runs = input.run === undefined ? undefined : yield* runsNamed(source, chosenAgents, input.run)
+  const asked: Asked = {
+    input,
+    chosen: chosenAgents,
+    since: input.since === undefined ? undefined : atOf(input.since, now),
+    until: input.until === undefined ? undefined : atOf(input.until, now),
+    runs: runs?.ids,
+    print: yield* printing(input, chosenAgents)
+  }
+  const head = yield* source.head
+  const { last, printed, view } = yield* read(source, asked, runs?.after)
+  if (printed === 0 && chosenAgents.unknown.length > 0) return yield* refused(chosenAgents)
+  return { asked, view, after: Math.max(head, last) }
+})
+
+const AWAY = "It goes on here when the daemon is back."
+
+export const run = Effect.fnUntraced(function* (input: Input) {
+  const { caller, paths } = yield* Invocation
+  const found = yield* probe(paths.socket)
+  if (!input.follow && (found === "absent" || found === "stale") && (yield* unreadable(paths.store)) === undefined) {
+    yield* Effect.flatMap(EventLog, (log) => shown(ofStore(log), input)).pipe(
+      Effect.provide(DaemonLog.layerReadOnly({ file: paths.store }))
+    )
+    return
+  }
+  const { after, asked, view } = yield* call(paths.socket, (client) => shown(ofDaemon(client, caller), input))
+  if (!input.follow) return
+  const { chosen, print } = asked
+  const take = (rune: Rune) =>
+    chosen.nameOf(rune.stream, agentOf(rune)) === undefined
+      ? Effect.void
+      : print(view.feed(rune).filter((entry) => isAsked(asked, entry)))
+  return yield* following(definedOf({ agent: chosen.only, kinds: KINDS }), after, take, (message) =>
+    Console.error(`agentd: ${plain(message)} ${AWAY}`)
+  )
+})
