@@ -308,7 +308,10 @@ export interface Options {
 const takeUp = (projects: Projects, project: string): Effect.Effect<void, StorageError> =>
   projects.register(project, { by: "agentd up", config: project }, "nothing").pipe(
     Effect.asVoid,
-    Effect.catchTag("CommandRefused", () => Effect.void)
+    // what is wrong with its file whoever registers it is told, too
+    Effect.catchTag("CommandRefused", ({ message, remedy }) =>
+      Effect.logWarning(`${project} is not taken up: ${message} ${remedy}`)
+    )
   )
 
 /** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */

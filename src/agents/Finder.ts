@@ -56,7 +56,7 @@ const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined
   return ofConfig(entries, config) ?? entries.find(isIts)
 }
 
-const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
+export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
 
 /** By its id, a unique beginning of it, or its project's name; empty: the caller's. */
 export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Entry | CommandRefused => {
@@ -70,7 +70,10 @@ export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller
   }
   const exact = entries.find(({ record }) => record.conversation === name)
   if (exact !== undefined) return exact
-  const named = entries.filter((entry) => nameOf(entry) === name)
+  const all = entries.filter((entry) => nameOf(entry) === name)
+  const open = all.filter(({ _tag }) => _tag !== "Closed")
+  // the name of one that is over may be another's by now
+  const named = open.length > 0 ? open : all
   const projects = new Set(named.map(({ record }) => record.config))
   const matches =
     projects.size === 0
@@ -78,14 +81,14 @@ export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller
       : [...projects].map((config) => ofConfig(named, config)!)
   if (matches.length === 1) return matches[0]!
   const own = matches.filter(({ record }) => record.config === caller.config)
-  const all = own.map(({ record }) => record.conversation)
+  const known = own.map(({ record }) => record.conversation)
   return matches.length === 0
     ? refused(`There is no conversation "${name}".`, there)
     : refused(
         `"${name}" names ${matches.length} conversations.`,
         own.length < matches.length
           ? "Say which, by its whole id: agentd conversation ls"
-          : `Say which: ${all.join(", ")}`
+          : `Say which: ${known.join(", ")}`
       )
 }
 

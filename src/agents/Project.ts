@@ -55,13 +55,17 @@ export class Project {
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
   private readonly notices: ConfigNotice.ConfigNotice
+  /** Why it may not be called so, where another project is. */
+  private readonly taken: (name: string, before: string) => CommandRefused | undefined
 
   private constructor(
     services: Context.Context<Services>,
     record: ProjectRecord,
     config: ConfigFile.Project,
-    scope: Scope.Closeable
+    scope: Scope.Closeable,
+    taken: Project["taken"]
   ) {
+    this.taken = taken
     this.services = services
     this.record = record
     this.conversation = record.conversation
@@ -98,8 +102,12 @@ export class Project {
   }
 
   /** As its record says it stands; `begin` brings it to life. All of it ends with the scope. */
-  static readonly make = (record: ProjectRecord, config: ConfigFile.Project, scope: Scope.Closeable) =>
-    Effect.map(Effect.context<Services>(), (services) => new Project(services, record, config, scope))
+  static readonly make = (
+    record: ProjectRecord,
+    config: ConfigFile.Project,
+    scope: Scope.Closeable,
+    taken: Project["taken"]
+  ) => Effect.map(Effect.context<Services>(), (services) => new Project(services, record, config, scope, taken))
 
   get members(): AgentRegistry["members"] {
     return this.household.members
@@ -269,7 +277,10 @@ export class Project {
     { self: this },
     function* (this: Project, seen: ConfigTrust.Seen, agreed: ConfigTrust.Agreed, by: string) {
       const isTrusted = seen.hash === this.record.trust.hash
-      if (!isTrusted && ConfigTrust.agrees(agreed, seen.hash)) return yield* this.agree(seen, agreed, by)
+      if (!isTrusted && ConfigTrust.agrees(agreed, seen.hash)) {
+        const taken = this.taken(seen.config.name, this.name)
+        return yield* taken ?? this.agree(seen, agreed, by)
+      }
       const isInForce = isTrusted || this.says(seen.config)
       yield* this.notices.notice(isInForce ? null : { state: "untrusted", hash: seen.hash, problem: null })
     }

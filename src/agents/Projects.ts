@@ -110,7 +110,10 @@ export class Projects {
     { self: this },
     function* (this: Projects, record: ProjectRecord, config: ConfigFile.Project) {
       const scope = yield* Scope.fork(this.scope)
-      const project = yield* Effect.provide(Project.make(record, config, scope), this.services)
+      const project = yield* Effect.provide(
+        Project.make(record, config, scope, (name, before) => this.taken(record.config, name, before)),
+        this.services
+      )
       yield* this.nest.add(project.nest.child)
       yield* project.begin
       this.living.set(record.conversation, project)
@@ -163,6 +166,24 @@ export class Projects {
     return append(drafts).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
   }
 
+  /** Why the project with this file may not be called so: another one is. `before`: the name that it has now. */
+  private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
+    const called = (name: string) =>
+      this.entries.find(
+        (entry) => entry._tag !== "Closed" && entry.record.config !== path && Finder.nameOf(entry) === name
+      )
+    const other = called(name)
+    if (other === undefined || name === before) return undefined
+    const free = ProjectName.distinguished(path, name, (name) => called(name) !== undefined)
+    return new CommandRefused({
+      message: `A project is called ${name} already: ${other.record.config}.`,
+      remedy:
+        before === null
+          ? `Give this one a name of its own, in its folder: agentd start --name ${free}`
+          : `Write another "name" into ${path}, such as ${free}; then: agentd trust ${before}`
+    })
+  }
+
   /** A project's file enters the log with the conversation that it now has, and comes to life as far as a person has agreed to it. */
   private readonly enter = Effect.fnUntraced(
     { self: this },
@@ -181,6 +202,8 @@ export class Projects {
       const seen = isAgreed ? found : yield* this.inForce(path, before)
       if (seen === undefined) return yield* untrusted(record)
       const { name } = seen.config
+      const taken = this.taken(path, name, this.lost.get(conversation)?.record.name ?? null)
+      if (taken !== undefined) return yield* taken
       const { unreadable } = yield* this.log.reading
       const unread = unreadable.find(({ stream }) => stream === conversation)
       if (unread !== undefined) {

@@ -2,7 +2,8 @@
  * `agentd start|stop|restart AGENT…`: whether agents are to run. Without a name the three are
  * about the daemon, which the whole program sees to.
  */
-import { declare, off, oneOf, said, send, words } from "./DeclaredVerb.ts"
+import { declare, off, oneOf, option, said, send, words } from "./DeclaredVerb.ts"
+import { ExitCode } from "./ExitCode.ts"
 import { yes } from "./Names.ts"
 
 const names = words("Names in this project, project/agent, or patterns: 'shop/*'; none: the daemon", "agent")
@@ -13,15 +14,29 @@ interface Given {
 
 export const isOfAgent = ({ names }: Given): boolean => names.length > 0
 
+const both = {
+  message: "--name is for the project of this folder, not for an agent.",
+  remedy: "Leave one of the two out.",
+  exitCode: ExitCode.usage
+}
+
 export const start = declare({
   path: ["start"],
   description: "Start the daemon in the background with the project of this folder, or stopped agents",
   examples: [
     { command: "agentd start", description: "Under systemd where there is one; the project of this folder joins it" },
+    { command: "agentd start --name shop-two", description: "Where another project has the folder's name" },
     { command: "agentd start builder", description: "Start an agent again, with fresh error counters" }
   ],
-  args: { names },
+  args: {
+    names,
+    as: {
+      ...option("NAME", "A name for the project of this folder: it is written into its agentd.jsonc"),
+      name: "name"
+    }
+  },
   several: { kind: "agent" },
+  wrong: ({ as, names }) => (as !== undefined && names.length > 0 ? both : undefined),
   rpc: ({ names }, caller) => send("Start", { name: oneOf(names), caller }),
   view: said,
   quick: isOfAgent

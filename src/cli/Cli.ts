@@ -40,7 +40,10 @@ const up = Command.make(
 /** Without a name the three are about the daemon. */
 const lives = commandsOf(Declared.daemon, [
   commandOf(AgentLife.start, {
-    program: (input) => (AgentLife.isOfAgent(input) ? undefined : () => import("./Start.ts"))
+    program: (input) =>
+      AgentLife.isOfAgent(input)
+        ? undefined
+        : () => import("./Start.ts").then(({ run }) => ({ run: () => run(input.as) }))
   }),
   commandOf(AgentLife.stop, {
     program: (input) =>

@@ -17,6 +17,8 @@ export interface Input {
   readonly name: string
   readonly reason: string | undefined
   readonly yes: boolean
+  /** Turns under way are not waited for. */
+  readonly force: boolean
 }
 
 /** The consequences: all that ends with the project, and all that is left of it. */
@@ -42,7 +44,7 @@ export const factOf = (
   ].join(" ")
 }
 
-export const run = Effect.fnUntraced(function* ({ name, reason, yes }: Input) {
+export const run = Effect.fnUntraced(function* ({ force, name, reason, yes }: Input) {
   const { caller, paths } = yield* Invocation
   const { agents, found } = yield* find(name)
   const { rows } = yield* call(paths.socket, (client) => client.Board({ all: false }))
@@ -51,7 +53,7 @@ export const run = Effect.fnUntraced(function* ({ name, reason, yes }: Input) {
     client.Close({
       name: found.conversation,
       reason: reason ?? "the project is removed",
-      force: false,
+      force,
       caller
     })
   )

@@ -4,14 +4,14 @@
  * Guarantees: its conversation, and all that the log has of it, stay its own; nothing else of the file is changed, and
  * exactly this text is put into force; where that is refused the file is as it was.
  */
-import { Effect, FileSystem, type PlatformError } from "effect"
-import { applyEdits, modify } from "jsonc-parser"
+import { Effect } from "effect"
 import * as ConfigTrust from "../agents/ConfigTrust.ts"
-import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
-import { slug } from "../config/ProjectName.ts"
+import { distinguished } from "../config/ProjectName.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
-import { print } from "./Invocation.ts"
+import { Invocation, print } from "./Invocation.ts"
+import { checkName, rename, replace } from "./ProjectFile.ts"
 import { find } from "./ProjectLife.ts"
 import * as Trust from "./Trust.ts"
 
@@ -23,26 +23,6 @@ export interface Input {
 const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
   new VerbFailed({ message, remedy, exitCode })
 
-/** The text with that name, first of its fields where it had none. */
-export const renamed = (text: string, name: string): string =>
-  applyEdits(
-    text,
-    modify(text, ["name"], name, {
-      formattingOptions: { insertSpaces: true, tabSize: 2 },
-      getInsertionIndex: () => 0
-    })
-  )
-
-/** Written beside, then put in its place. */
-const replace = Effect.fnUntraced(function* (path: string, text: string) {
-  const fs = yield* FileSystem.FileSystem
-  const real = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
-  const beside = `${real}.agentd-${process.pid}`
-  const { mode } = yield* fs.stat(real)
-  yield* fs.writeFileString(beside, text, { mode: mode & 0o777 })
-  yield* fs.rename(beside, real)
-})
-
 export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
   if (yield* Trust.isRun) {
     return yield* failed(
@@ -50,14 +30,7 @@ export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
       `A person runs, in a terminal of their own: agentd project rename ${from} ${to}`
     )
   }
-  if (slug(to) !== to) {
-    return yield* failed(
-      `"${to}" is no name of a project: lower-case letters, digits, "-", "_" and "." are, 40 at most.`,
-      `Try: agentd project rename ${from} ${slug(to)}`,
-      ExitCode.usage
-    )
-  }
-  const fs = yield* FileSystem.FileSystem
+  yield* checkName(to, (name) => `agentd project rename ${from} ${name}`)
   const { found } = yield* find(from)
   const { config, conversation, project } = found
   if (project === to) return yield* print(found, () => [`The project is called ${to} already.`])
@@ -68,13 +41,19 @@ export const run = Effect.fnUntraced(function* ({ from, to }: Input) {
       `Look at it first: agentd trust ${project}`
     )
   }
-  const io = (error: PlatformError.PlatformError) =>
-    failed(`${config} cannot be changed: ${troubleOf(error)}`, remedyOf(error, "See that the file is yours."))
-  const before = yield* Effect.mapError(fs.readFileString(config), io)
-  const text = renamed(before, to)
-  yield* Effect.mapError(replace(config, text), io)
-  const now = yield* Effect.onError(Trust.agree(config, ConfigTrust.hashOf(config, text)), () =>
-    Effect.ignore(replace(config, before))
+  const { paths } = yield* Invocation
+  const projects = yield* call(paths.socket, (client) => client.Projects())
+  const other = projects.find(({ name }) => name === to)
+  if (other !== undefined) {
+    const free = distinguished(config, to, (name) => projects.some((one) => one.name === name))
+    return yield* failed(
+      `A project is called ${to} already: ${other.config}. Nothing was renamed.`,
+      `Choose another name: agentd project rename ${project} ${free}`
+    )
+  }
+  const text = yield* rename(config, to)
+  const now = yield* Effect.onError(Trust.agree(config, ConfigTrust.hashOf(config, text.now)), () =>
+    Effect.ignore(replace(config, text.before))
   )
   yield* print(now, () => [
     `${project} is called ${now.name} now. Its agents go on, its history stays: ${conversation}`

@@ -59,7 +59,12 @@ const rename = Command.make(
 
 const remove = Command.make(
   "remove",
-  { name, reason: maybe("reason", "TEXT", "Why; it is kept in the log"), yes },
+  {
+    name,
+    reason: maybe("reason", "TEXT", "Why; it is kept in the log"),
+    yes,
+    force: off("force", "Do not wait for turns that are under way")
+  },
   verb(() => import("./ProjectRemove.ts"))
 ).pipe(
   Command.withDescription("End a project for good; its log is kept, its folder is not touched"),

@@ -4,13 +4,17 @@ import { Prompt } from "effect/cli"
 import { call } from "../rpc/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
 import { load } from "../config/ConfigFile.ts"
+import { distinguished } from "../config/ProjectName.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { hint, Invocation, print, printLines } from "./Invocation.ts"
 import { plainLines } from "./Output.ts"
+import { checkName, rename } from "./ProjectFile.ts"
 import * as Trust from "./Trust.ts"
+
+const RUN = "This is a run of an agent (AGENTD_RUN is set): it names no project."
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
@@ -74,6 +78,18 @@ const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectI
   return all.some((one) => one.conversation === conversation && (one.state === "closed" || one.state === "archived"))
 })
 
+/** An older agentd let two projects have one name: the other of this one, told with what to do. */
+const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: ProjectInfo) {
+  const { paths } = yield* Invocation
+  const projects = yield* call(paths.socket, (client) => client.Projects())
+  const twin = projects.find((one) => one.name === name && one.conversation !== conversation)
+  if (twin === undefined) return []
+  const free = distinguished(config, name, (name) => projects.some((one) => one.name === name))
+  return [
+    `Another project is called ${name}, too: ${twin.config}. Commands name this one ${conversation}; give it a name of its own: agentd start --name ${free}`
+  ]
+})
+
 /** Also what `restart` ends with. */
 export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted", since: number) {
   const { caller, paths } = yield* Invocation
@@ -88,7 +104,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
       ? ["There is no agentd.jsonc here or above: no project was registered. Write a sample: agentd init"]
       : over
         ? []
-        : projectLines(project))
+        : [...projectLines(project), ...(yield* twinOf(project))])
   ]
   const told = yield* Effect.forEach(lines, hint)
   yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
@@ -114,4 +130,23 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   })
 })
 
-export const run = () => Effect.flatMap(Clock.currentTimeMillis, (now) => startDaemon("started", now))
+/** Writes the name into the file of this folder's project; what it says then is started as any change is. */
+const called = Effect.fnUntraced(function* (name: string) {
+  const { caller } = yield* Invocation
+  const { config } = caller
+  if (config === null || (yield* Trust.isRun)) {
+    return yield* new VerbFailed({
+      message: config === null ? "There is no agentd.jsonc here or above: no project to be named." : RUN,
+      remedy: config === null ? "Write a sample: agentd init" : "A person runs it, in a terminal of their own.",
+      exitCode: ExitCode.failed
+    })
+  }
+  yield* checkName(name, (name) => `agentd start --name ${name}`)
+  yield* rename(config, name)
+})
+
+/** `name`: of the project of this folder, from now on. */
+export const run = Effect.fnUntraced(function* (name: string | undefined) {
+  if (name !== undefined) yield* called(name)
+  yield* startDaemon("started", yield* Clock.currentTimeMillis)
+})

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import * as World from "./World.ts"
 import { PATIENCE } from "../support/Patience.ts"
@@ -71,6 +73,43 @@ describe("Projects", () => {
       assert.strictEqual(row?.inbox, 1, "the acknowledged message is still there")
       assert.strictEqual(row?.state, "Stopped", "what a person stopped stays stopped")
       assert.strictEqual((yield* fleet.projects).length, 1)
+    })
+  )
+
+  it.live("a second project of the same name is refused with one that is free; what is closed frees its name", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([works]))
+      world.configure({ agents: { a: World.command({ autostart: false }) } })
+      const fleet = yield* world.open
+      const { conversation } = yield* fleet.register(world.config, world.caller)
+      const other = join(world.folder, "other", "shop", "agentd.jsonc")
+      mkdirSync(dirname(other), { recursive: true })
+      const write = (more: object) =>
+        writeFileSync(other, JSON.stringify({ ...more, agents: { a: World.command({ autostart: false }) } }))
+      write({})
+      const caller = { by: "ada", config: other }
+      const refused = yield* Effect.flip(fleet.register(other, caller))
+      assert.strictEqual(refused.message, `A project is called shop already: ${world.config}.`)
+      assert.match((refused as { remedy: string }).remedy, /: agentd start --name other-shop$/)
+      assert.strictEqual((yield* fleet.projects).length, 1)
+      write({ name: "other-shop" })
+      assert.strictEqual((yield* fleet.register(other, caller)).name, "other-shop")
+      write({ name: "shop" })
+      const again = yield* Effect.flip(fleet.register(other, caller))
+      assert.match(
+        (again as { remedy: string }).remedy,
+        /^Write another "name" into .*; then: agentd trust other-shop$/
+      )
+      assert.deepStrictEqual(
+        (yield* fleet.projects).map(({ name }) => name),
+        ["shop", "other-shop"]
+      )
+      yield* fleet.close("shop", { reason: "", force: true }, world.caller)
+      assert.strictEqual((yield* fleet.register(other, caller)).name, "shop")
+      // the name means the one that is open
+      assert.notStrictEqual((yield* fleet.conversation("shop", world.caller)).conversation, conversation)
+      const back = yield* Effect.flip(fleet.newConversation(world.config, world.caller))
+      assert.match(back.message, /A project is called shop already/)
     })
   )
 

@@ -9,9 +9,29 @@ import * as ProjectName from "../../src/config/ProjectName.ts"
 describe("Ids", () => {
   it("a conversation is named after its folder and the whole path", () => {
     assert.strictEqual(ProjectName.conversationId("/home/ada/My Project/agentd.jsonc"), "my-project-4d978761")
+    // as in logs of old
+    assert.match(ProjectName.conversationId("/home/ada/Büro/agentd.jsonc"), /^b-ro-[0-9a-f]{8}$/)
     assert.notStrictEqual(
       ProjectName.conversationId("/a/demo/agentd.jsonc"),
       ProjectName.conversationId("/b/demo/agentd.jsonc")
+    )
+  })
+
+  it("a folder's name stays readable", () => {
+    const named = ["Büro", "bu\u0308ro", "Straße", "Café", "Łódź", "Øl & Æbler", "日本"].map(ProjectName.slug)
+    assert.deepStrictEqual(named, ["buero", "buero", "strasse", "cafe", "lodz", "ol-aebler", "project"])
+    assert.strictEqual(ProjectName.projectName("/home/ada/Büro/agentd.jsonc"), "buero")
+  })
+
+  it("a name that is taken is told from the other by the folder above, else by a number", () => {
+    const free = (...taken: ReadonlyArray<string>) =>
+      ProjectName.distinguished("/home/ada/shop/agentd.jsonc", "shop", (name) => taken.includes(name))
+    assert.strictEqual(free("shop"), "ada-shop")
+    assert.strictEqual(free("shop", "ada-shop"), "shop-2")
+    assert.strictEqual(free("shop", "ada-shop", "shop-2"), "shop-3")
+    assert.strictEqual(
+      ProjectName.distinguished("/shop/agentd.jsonc", "shop", (name) => name === "shop"),
+      "shop-2"
     )
   })
 
