@@ -184,6 +184,12 @@ const schemas = ({ state }: Options): ReadonlyArray<Leftover> =>
     .filter((name) => /^runes\.db\.schema-\d+$/.test(name))
     .map((name) => leftover("replaced", join(state, name), "the store as it was before it was brought up to date"))
 
+/** Backups that an upgrade has made. */
+const backups = ({ state }: Options): ReadonlyArray<Leftover> =>
+  namesIn(state)
+    .filter((name) => /^before-\d.*\.tar\.zst$/.test(name))
+    .map((name) => leftover("replaced", join(state, name), "the store as it was before an upgrade"))
+
 const parts = ({ state }: Options): ReadonlyArray<Leftover> =>
   ["files", "waiting", "configs", "segments", "archive"]
     .flatMap((folder) => namesIn(join(state, folder)).map((name) => join(state, folder, name)))
@@ -199,7 +205,7 @@ const hooks = ({ state }: Options): ReadonlyArray<Leftover> =>
 export const find = Effect.fnUntraced(function* (options: Options) {
   const trees = yield* Effect.forEach(foldersIn(options.state), (folder) => judge(options, folder))
   const merged = yield* branches(options)
-  const others = [homes, keepers, logs, replaced, schemas, parts, hooks]
+  const others = [homes, keepers, logs, replaced, schemas, backups, parts, hooks]
     .flatMap((look) => look(options))
     .filter(({ at }) => at < options.before)
   return {

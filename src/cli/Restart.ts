@@ -29,13 +29,18 @@ const namesOf = (rows: Rows, most: number): string => {
   return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
 }
 
+/** In words: whose turns a restart would cut short; undefined: nobody's. */
+export const cutShort = Effect.map(busy, (rows) => {
+  const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
+  if (cut.length === 0) return undefined
+  const who = cut.length === 1 ? "agent is" : "agents are"
+  return `${cut.length} ${who} in the midst of a turn that ends with the daemon, and is begun again after it: ${namesOf(cut, MAX_NAMES)}.`
+})
+
 const ask = Effect.fnUntraced(function* (yes: boolean) {
   if (yes) return
-  const cut = (yield* busy).filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
-  if (cut.length === 0) return
-  const who = cut.length === 1 ? "agent is" : "agents are"
-  const fact = `${cut.length} ${who} in the midst of a turn that ends with the daemon, and is begun again after it: ${namesOf(cut, MAX_NAMES)}.`
-  yield* confirm(yes, fact, "Restart the daemon?")
+  const fact = yield* cutShort
+  if (fact !== undefined) yield* confirm(yes, fact, "Restart the daemon?")
 })
 
 /** Returns when no agent is in the midst of a turn. */

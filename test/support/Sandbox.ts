@@ -34,6 +34,8 @@ export class Sandbox {
   readonly environment: Record<string, string> = {}
   /** Programs that start the daemon, each the next: `["unshare", "-n"]`. */
   under: ReadonlyArray<string> = []
+  /** The program that is daemon and command; another one where a test installs it. */
+  program = PROGRAM
   private readonly keeps: boolean
   /** Output of the daemons, for a person who looks into a failure. */
   output = ""
@@ -63,7 +65,7 @@ export class Sandbox {
   }
 
   private spawn(args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string> = []) {
-    const [program = "", ...rest] = [...under, process.execPath, PROGRAM, "--state", this.state, ...args]
+    const [program = "", ...rest] = [...under, process.execPath, this.program, "--state", this.state, ...args]
     return spawn(program, rest, {
       cwd,
       env: {
