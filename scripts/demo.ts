@@ -290,7 +290,7 @@ const demo = Effect.gen(function* () {
     yield* work
     yield* Fiber.interrupt(narrator)
     title("The end")
-    yield* agentd("stop", "--yes")
+    yield* agentd("stop", "--daemon", "--yes")
     check("the daemon ended in order", (yield* Effect.promise(() => ended)) === 0)
   }).pipe(Effect.onError(() => Effect.sync(() => console.error(`\nthe daemon said:\n${output()}`))))
 })

@@ -316,7 +316,7 @@ const leaving =
     return Effect.andThen(
       left,
       Effect.logInfo(
-        `ended by systemd: runs are left to the next daemon for ${Duration.format(lease)}, then ended. To end daemon and runs: agentd stop`
+        `ended by systemd: runs are left to the next daemon for ${Duration.format(lease)}, then ended. To end daemon and runs: agentd stop --daemon`
       )
     )
   }

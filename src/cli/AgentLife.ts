@@ -14,6 +14,12 @@ interface Given {
 
 export const isOfAgent = ({ names }: Given): boolean => names.length > 0
 
+const daemonToo = {
+  message: "--daemon stops the daemon, not an agent.",
+  remedy: "Leave one of the two out.",
+  exitCode: ExitCode.usage
+}
+
 const both = {
   message: "--name is for the project of this folder, not for an agent.",
   remedy: "Leave one of the two out.",
@@ -46,13 +52,17 @@ export const stop = declare({
   path: ["stop"],
   description: "Stop the daemon in order, or agents until they are started again",
   examples: [
-    { command: "agentd stop", description: "Every run is ended; what should run runs again after agentd start" },
-    { command: "agentd stop --yes", description: "In a script: without --yes it exits 2 while agents work" },
+    { command: "agentd stop", description: "In a project's folder it asks: the daemon, or the project?" },
+    {
+      command: "agentd stop --daemon --yes",
+      description: "Every run is ended, and runs again after agentd start; without --yes it asks while agents work"
+    },
     { command: "agentd stop web/builder", description: "Stop one agent of another project" },
     { command: "agentd stop 'web/*'", description: "All that fit: lists them, and asks" }
   ],
-  args: { names, yes },
+  args: { names, yes, daemon: off("The daemon, in a project's folder, too") },
   several: { kind: "agent", ends: () => "stops" },
+  wrong: ({ daemon, names }) => (daemon && names.length > 0 ? daemonToo : undefined),
   rpc: ({ names }, caller) => send("Stop", { name: oneOf(names), caller }),
   view: said,
   quick: isOfAgent

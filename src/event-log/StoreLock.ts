@@ -69,8 +69,8 @@ export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): S
     message: `The store in ${folder} is in use by another agentd${by}.`,
     remedy:
       elsewhere === null
-        ? "Talk to that one, stop it with `agentd stop`, or name another state folder with --state."
-        : `Stop it on ${elsewhere}: agentd stop. Or keep a folder of this host's own with --state. Only if that process is gone for good, and could not say so: rm '${StoreHolder.noteFile(folder)}'`
+        ? "Talk to that one, stop it with `agentd stop --daemon`, or name another state folder with --state."
+        : `Stop it on ${elsewhere}: agentd stop --daemon. Or keep a folder of this host's own with --state. Only if that process is gone for good, and could not say so: rm '${StoreHolder.noteFile(folder)}'`
   })
 }
 

@@ -46,9 +46,13 @@ it.live("start launches a daemon that outlives it and takes up the project; stop
     expect(alive(first.pid)).toBe(false)
     expect(yield* pid).toBe(restarted.pid)
 
-    expect(yield* run("stop")).toMatchObject({ code: 0, out: expect.stringContaining(`pid ${restarted.pid}`) })
+    expect(yield* run("stop")).toMatchObject({ code: 2, err: expect.stringContaining("stop --daemon") })
+    expect(yield* run("stop", "--daemon")).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`pid ${restarted.pid}`)
+    })
     expect(alive(restarted.pid)).toBe(false)
-    expect((yield* run("stop")).code).toBe(3)
+    expect((yield* run("stop", "--daemon")).code).toBe(3)
   })
 )
 
@@ -68,10 +72,10 @@ it.live("a config that cannot be used is told once, with the exit code of its ki
     expect(known.out).toContain(`\n  ${config}:1:23: agents.calm.backend: is missing\n`)
     const doctor = yield* run("doctor")
     expect(doctor.out.match(/agents\.calm\.backend: is missing/g)).toHaveLength(1)
-    yield* run("stop")
+    yield* run("stop", "--daemon")
     writeFileSync(config, '{ "agents": {} }')
     expect((yield* run("restart")).out).toContain("The daemon is started")
-    yield* run("stop")
+    yield* run("stop", "--daemon")
   })
 )
 
@@ -87,7 +91,7 @@ it.live(
       expect(err + out).not.toMatch(/config|mend/i)
       expect((yield* run("conversation", "new")).code).toBe(0)
       expect(yield* run("start")).toMatchObject({ code: 0, out: expect.stringContaining("calm") })
-      yield* run("stop")
+      yield* run("stop", "--daemon")
     })
 )
 
@@ -95,7 +99,7 @@ it.live("verify reads the store of a daemon that is down, and finds what was cha
   Effect.gen(function* () {
     const { base, run } = yield* world
     yield* run("start")
-    yield* run("stop")
+    yield* run("stop", "--daemon")
     expect(yield* run("verify")).toMatchObject({ code: 0, out: expect.stringContaining("All is well") })
     const store = new DatabaseSync(`${base}/s/runes.db`)
     store.exec("DROP TRIGGER runes_are_immutable")
