@@ -115,40 +115,53 @@ const compiled = (code: string, folder: string): Buffer => {
   return execFileSync(process.execPath, ["-e", `const __dirname = ${JSON.stringify(folder)};${program}`], { env })
 }
 
+/** The daemon without the command line: as one file it starts sooner, and holds less. Its names are of the same kind. */
+const DAEMON = "./app/DaemonBin.ts"
+const apart = {
+  name: "apart",
+  resolveId: (id: string) => (id === DAEMON ? { id, external: true } : null)
+}
+
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
-const build = await rolldown({
-  cwd: root,
-  input: { agentd: "src/main.ts" },
-  platform: "node",
-  // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
-  resolve: { mainFields: ["module", "main"] },
-  plugins: [threads],
-  // What cannot be found must fail the build, not the first start.
-  onLog: (level, log, defaultHandler) => {
-    if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
-    defaultHandler(level, log)
-  }
-})
-const { output } = await build.generate({
-  format: "esm",
-  entryFileNames: "[name].mjs",
-  chunkFileNames: "chunks/[name]-[hash].mjs",
-  minify: { mangle: false, compress: true, codegen: true }
-})
-await build.close()
+const outputOf = async (name: string, input: string, entryFileNames: string) => {
+  const build = await rolldown({
+    cwd: root,
+    input: { [name]: input },
+    platform: "node",
+    // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
+    resolve: { mainFields: ["module", "main"] },
+    plugins: [threads, apart],
+    // What cannot be found must fail the build, not the first start.
+    onLog: (level, log, defaultHandler) => {
+      if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
+      defaultHandler(level, log)
+    }
+  })
+  const { output } = await build.generate({
+    format: "esm",
+    entryFileNames,
+    chunkFileNames: "chunks/[name]-[hash].mjs",
+    minify: { mangle: false, compress: true, codegen: true }
+  })
+  await build.close()
+  return output
+}
+const daemon = await outputOf("daemon", "src/app/DaemonBin.ts", "chunks/[name]-[hash].mjs")
+const output = await outputOf("agentd", "src/main.ts", "[name].mjs")
 
 await mkdir(chunks, { recursive: true })
 const written = new Set<string>()
-for (const file of output) {
+for (const file of [...daemon, ...output.slice(1)]) {
   if (file.type !== "chunk") throw new Error(`bundle: ${file.fileName} is an asset, and dist/ holds none`)
-  if (file.isEntry) continue
   await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
 }
 const entry = output[0]
-await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))
+const named = entry.code.replace(DAEMON, `./${daemon[0].fileName}`)
+if (named === entry.code) throw new Error("bundle: the entry does not name the daemon's file")
+await writeFile(join(out, "agentd.mjs.new"), ascii(named))
 // As old as what it was built from: a file saved during the build is newer, and the launcher sees it.
 await utimes(join(out, "agentd.mjs.new"), started, started)
 await rename(join(out, "agentd.mjs.new"), join(out, entry.fileName))

@@ -6,10 +6,18 @@
  */
 import { enableCompileCache } from "node:module"
 import { isAbsolute, join } from "node:path"
+import { isatty } from "node:tty"
 
 // Read bare: loading Config first would load what is to be cached.
 const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
 const cache = isAbsolute(xdg) ? xdg : isAbsolute(home) ? join(home, ".cache") : undefined
 if (cache !== undefined) enableCompileCache(join(cache, "agentd", "compile"))
 
-await import("./app/Bin.ts")
+/** A line as a program starts a daemon by, which nobody sees: it needs no command line. */
+const isUnattended = (args: ReadonlyArray<string>): boolean => {
+  const isUp = args.at(-1) === "up" && (args.length === 1 || (args.length === 3 && args[0] === "--state"))
+  const isSeen = isatty(0) || isatty(1) || process.env["FORCE_COLOR"] !== undefined
+  return isUp && !isSeen && args[1]?.trim() !== ""
+}
+
+await (isUnattended(process.argv.slice(2)) ? import("./app/DaemonBin.ts") : import("./app/Bin.ts"))

@@ -11,14 +11,26 @@ import { ownMemory } from "./History.ts"
 import { crewOf, dismissed, installed } from "./Installed.ts"
 
 const AGENTS = 200
-/** ms until what the start began is over, and for how long is looked. */
-const [SETTLES, LOOK] = [20_000, 60_000]
+/** ms for which is looked; and of each look until they are all alike, so many in a row, of at most so many. */
+const [LOOK, STEP, ALIKE, MOST] = [60_000, 5_000, 4, 60]
 
 /** Context switches that the threads of a process made of their own accord. */
 const wakeupsOf = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"))
     .reduce((sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/mu.exec(status)?.[1] ?? 0), 0)
+
+/** Returns when what the start began is over: it wakes no less from one look to the next. */
+const settled = async (pid: number): Promise<void> => {
+  const looks: Array<number> = []
+  for (let before = wakeupsOf(pid); looks.length < MOST; before = wakeupsOf(pid)) {
+    await wait(STEP)
+    looks.push(wakeupsOf(pid) - before)
+    const last = looks.slice(-ALIKE)
+    if (last.length === ALIKE && Math.max(...last) <= Math.min(...last) * 1.5 + 3) return
+  }
+  console.log(`It does not settle: wakeups of looks of ${STEP} ms: ${looks.join(" ")}`)
+}
 
 const rowsOf = (subject: string, memory: number, wakeups: number): ReadonlyArray<Row> => [
   { what: "own memory", subject, unit: "MB", median: memory, samples: [memory], ratios: [] },
@@ -35,7 +47,7 @@ export const bench: Bench = {
     const crew = await crewOf(at, installed(join(at, "npm")), AGENTS)
     const bare = spawn(process.execPath, ["-e", "setTimeout(() => {}, 1e9)"], { stdio: "ignore" })
     try {
-      await wait(SETTLES)
+      await settled(crew.daemon.pid!)
       const pids = [crew.daemon.pid!, bare.pid!]
       const before = pids.map(wakeupsOf)
       await wait(LOOK)

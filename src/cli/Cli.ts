@@ -3,7 +3,7 @@
  * example. What a verb does lies in a file of its own, which is loaded when the
  * verb is called, so that none of them waits for the others' code.
  */
-import { Cause, Config, Console, Effect, Option } from "effect"
+import { Cause, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
 import { VERSION } from "../rpc/Version.ts"
 import * as AgentLife from "./AgentLife.ts"
@@ -14,13 +14,13 @@ import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { behind } from "./DoorConsole.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
-import { explain, told } from "./Explanation.ts"
+import { told } from "./Explanation.ts"
 import * as GoalVerbs from "./GoalVerbs.ts"
 import * as Habits from "./Habits.ts"
-import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "./ProjectVerbs.ts"
+import { reported } from "./Reported.ts"
 import { service } from "./ServiceVerbs.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
 import { globalFlags, off, verb, yes } from "./Verb.ts"
@@ -333,11 +333,6 @@ const presenter = (json: boolean): CliOutput.Presenter => ({
 /** No wizard, no log level: one way to do it. */
 const config = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
 
-const debug = Config.Boolean("AGENTD_DEBUG").pipe(
-  Config.withDefault(false),
-  Effect.orElseSucceed(() => false)
-)
-
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
 /** The folder of a world of its own, as far as the line can be read at all. */
@@ -349,17 +344,11 @@ const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
 })
 
 const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options: ReadonlyArray<string>) {
-  const json = options.includes("--json")
   const error = Cause.squash(cause)
   if (isUsageError(error)) {
     return error._tag === "ShowHelp" && error.errors.length === 0 ? ExitCode.ok : ExitCode.usage
   }
-  const explanation = explain(error)
-  const { exitCode } = explanation
-  const remedy = Hint.inWorld(explanation.remedy, yield* stateOf(options))
-  yield* Console.error(told({ ...explanation, remedy }, json))
-  if (yield* debug) yield* Console.error(Cause.pretty(cause))
-  return exitCode
+  return yield* reported(cause, yield* stateOf(options), options.includes("--json"))
 })
 
 /** Marks the words after `run` as a program with flags of its own, with or without `--`. */

@@ -4,32 +4,13 @@
  * On a terminal a config that has changed is shown, and a person is asked where that is dangerous. Elsewhere it
  * waits: a service manager may have started this anew, with nobody there.
  */
-import { Console, Effect, FileSystem } from "effect"
+import { Console, Effect } from "effect"
 import { Prompt } from "effect/cli"
-import * as NodePath from "node:path"
 import { checkLength } from "../rpc/Endpoint.ts"
 import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as ConfigRows from "./ConfigRows.ts"
+import { credentials } from "./Credentials.ts"
 import { Entry, hint, Invocation, printLines } from "./Invocation.ts"
-
-/**
- * Secrets that systemd handed over, as variables: of those credentials that are named as a variable is
- * (ANTHROPIC_API_KEY); what the environment says itself goes before.
- */
-const credentials = Effect.fnUntraced(function* (folder: string | undefined) {
-  if (folder === undefined) return {}
-  const fs = yield* FileSystem.FileSystem
-  const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])
-  const found = yield* Effect.forEach(
-    names.filter((name) => /^[A-Z][A-Z0-9_]*$/.test(name)),
-    (name) =>
-      fs.readFileString(NodePath.join(folder, name)).pipe(
-        Effect.map((text) => [[name, text.split("\n")[0]!.trim()]] as const),
-        Effect.catch((error) => Effect.as(Effect.logWarning(`credential ${name}: ${error.message}`), []))
-      )
-  )
-  return Object.fromEntries(found.flat())
-})
 
 export const run = Effect.fnUntraced(function* () {
   const { caller, colour, columns, interactive, paths } = yield* Invocation

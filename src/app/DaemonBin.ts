@@ -1,0 +1,66 @@
+/**
+ * DaemonBin: what runs behind `main` where a program starts the daemon (`agentd start`, systemd): nobody is there to
+ * be shown or asked anything, so that it goes without the command line, which is a third of the code.
+ *
+ * Guarantees: it is `agentd up`, with the same words and the same exit codes.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Effect, Exit, Option } from "effect"
+import { resolve } from "node:path"
+import { credentials } from "../cli/Credentials.ts"
+import { behindDoor } from "../cli/Door.ts"
+import * as Paths from "../cli/Paths.ts"
+import { worldOf } from "../cli/Places.ts"
+import { reported } from "../cli/Reported.ts"
+import { checkLength } from "../rpc/Endpoint.ts"
+import * as Activation from "../systemd/Activation.ts"
+import * as DaemonNode from "../systemd/DaemonNode.ts"
+import * as JournalLogger from "../systemd/JournalLogger.ts"
+import * as Daemon from "./Daemon.ts"
+import * as InheritedDescriptors from "./InheritedDescriptors.ts"
+
+DaemonNode.forget(process.env)
+const { env } = process
+const handed = Activation.handed(env, process.pid)
+for (const name of Activation.VARIABLES) delete env[name]
+InheritedDescriptors.close(env, [...handed.values()])
+
+/** The script as it was called: chunks of a bundle change their names. */
+const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
+/** `[--state DIR] up`. */
+const [first, chosen] = process.argv.slice(2)
+
+const environment = Object.fromEntries(
+  Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
+)
+
+const program = Effect.gen(function* () {
+  const paths = yield* Paths.resolve(first === "--state" ? Option.fromUndefinedOr(chosen) : Option.none())
+  const up = Effect.gen(function* () {
+    const config = yield* Paths.findProject
+    yield* checkLength(paths.socket)
+    yield* Daemon.run({
+      state: paths.state,
+      socket: paths.socket,
+      userConfig: paths.userConfig,
+      environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...environment },
+      ...(config === null ? {} : { config }),
+      command,
+      handed
+    })
+    return 0
+  })
+  return yield* Effect.catchCauseIf(
+    up,
+    (cause) => !Cause.hasInterruptsOnly(cause),
+    (cause) => reported(cause, worldOf(paths), false)
+  )
+}).pipe(Effect.provide(JournalLogger.layer(env)), (whole) => behindDoor(whole, false))
+
+NodeRuntime.runMain(Effect.provide(program, NodeServices.layer), {
+  disableErrorReporting: true,
+  // a daemon that is told to end has done its work
+  // a daemon that is told to end has done its work
+  teardown: (exit, end) => end(Exit.isSuccess(exit) ? Number(exit.value) : Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+})
