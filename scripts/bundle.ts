@@ -148,7 +148,8 @@ const outputOf = async (name: string, input: string, entryFileNames: string) => 
   await build.close()
   return output
 }
-const daemon = await outputOf("daemon", "src/app/DaemonBin.ts", "chunks/[name]-[hash].mjs")
+const daemonInput = join(root, "src/app/DaemonBin.ts")
+const daemon = existsSync(daemonInput) ? await outputOf("daemon", daemonInput, "chunks/[name]-[hash].mjs") : []
 const output = await outputOf("agentd", "src/main.ts", "[name].mjs")
 
 await mkdir(chunks, { recursive: true })
@@ -159,8 +160,9 @@ for (const file of [...daemon, ...output.slice(1)]) {
   written.add(file.fileName)
 }
 const entry = output[0]
-const named = entry.code.replace(DAEMON, `./${daemon[0].fileName}`)
-if (named === entry.code) throw new Error("bundle: the entry does not name the daemon's file")
+const [daemonFile] = daemon
+const named = daemonFile === undefined ? entry.code : entry.code.replace(DAEMON, `./${daemonFile.fileName}`)
+if (daemonFile !== undefined && named === entry.code) throw new Error("bundle: the entry names no file of the daemon's")
 await writeFile(join(out, "agentd.mjs.new"), ascii(named))
 // As old as what it was built from: a file saved during the build is newer, and the launcher sees it.
 await utimes(join(out, "agentd.mjs.new"), started, started)

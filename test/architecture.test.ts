@@ -284,7 +284,7 @@ interface Problem {
 }
 
 /** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
-const isBin = (path: string): boolean => /^src\/(main|app\/(Bin|DaemonInfo|Foreground|Quick))\.ts$/.test(path)
+const isBin = (path: string): boolean => /^src\/(main|app\/(Bin|DaemonBin|DaemonInfo|Foreground|Quick))\.ts$/.test(path)
 const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 

@@ -31,7 +31,7 @@ const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
 /** `[--state DIR] up`. */
 const [first, chosen] = process.argv.slice(2)
 
-const environment = Object.fromEntries(
+const variables = Object.fromEntries(
   Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
 )
 
@@ -44,7 +44,7 @@ const program = Effect.gen(function* () {
       state: paths.state,
       socket: paths.socket,
       userConfig: paths.userConfig,
-      environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...environment },
+      environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...variables },
       ...(config === null ? {} : { config }),
       command,
       handed

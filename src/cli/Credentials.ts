@@ -2,7 +2,7 @@
 import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 
-/** Those whose names are those of variables (ANTHROPIC_API_KEY). */
+/** A credential counts whose name is a variable's (ANTHROPIC_API_KEY). */
 export const credentials = Effect.fnUntraced(function* (folder: string | undefined) {
   if (folder === undefined) return {}
   const fs = yield* FileSystem.FileSystem
