@@ -4,9 +4,11 @@
  *
  * The file is filled by the log's thread while nobody appends, in small steps, and has a position of its
  * own: what lies beyond the position is found in the log itself. Nothing in the file is the truth: whoever
- * reads by it looks at the runes. In doubt the file is discarded, and filled anew.
+ * reads by it looks at the runes. In doubt the file is discarded, and filled anew; while somebody else has it locked, it
+ * waits.
  */
 import { type Chore, STEP } from "./Chore.ts"
+import { isLocked } from "./GroupCommit.ts"
 import { GENESIS } from "./HashChain.ts"
 import { listedIn, Segments } from "./Segments.ts"
 import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
@@ -18,6 +20,9 @@ const VERSION = 1
 
 /** Runes that wait to be filled in: beyond them it is done between appends, too. */
 const MANY = 20_000
+
+/** Steps in a row that may find the file locked: somebody who begins to read it locks it for a moment. Then it waits for the next append. */
+const MAX_LOCKED = 20
 
 /** Threads whose numbers are remembered. */
 const REMEMBERED = 4_096
@@ -115,8 +120,9 @@ export class ActorIndex implements Chore {
   /** The newest rune that is filled in; -1 before the file is open. */
   private place = -1
   private isBroken = false
-  /** The newest rune of the store. */
-  newest: number
+  /** So many steps in a row found the file locked. */
+  private locked = 0
+  private last: number
 
   constructor(of: {
     readonly file: string
@@ -129,23 +135,35 @@ export class ActorIndex implements Chore {
     this.file = of.file
     this.store = of.store
     this.known = new Segments(of.folder, [])
-    this.newest = of.newest
+    this.last = of.newest
     this.sqlite = of.sqlite ?? nodeSqlite
   }
 
+  /** The newest rune of the store. */
+  get newest(): number {
+    return this.last
+  }
+
+  set newest(eventId: number) {
+    this.last = eventId
+    this.locked = 0
+  }
+
   get isDone(): boolean {
-    return this.isBroken || this.place >= this.newest
+    return this.isBroken || this.place >= this.newest || this.locked >= MAX_LOCKED
   }
 
   /** Whether so much waits that it cannot wait for a rest. */
   get isFarBehind(): boolean {
-    return !this.isBroken && this.newest - this.place > MANY
+    return !this.isDone && this.newest - this.place > MANY
   }
 
   step(): void {
     try {
       this.fill((this.opened ??= this.open()))
+      this.locked = 0
     } catch (error) {
+      if (isLocked(error)) return void (this.locked += 1)
       this.isBroken = true
       throw error
     }
@@ -177,7 +195,8 @@ export class ActorIndex implements Chore {
   private open(): Opened {
     try {
       return this.attempt()
-    } catch {
+    } catch (error) {
+      if (isLocked(error)) throw error
       this.discard()
       return this.attempt()
     }

@@ -150,6 +150,28 @@ describe("the runes of an actor", () => {
     )
   }
 
+  it.effect("are filed although somebody has the file locked for a while", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      const log = yield* opened(file)
+      yield* append(log, 300)
+      yield* rests
+      const other = new DatabaseSync(actorFileOf(file))
+      const place = () => Number(other.prepare("SELECT event_id FROM place").get()?.["event_id"])
+      const before = place()
+      assert.strictEqual(before, yield* log.head)
+      other.exec("BEGIN IMMEDIATE")
+      yield* append(log, 300)
+      yield* Effect.repeat(rests, { times: 3 })
+      assert.strictEqual(place(), before)
+      other.exec("COMMIT")
+      yield* append(log, 10)
+      yield* Effect.repeat(rests, { times: 3 })
+      assert.strictEqual(place(), yield* log.head)
+      other.close()
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("are the same where the file is damaged under a daemon, which makes it anew", () =>
     seeded(
       Effect.gen(function* () {
