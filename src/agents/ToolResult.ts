@@ -19,7 +19,8 @@ export interface Call {
   readonly waits: boolean
 }
 
-const OWN = "the agent's own rules"
+/** The approver of what no person has decided. */
+export const OWN = "the agent's own rules"
 
 const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])
 const wentOn = (status: ToolMachine.Status): string => `its agent went on without an answer: ${status}`

@@ -188,6 +188,36 @@ const logs = Command.make(
   ])
 )
 
+const history = Command.make(
+  "history",
+  {
+    names: Argument.String("name").pipe(
+      Argument.withDescription("Agents, goals, channels ('#reviews') or projects, by name or pattern; none: all"),
+      Argument.atLeast(0)
+    ),
+    lines: readFlag("lines", ["N", "The newest N (50)"], readAs(linesOf, "a number from 0 to 10000")).pipe(
+      Flag.withAlias("n"),
+      Flag.withDefault(50)
+    ),
+    since: maybe(readFlag("since", ["TIME", `Only since then: ${MomentText.FORM}`], point)),
+    grep: maybe(
+      readFlag(
+        "grep",
+        ["PATTERN", "Only what fits: its text, its outcome, or who asked"],
+        readAs(patternOf, "a regular expression")
+      ).pipe(Flag.withAlias("g"))
+    ),
+    csv: off("csv", "As comma-separated values")
+  },
+  verb(() => import("./History.ts"))
+).pipe(
+  Command.withDescription("List what people asked of agents, goals and channels, by whom, and what came of it"),
+  Command.withExamples([
+    { command: "agentd history builder", description: "The newest last" },
+    { command: "agentd history --since yesterday -g deploy --csv", description: "For a spreadsheet" }
+  ])
+)
+
 export const logout = Command.make(
   "logout",
   { server },
@@ -213,5 +243,6 @@ export const daily = commandsOf(Declared.agents, [
   wait,
   commandOf(log, { program: (input) => () => import("./Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
   logs,
+  history,
   attach
 ])

@@ -5,25 +5,18 @@
  * terminal; without -f it ends, and works without the daemon, too.
  */
 import { Clock, Console, Effect, Stream } from "effect"
-import { didYouMean } from "../config/ConfigProblem.ts"
-import * as DaemonLog from "../app/DaemonLog.ts"
-import { call, type Client } from "../rpc/ControlClient.ts"
-import type { LogSelection } from "../rpc/DaemonMessages.ts"
-import { probe } from "../rpc/Endpoint.ts"
-import { actorsOf, select } from "../rpc/LogReader.ts"
-import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { following } from "./Following.ts"
 import { Invocation } from "./Invocation.ts"
-import { type Chosen, chosen, type Home, projectOf } from "./LogsChoice.ts"
+import { definedOf, onSource, refused, type Source } from "./LogSource.ts"
+import { type Chosen, chosen } from "./LogsChoice.ts"
 import { agentOf, type Entry, KINDS, lineOf, LogsView, Names, type Style, valueOf, type What } from "./LogsView.ts"
 import { atOf, type Moment } from "./Moment.ts"
 import { plain } from "./Output.ts"
 import { runNamed, runsIn, KINDS as RUN_KINDS } from "./Runs.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
-import { unreadable } from "./Verify.ts"
 
 export interface Input {
   readonly names: ReadonlyArray<string>
@@ -42,48 +35,11 @@ export interface Input {
 
 /** Lines that -f begins with. */
 const FOLLOWED = 10
-/** Runes that one look at the log's end asks for. */
-const MOST = 10_000
+/** Runes that one look at the log's end asks for: each may be long, and the daemon holds them all. */
+const MOST = 2_000
 const LEAST = 200
-
-/** A place to read the log at: the daemon, or its store while there is none. */
-interface Source<E> {
-  readonly homes: Effect.Effect<ReadonlyArray<Home>, E>
-  readonly head: Effect.Effect<number, E>
-  readonly log: (selection: Omit<LogSelection, "caller" | "follow">) => Stream.Stream<Rune, E>
-}
-
-const ofDaemon = (client: Client, caller: LogSelection["caller"]) => ({
-  homes: client.Conversations(),
-  head: Effect.map(client.Status(), ({ daemon }) => daemon.log.head),
-  log: (selection: Omit<LogSelection, "caller" | "follow">) => client.Log({ ...selection, caller, follow: false })
-})
-
-const ofStore = (log: EventLog["Service"]): Source<StorageError> => ({
-  homes: Effect.map(Stream.runCollect(log.read({ kinds: ["worker.started"] })), (runes) => {
-    const agents = new Map<string, Set<string>>()
-    for (const rune of runes) agents.set(rune.stream, (agents.get(rune.stream) ?? new Set()).add(agentOf(rune)))
-    return [...agents].map(([conversation, all]) => ({
-      conversation,
-      project: projectOf(conversation),
-      config: "",
-      state: "active",
-      agents: [...all]
-    }))
-  }),
-  head: log.head,
-  log: ({ agent, tail, ...selection }) => {
-    const [stream, name] =
-      agent === undefined ? [] : [agent.slice(0, agent.indexOf("/")), agent.slice(agent.indexOf("/") + 1)]
-    const of = stream === undefined ? selection : { ...selection, stream }
-    return select(log, definedOf(of), name === undefined ? undefined : actorsOf(name), { tail, follow: false })
-  }
-})
-
-const definedOf = <A extends object>(of: A) =>
-  Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined)) as {
-    readonly [K in keyof A]: Exclude<A[K], undefined>
-  }
+/** Runes among which a run is looked for. */
+const OF_RUNS = 10_000
 
 /** The newest lines that were put into it. */
 class Newest {
@@ -133,7 +89,7 @@ const isWhole = ({ input, runs, until }: Asked): boolean =>
   input.grep === undefined
 
 /** Nothing that came before `after` can be asked for. */
-const read = Effect.fnUntraced(function* <E>(source: Source<E>, asked: Asked, after: number | undefined) {
+const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: number | undefined) {
   const { chosen, input, since } = asked
   const selection = definedOf({ agent: chosen.only, since, after, kinds: KINDS })
   const most = input.lines ?? (input.follow ? FOLLOWED : undefined)
@@ -178,21 +134,9 @@ const read = Effect.fnUntraced(function* <E>(source: Source<E>, asked: Asked, af
   }
 })
 
-const refused = ({ known, unknown }: Chosen) =>
-  new VerbFailed({
-    message: unknown
-      .map((name) => {
-        const near = /[*?]/.test(name) ? undefined : didYouMean(name, known)
-        return `There is no agent "${plain(name)}".${near === undefined ? "" : ` Did you mean "${near}"?`}`
-      })
-      .join(" "),
-    remedy: "See which there are: agentd ps",
-    exitCode: ExitCode.failed
-  })
-
 /** The runs that --run means, of each agent that is chosen, and the rune before the first of them. */
-const runsNamed = Effect.fnUntraced(function* <E>(source: Source<E>, chosen: Chosen, name: string) {
-  const of = definedOf({ agent: chosen.only, kinds: RUN_KINDS, tail: MOST })
+const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, name: string) {
+  const of = definedOf({ agent: chosen.only, kinds: RUN_KINDS, tail: OF_RUNS })
   const rows = runsIn(yield* Stream.runCollect(source.log(of))).filter(
     ({ agent, conversation }) => chosen.nameOf(conversation, agent) !== undefined
   )
@@ -226,7 +170,7 @@ const printing = Effect.fnUntraced(function* (input: Input, chosen: Chosen) {
 })
 
 /** Shows what is there, and says what is to be followed. */
-const shown = Effect.fnUntraced(function* <E>(source: Source<E>, input: Input) {
+const shown = Effect.fnUntraced(function* (source: Source, input: Input) {
   const { caller } = yield* Invocation
   const now = yield* Clock.currentTimeMillis
   const chosenAgents = chosen(input.names, yield* source.homes, caller.config)
@@ -248,15 +192,7 @@ const shown = Effect.fnUntraced(function* <E>(source: Source<E>, input: Input) {
 const AWAY = "It goes on here when the daemon is back."
 
 export const run = Effect.fnUntraced(function* (input: Input) {
-  const { caller, paths } = yield* Invocation
-  const found = yield* probe(paths.socket)
-  if (!input.follow && (found === "absent" || found === "stale") && (yield* unreadable(paths.store)) === undefined) {
-    yield* Effect.flatMap(EventLog, (log) => shown(ofStore(log), input)).pipe(
-      Effect.provide(DaemonLog.layerReadOnly({ file: paths.store }))
-    )
-    return
-  }
-  const { after, asked, view } = yield* call(paths.socket, (client) => shown(ofDaemon(client, caller), input))
+  const { after, asked, view } = yield* onSource((source) => shown(source, input), input.follow)
   if (!input.follow) return
   const { chosen, print } = asked
   const take = (rune: Rune) =>
