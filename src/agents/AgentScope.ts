@@ -59,6 +59,7 @@ import { hashOfInput } from "./WaitingInputs.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerActor from "./WorkerActor.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 
 type Command<A = Done> = Effect.Effect<A, CommandRefused | StorageError>
 
@@ -403,7 +404,10 @@ export class AgentScope {
         return { eventId, message }
       }
       if ((this.worker()?.state ?? "Stopped") === "Stopped") {
-        return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
+        return {
+          eventId,
+          message: `Kept for ${fullName}, which is stopped. Start it: ${ProjectStop.startOf(fullName, this.worker()?.data.stoppedBy)}`
+        }
       }
       if (how === "urgent") return { eventId, message: `${fullName} is told now.` }
       if (heard === "steered") {

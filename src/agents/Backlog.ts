@@ -14,6 +14,7 @@ import { isActive } from "./AgentStates.ts"
 import * as Inbox from "./Inbox.ts"
 import { words } from "../backends/FileWords.ts"
 import type { Settled } from "./InboxActor.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 
 /** Characters of a message and of a reason. */
 const MAX_SHOWN = 300
@@ -93,7 +94,7 @@ export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: strin
     barred !== undefined
       ? `, which waits: ${barred}.`
       : isStopped
-        ? `, which is stopped. Start it: agentd start ${fullName}`
+        ? `, which is stopped. Start it: ${ProjectStop.startOf(fullName, tree.worker()?.data.stoppedBy)}`
         : "."
   return yield* settling(
     tree,

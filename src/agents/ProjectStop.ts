@@ -29,6 +29,10 @@ export const authorOf = (by: string): string => `${by}${WITH}`
 /** Whether an agent was stopped with its project. */
 export const isWith = (stoppedBy: string | null | undefined): boolean => stoppedBy?.endsWith(WITH) === true
 
+/** The command that starts an agent that is stopped. `name`: with its project's. */
+export const startOf = (name: string, stoppedBy: string | null | undefined): string =>
+  isWith(stoppedBy) ? `agentd project start ${name.split("/")[0]!}` : `agentd start ${name}`
+
 /** Why an agent of it is not started. */
 export const refusalOf = (name: string, { stopped }: Record): CommandRefused | undefined =>
   stopped === null

@@ -18,6 +18,7 @@ import { inboxName, lifeName, turnName, workerName } from "./AgentStates.ts"
 import { QUEUED } from "./AgentView.ts"
 import * as WhyBounds from "./WhyBounds.ts"
 import * as WhyTurn from "./WhyTurn.ts"
+import * as ProjectStop from "./ProjectStop.ts"
 
 /** More sentences than this help nobody. */
 const LONGEST = 24
@@ -204,7 +205,10 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
           : event?._tag === "SessionExited"
             ? "Fix what the last error names."
             : undefined
-    return remedied(remedy, `Start it again: agentd start ${name}`)
+    return remedied(
+      remedy,
+      `Start it again: ${ProjectStop.startOf(name, event?._tag === "OperatorStop" ? event.by : null)}`
+    )
   }
   if (agent.spent === true)
     return 'Wait, or raise the limit: "budget" in its config. See what it was spent for: agentd cost --by agent,model'

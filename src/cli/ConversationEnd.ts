@@ -24,9 +24,12 @@ export const close = declare({
 
 export const archive = declare({
   path: ["archive"],
-  description: "Move what a closed conversation holds into a compressed file",
+  description: "Move what the runes of a closed conversation hold into a compressed file",
   examples: [
-    { command: "agentd archive web --yes", description: "agentd verify still checks it; agentd log shows it no more" }
+    {
+      command: "agentd archive web --yes",
+      description: "agentd verify still checks it; agentd log lists its runes, without what they hold"
+    }
   ],
   args: { names, yes },
   several: { kind: "conversation", ends: () => "archives", always: true, closed: true },

@@ -12,7 +12,7 @@ const factOf = (action: "close" | "archive", found: ConversationInfo): string =>
   const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} under way.`
   return action === "close"
     ? `${conversation} (project ${project}) is ended for good: ${agents.length === 0 ? "it has no agents" : `its agents stop (${agents.join(", ")})`}, its log is sealed.${turns}`
-    : `What ${conversation} (project ${project}) holds moves into a compressed file; agentd log shows it no more.`
+    : `What the runes of ${conversation} (project ${project}) hold moves into a compressed file; agentd log still lists them, with their times and kinds, and not what they hold.`
 }
 
 /** Returns when a person has said yes. */

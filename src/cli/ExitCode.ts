@@ -21,7 +21,7 @@ export const meanings: ReadonlyArray<readonly [code: number, meaning: string]> =
   [ExitCode.usage, "used wrongly"],
   [ExitCode.notRunning, "the daemon is not running or cannot be reached"],
   [ExitCode.problems, "verify or doctor found problems"],
-  [ExitCode.undecided, "a call was shown, and nothing was approved"],
+  [ExitCode.undecided, "a person has to decide: a call was only shown, or a goal waits for one"],
   [ExitCode.store, "the store cannot be read or written"],
   [ExitCode.taken, "another daemon has the store"],
   [ExitCode.config, "a configuration is wrong"],

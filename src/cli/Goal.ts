@@ -28,6 +28,7 @@ export const goal = declare({
   examples: [
     { command: 'agentd goal "Port the parser to Rust" --check "npm test"', description: "The planner makes a plan" },
     { command: 'agentd goal "Release 2.0" --plan plan.json --auto-start', description: "A plan of your own" },
+    { command: 'agentd goal "…" --auto-start --wait && make deploy', description: "In a script: only if it is met" },
     { command: "agentd goal show g1", description: "Its tasks, and who has them" }
   ],
   args: {
@@ -42,7 +43,8 @@ export const goal = declare({
     ),
     autoStart: { ...off("Carry the plan out without asking"), name: "auto-start" },
     rounds: maybeCount("Reviews that may not pass before a person is asked", { least: 0, most: 1_000_000 }),
-    target: option("BRANCH", "What the work is to be merged into")
+    target: option("BRANCH", "What the work is to be merged into"),
+    wait: off("Wait until it ends: 0: it is met; 1: it stopped; 5: it waits for a person")
   },
   wrong: ({ plan, text }) => wrongOf(text, plan),
   rpc: ({ autoStart, checks, critic, plan, planner, rounds, target, text = "" }, caller) =>
@@ -60,5 +62,5 @@ export const goal = declare({
       caller
     }),
   view: said,
-  quick: true
+  quick: ({ wait }) => !wait
 })

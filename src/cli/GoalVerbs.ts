@@ -43,7 +43,10 @@ const schema = Command.make("schema", {}, () => verb(() => import("./GoalShow.ts
 )
 
 export const daily = [
-  commandOf(goal).pipe(
+  commandOf(goal, {
+    program: (input) =>
+      input.wait ? () => import("./GoalWait.ts").then(({ run }) => ({ run: () => run(input) })) : undefined
+  }).pipe(
     Command.withSubcommands(
       commandsOf(Declared.goals, [
         commandOf(show, {

@@ -25,7 +25,7 @@ const HOME = "\u001b[H"
 const REST_OF_LINE = "\u001b[K"
 const REST_OF_SCREEN = "\u001b[J"
 
-const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
+export const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
 
 /** As many lines as there are rows: a plan for which there is no room is told in short. */
 export const frame = (page: GoalPage, now: number, rows: number, colour: boolean): ReadonlyArray<string> => {
@@ -41,7 +41,8 @@ const line = ({ goal }: GoalPage, now: number): string =>
 /** The part of a page whose change a script is told; the passing of time is none. */
 const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])
 
-const watching = Effect.fnUntraced(function* (name: string) {
+/** Shows the goal until it is over, in the sense given; answers with how it stands then. */
+export const watching = Effect.fnUntraced(function* (name: string, isOver: (page: GoalPage) => boolean = ends) {
   const { caller, colour, columns, json, paths } = yield* Invocation
   const terminal = yield* Terminal.Terminal
   const drawing = columns !== null && !json
@@ -73,7 +74,7 @@ const watching = Effect.fnUntraced(function* (name: string) {
         const page = yield* client.Goal({ name, from: 0, caller })
         seen = true
         yield* show(page)
-        if (ends(page)) return page
+        if (isOver(page)) return page
         yield* Effect.sleep(EVERY)
       }
     })
@@ -84,9 +85,9 @@ const watching = Effect.fnUntraced(function* (name: string) {
   )
 }, Effect.scoped)
 
-export const run = Effect.fnUntraced(function* (input: { readonly name: string }) {
+/** Prints how it has ended, and fails unless it is met. */
+export const outcome = Effect.fnUntraced(function* (page: GoalPage) {
   const { colour, columns, json } = yield* Invocation
-  const page = yield* watching(input.name)
   if (columns !== null && !json) {
     const now = yield* Clock.currentTimeMillis
     yield* print(page.goal, () => GoalView.show(page, now, colour))
@@ -97,4 +98,8 @@ export const run = Effect.fnUntraced(function* (input: { readonly name: string }
     remedy: `See what was done: agentd goal show ${page.goal.goalId}; give it anew: agentd goal "…"`,
     exitCode: ExitCode.failed
   })
+})
+
+export const run = Effect.fnUntraced(function* (input: { readonly name: string }) {
+  yield* outcome(yield* watching(input.name))
 })

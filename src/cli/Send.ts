@@ -1,7 +1,8 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
-import { declare, off, options, said, send as sent, text, word } from "./DeclaredVerb.ts"
+import { declare, off, options, said, send as sent, text, word, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { yes } from "./Names.ts"
+import { troubleIn } from "./PlainText.ts"
 
 const both = {
   message: "--urgent and --steer exclude each other.",
@@ -16,7 +17,11 @@ interface Manner {
 
 export const howOf = ({ steer, urgent }: Manner) => (urgent ? "urgent" : steer ? "steer" : "queue")
 
-export const wrong = ({ steer, urgent }: Manner) => (steer && urgent ? both : undefined)
+export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: string }): Wrong | undefined => {
+  if (steer && urgent) return both
+  const trouble = troubleIn(text)
+  return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
+}
 
 /** A message with files has a program of its own: it hands their contents over first. */
 export const send = declare({

@@ -1,12 +1,13 @@
 /**
  * StandardInput: a text that is given as an argument, or comes from a pipe.
  *
- * Guarantees: no more of it is read than may be sent.
+ * Guarantees: no more of it is read than may be sent; what is no text is refused.
  */
 import { Effect, Stdio, Stream } from "effect"
 import { Limits } from "../rpc/Limits.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
+import { decoded } from "./PlainText.ts"
 
 const tooLong = new VerbFailed({
   message: `The text on standard input is longer than ${Limits.textBytes} bytes.`,
@@ -26,7 +27,8 @@ const readInput = Effect.gen(function* () {
           : Effect.succeed({ size: size + part.byteLength, parts: [...parts, part] })
     )
   )
-  return Buffer.concat(parts.parts).toString("utf8")
+  const text = decoded(Buffer.concat(parts.parts))
+  return typeof text === "string" ? text : yield* new VerbFailed({ ...text, exitCode: ExitCode.usage })
 })
 
 export const textOf = Effect.fnUntraced(function* (given: string | undefined) {

@@ -5,6 +5,7 @@
  * what comes is kept in order, up to a limit, and taken in then.
  */
 import { Clock, Effect, FiberSet, type Scope } from "effect"
+import { type Plan, planAfter } from "../backends/claude/ClaudeTools.ts"
 import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
@@ -45,6 +46,11 @@ export interface RunBegun {
 export interface RunEnded {
   readonly _tag: "RunEnded"
 }
+
+/** Characters of a plan that is kept in memory. */
+const MAX_PLAN = 100_000
+const bounded = (plan: Plan | undefined): Plan | undefined =>
+  plan === undefined || plan.text.length > MAX_PLAN ? undefined : plan
 
 /** Events that are kept until the log is folded. */
 const MAX_WAITING = 4_096
@@ -149,6 +155,7 @@ export class EventIntake {
       // What is in it by now is no news later.
       yield* FiberSet.run(this.looks, plate.look("look"))
     }
+    if (heard.plan !== undefined) plate.plan = bounded(planAfter(plate.plan, heard.plan.tool, heard.plan.input))
     if (heard.prompt !== undefined) plate.facts = { ...plate.facts, prompt: heard.prompt }
     return { plate, event: adorned(heard, plate, origin, process, now) }
   })

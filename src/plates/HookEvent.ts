@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
 import { inner } from "../backends/claude/ClaudeRecord.ts"
-import { questionsOf } from "../backends/claude/ClaudeTools.ts"
+import { isPlanFile, questionsOf } from "../backends/claude/ClaudeTools.ts"
 import type { Question } from "../backends/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
@@ -29,6 +29,8 @@ export interface Heard {
   readonly questions?: ReadonlyArray<Question>
   /** The arguments of the tool that asks for leave, or that `/events` tells of; as JSON, as they came. */
   readonly input?: string
+  /** The call that writes a plan, whose leave is asked for without its text. */
+  readonly plan?: { readonly tool: string; readonly input: unknown }
 }
 
 /** Background work that is told of in one Stop. */
@@ -161,6 +163,14 @@ const promptOf = (name: string, body: JsonReader) => {
   return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }
 }
 
+/** Where the session writes a plan of its own. */
+const planOf = (name: string, body: JsonReader) => {
+  if (name !== "PreToolUse") return {}
+  const [tool, input] = [body.text("tool_name"), body.json["tool_input"]]
+  const isPlan = (tool === "Write" || tool === "Edit") && isPlanFile(inner(body.json, "tool_input")["file_path"])
+  return isPlan ? { plan: { tool, input } } : {}
+}
+
 /** `at`: when it reached us, ms since the epoch. */
 export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
   JsonReader.read(raw, (body) => {
@@ -181,6 +191,7 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
       transcriptPath: body.maybe("transcript_path", MAX_PATH),
       event: read?.(body, { at, sessionId }),
       ...promptOf(name, body),
+      ...planOf(name, body),
       ...(name === "PermissionRequest"
         ? {
             questions: questionsOf(body.text("tool_name"), inner(body.json, "tool_input")),

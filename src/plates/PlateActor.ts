@@ -11,6 +11,7 @@ import { start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import * as PlateState from "./PlateState.ts"
+import type { Plan } from "../backends/claude/ClaudeTools.ts"
 import type { ProcessId } from "../backends/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as Facts from "./Facts.ts"
@@ -61,6 +62,8 @@ export class PlateActor {
   /** The run of ours that tells its calls itself: they are asked about and answered as that run's. */
   tellsCalls: string | undefined = undefined
   transcript: Transcript | undefined = undefined
+  /** The plan that the session has written last. */
+  plan: Plan | undefined = undefined
   /** Where its process may note what it is about. */
   note: SessionNote.SessionNote | undefined = undefined
   /** The branch that its folder is on; undefined where nobody looked, or where there is none. */

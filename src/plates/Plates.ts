@@ -14,6 +14,7 @@
  * kept. A plate that fails touches no other.
  */
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
+import { type Plan, PLANS } from "../backends/claude/ClaudeTools.ts"
 import { Lookup } from "../backends/process/ProcessTable.ts"
 import { type AskedCall, type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
@@ -108,6 +109,12 @@ export interface Options {
   /** Claude Code's folder, where sessions note themselves; default: only those that a hook tells of are known. */
   readonly claudeFolder?: string | undefined
 }
+
+/** The question for leave to carry out a plan, with the plan: the CLI asks without its text. */
+const withPlan = (heard: HookEvent.Heard, tool: string, plan: Plan | undefined): HookEvent.Heard =>
+  tool === PLANS && heard.input === "{}" && plan !== undefined
+    ? { ...heard, input: JSON.stringify({ plan: plan.text }) }
+    : heard
 
 class Board {
   readonly roster: PlateRegistry
@@ -256,7 +263,7 @@ class Board {
     // Its call asks under its own id, and one matter has one answer.
     if (plate.tellsCalls !== undefined) return undefined
     const at = { eventId: committed.eventId, stand: committed.state }
-    return yield* this.approvals.wait(plate, at, event, heard)
+    return yield* this.approvals.wait(plate, at, event, withPlan(heard, event.tool, plate.plan))
   })
 
   private info(plate: PlateActor, now: number): PlateInfo {

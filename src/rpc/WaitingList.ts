@@ -67,6 +67,22 @@ export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) =>
 export const argumentsOf = (text: string): string =>
   text.length <= ARGUMENTS ? text : `${text.slice(0, ARGUMENTS)} … and ${text.length - ARGUMENTS} more characters`
 
+/** The text of a plan in arguments that may have been shortened; undefined where there is none. */
+const planIn = (text: string): string | undefined => {
+  const [, plan] = /^\{"plan":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
+  if (plan === undefined) return undefined
+  try {
+    // what was left out in the middle is told on a line of its own
+    return JSON.parse(plan.replaceAll("\n", "\\n")) as string
+  } catch {
+    return undefined
+  }
+}
+
+/** A plan in its own words; nothing of a call that has no arguments; else its arguments. */
+export const shownArguments = (text: string): ReadonlyArray<string> =>
+  text === "{}" || text === "null" ? [] : [argumentsOf(planIn(text) ?? text)]
+
 /** Each question with its options, as they are answered by number. */
 const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
   questions.flatMap(({ options, question, several }) => [
@@ -122,7 +138,9 @@ const ofCall = (call: CallInfo, id: string): Row => {
     who: `${project}/${agent}`,
     text: questions === undefined ? `wants to use ${tool}` : "asks you to choose",
     details:
-      questions === undefined ? [argumentsOf(input), ...(reason === null ? [] : [cut(reason)])] : choicesOf(questions),
+      questions === undefined
+        ? [...shownArguments(input), ...(reason === null ? [] : [cut(reason)])]
+        : choicesOf(questions),
     since,
     until,
     commands: answers(id, questions)
@@ -141,7 +159,7 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
     kind: !isOurs ? "session" : questions === undefined ? "approval" : "question",
     who: agent ?? `the session in ${cwd ?? "an unknown folder"}`,
     text: detail,
-    details: [...choicesOf(questions ?? []), ...(plate.arguments === undefined ? [] : [argumentsOf(plate.arguments)])],
+    details: [...choicesOf(questions ?? []), ...(plate.arguments === undefined ? [] : shownArguments(plate.arguments))],
     since,
     until: null,
     commands: isOurs
@@ -241,7 +259,12 @@ const ofHeld = (given: Given, backlog: BacklogInfo, named: Named): ReadonlyArray
   const isBarred = home !== undefined && HELD.has(home.state)
   if (held === 0 || row === undefined || (row.state !== "Stopped" && !isBarred)) return []
   const name = `${named(backlog)}/${agent}`
-  const lets = isBarred ? run("let its conversation go on", "resume", conversation) : run("start it", "start", name)
+  const isStill = given.projects.some((one) => one.conversation === conversation && one.stopped !== undefined)
+  const lets = isBarred
+    ? run("let its conversation go on", "resume", conversation)
+    : isStill
+      ? run("start its project", "project", "start", named(backlog))
+      : run("start it", "start", name)
   return [
     {
       id: `held/${conversation}/${agent}`,

@@ -1,21 +1,23 @@
 /** The goal verbs, through the real socket, on real goals. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer, Schedule } from "effect"
 import type { GoalInfo, GoalPage } from "../../src/domain/GoalMessages.ts"
 import * as Control from "../rpc/World.ts"
 import { says } from "../goals/CrewDouble.ts"
-import { run as runGoals, type World } from "../goals/World.ts"
+import { run as runGoals, type Setting, type World } from "../goals/World.ts"
 import { inProcess } from "./Child.ts"
 
 type Agentd = (...args: ReadonlyArray<string>) => ReturnType<typeof inProcess>
 
-const withCli = (body: (agentd: Agentd, world: World) => Effect.Effect<void, unknown>) =>
-  runGoals((world) =>
-    Effect.gen(function* () {
-      const state = yield* Control.folder
-      yield* Layer.build(Control.layer(Control.makeWorld(), `${state}/control.sock`, { goals: world.goals }))
-      yield* body((...args) => inProcess(["--state", state, ...args]), world)
-    }).pipe(Effect.scoped)
+const withCli = (body: (agentd: Agentd, world: World) => Effect.Effect<void, unknown>, setting: Setting = {}) =>
+  runGoals(
+    (world) =>
+      Effect.gen(function* () {
+        const state = yield* Control.folder
+        yield* Layer.build(Control.layer(Control.makeWorld(), `${state}/control.sock`, { goals: world.goals }))
+        yield* body((...args) => inProcess(["--state", state, ...args]), world)
+      }).pipe(Effect.scoped),
+    setting
   )
 
 describe("agentd goal", () => {
@@ -44,6 +46,39 @@ describe("agentd goal", () => {
         )
         assert.match((yield* agentd("goal", "ls")).out, /web\/g1 +goal_met +\d+s +2\/2/)
       })
+    )
+  )
+
+  it.live("--wait ends with the outcome: 0 is met, 1 stopped, 5 waits for a person", () =>
+    withCli(
+      (agentd, world) =>
+        Effect.gen(function* () {
+          world.crew.add("bob", says("done"))
+          const plan = world.file({ id: "a", title: "x" })
+          const met = yield* agentd("goal", "ship it", "--plan", plan, "--auto-start", "--wait")
+          assert.strictEqual(met.code, 0, met.err)
+          assert.match(met.out, /^g1 has a plan of 1 task[^]*g1 goal_met: 1 of 1 done/)
+          const asks = yield* agentd("goal", "ship it again", "--plan", plan, "--wait")
+          assert.strictEqual(asks.code, 5)
+          assert.match(asks.err, /g2 waits for a person: .*\n.*goal approve g2\. Then wait on: agentd .*goal watch g2/)
+          world.crew.add("slow", () => Effect.never)
+          const long = world.file({ id: "a", title: "x", owner: "slow" })
+          const waiting = yield* Effect.forkChild(
+            agentd("goal", "ship more", "--plan", long, "--auto-start", "--wait", "--json")
+          )
+          yield* agentd("goal", "show", "g3").pipe(
+            Effect.flatMap(({ code }) => (code === 0 ? Effect.void : Effect.fail("it is not there yet"))),
+            Effect.retry(Schedule.spaced("20 millis"))
+          )
+          yield* world.until("g3", "it runs", ({ tasks }) => tasks.running === 1)
+          yield* agentd("goal", "cancel", "g3", "--reason", "enough")
+          const stopped = yield* Fiber.join(waiting)
+          assert.strictEqual(stopped.code, 1)
+          assert.deepInclude(JSON.parse(stopped.err), { exitCode: 1, message: "g3 stopped: enough" })
+          for (const line of stopped.out.trim().split("\n")) assert.deepInclude(JSON.parse(line), { goalId: "g3" })
+          assert.strictEqual((yield* agentd("goal", "ship", "--wait")).code, 2)
+        }),
+      { goals: { autoStart: false } }
     )
   )
 

@@ -72,6 +72,24 @@ describe("a permission request", () => {
     )
   )
 
+  it.effect("for a plan shows the plan as the session wrote it, which the hook itself does not say", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const path = "/home/ada/.claude/plans/go-jazzy-stardust.md"
+        const call = (tool_name: string, tool_input: object) => ({ tool_name, tool_input, tool_use_id: "w" })
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.hook("PreToolUse", "s1", call("Write", { file_path: path, content: "# Plan\n1. look" }))
+        yield* board.hook("PreToolUse", "s1", call("Edit", { file_path: path, old_string: "look", new_string: "leap" }))
+        const { answer, row } = yield* asking(board, { tool_name: "ExitPlanMode", tool_input: {} })
+        assert.strictEqual(row.arguments, JSON.stringify({ plan: "# Plan\n1. leap" }))
+        const asked = yield* board.plates.asked(row.plateId)
+        assert.strictEqual(asked.input, JSON.stringify({ plan: "# Plan\n1. leap" }))
+        yield* approve(board, row.plateId)
+        assert.deepStrictEqual(yield* Fiber.join(answer), allow)
+      })
+    )
+  )
+
   it.effect("is answered by its plate's name only where one of the plate's requests waits", () =>
     run((world) =>
       Effect.gen(function* () {

@@ -8,7 +8,7 @@ import type { ChannelInfo } from "../../src/domain/ChannelMessages.ts"
 import type { GoalInfo } from "../../src/domain/GoalMessages.ts"
 import type { BacklogInfo, ProjectInfo } from "../../src/domain/Messages.ts"
 import type { Standing } from "../../src/domain/Weather.ts"
-import { type Given, listOf } from "../../src/rpc/WaitingList.ts"
+import { type Given, listOf, shownArguments } from "../../src/rpc/WaitingList.ts"
 import { WAITING_KINDS } from "../../src/rpc/WaitingMessages.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 import { agentInfo, callInfo, conversationInfo, nothingWaits, T0, boardOf } from "./World.ts"
@@ -103,6 +103,19 @@ const each: Given = {
 
 /** Verbs that only the whole program has. */
 const WHOLE = new Set(["trust", "attach", "focus", "log", "verify", "repair", "close", "restart"])
+
+describe("what a call asks for", () => {
+  it("is a plan in its own words, nothing where it has no arguments, else its arguments", () => {
+    assert.deepStrictEqual(shownArguments("{}"), [])
+    assert.deepStrictEqual(shownArguments(JSON.stringify({ plan: '# Plan\n1. "look"' })), ['# Plan\n1. "look"'])
+    // shortened in the middle, on its way here
+    const cut = '{"plan":"# Plan\\n1. lo\n… 900 characters are left out …\nend"}'
+    assert.deepStrictEqual(shownArguments(cut), ["# Plan\n1. lo\n… 900 characters are left out …\nend"])
+    const broken = '{"plan":"a\\u12\n… left out …\n"}'
+    assert.deepStrictEqual(shownArguments(broken), [broken])
+    assert.deepStrictEqual(shownArguments('{"command":"ls"}'), ['{"command":"ls"}'])
+  })
+})
 
 describe("the list of what needs a person", () => {
   it("has a row for each kind, and each command is one that the program takes", () => {

@@ -92,7 +92,10 @@ export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = [
 /** The tool that asks for leave to carry out a plan. */
 export const PLANS = "ExitPlanMode"
 
-interface Plan {
+/** Whether the CLI keeps its plans there. */
+export const isPlanFile = (path: unknown): boolean => typeof path === "string" && /\/plans\/[^/]{1,200}\.md$/.test(path)
+
+export interface Plan {
   readonly path: string
   readonly text: string
 }
@@ -102,7 +105,7 @@ export const planAfter = (plan: Plan | undefined, tool: string, given: unknown):
   if (tool !== "Write" && tool !== "Edit") return plan
   const input = inner({ given }, "given")
   const path = text(input, "file_path")
-  if (!/\/plans\/[^/]{1,200}\.md$/.test(path)) return plan
+  if (!isPlanFile(path)) return plan
   if (tool === "Write") return { path, text: text(input, "content") }
   const old = text(input, "old_string")
   return plan?.path === path && old !== ""
