@@ -4,7 +4,8 @@
  * Guarantees: its output is read from files, by position: the same bytes for the same position, to the end, whoever
  * of daemon and keeper has died meanwhile; an input is written once, in the order of the calls, and tried again
  * where the keeper died before it took it; how it ended is told once, with no code and no signal where the
- * keeper that would know has died.
+ * keeper that would know has died; where output is gone that was told, that is its end, and nobody looks for it in a
+ * circle; a point never goes back.
  */
 import { Clock, Deferred, Effect, Semaphore } from "effect"
 import * as fs from "node:fs"
@@ -256,8 +257,19 @@ export class HeldProgram {
       const bytes = reader.read()
       if (bytes !== undefined) return Effect.as(this.read_(), bytes)
       if (this.isOver) return Effect.succeed(undefined)
+      if (this.size[name] > reader.position) return this.torn(name)
       return Effect.andThen(this.grows(name), this.read(name))
     })
+  }
+
+  /** Ends its output where that is gone: nobody can hear the program any more. */
+  private torn(name: StreamName): Effect.Effect<undefined> {
+    const { position } = this.readers[name]
+    this.lost()
+    return Effect.as(
+      Effect.logWarning(`output of ${this.name} is gone from ${this.folder}: ${name} from byte ${position} on`),
+      undefined
+    )
   }
 
   private grows(name: StreamName): Effect.Effect<void> {
@@ -291,8 +303,8 @@ export class HeldProgram {
   /** The next daemon reads on from there: what came before it is freed. */
   keep({ err, known, out, seq }: Point): Effect.Effect<void> {
     return Effect.suspend(() => {
-      // a keeper removes the folder of what was forgotten
-      if (this.isOver || !fs.existsSync(this.folder)) return Effect.void
+      // a keeper removes the folder of what was forgotten; a later point has freed what lies before it
+      if (this.isOver || out + err < this.kept || !fs.existsSync(this.folder)) return Effect.void
       replaced(path.join(this.folder, "point"), JSON.stringify({ format: FORMAT, out, err, seq, known }))
       this.kept = out + err
       this.readers.out.free(out)

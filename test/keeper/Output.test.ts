@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { LineSplitter } from "../../src/backends/process/LineSplitter.ts"
 import * as Stand from "./Stand.ts"
@@ -127,6 +127,21 @@ s.write('{"id":1,"op":"hello","epoch":1000}\\n{"id":2,"op":"write","run":"chatty
   )
 })
 
+describe("output that was told and is not there", () => {
+  it.live("is read no more, and how its program ends is not known: nobody looks for it in a circle", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder, { segment: 1_000 })
+      const held = yield* Stand.script(daemon, "torn", "head -c 5000 /dev/zero; read line; echo more; exec sleep 300")
+      yield* Stand.until(() => Stand.kept(folder, "torn", "out").size === 5_000)
+      rmSync(join(Stand.runFolder(folder, "torn"), "out.0"))
+      yield* held.write("go\n", "")
+      assert.strictEqual(yield* Stand.whole(held), "")
+      assert.deepStrictEqual(yield* held.exited, { code: null, signal: null })
+    })
+  )
+})
+
 describe("a point", () => {
   const known = { words: "all that is to be known" }
   /** Numbers its inputs, each with 100 kB of output. */
@@ -163,6 +178,21 @@ describe("a point", () => {
       assert.isBelow(Stand.textOf(join(Stand.runFolder(folder, "talker"), "notes")).split("\n").length, 5)
       yield* held.write(null, "")
       assert.strictEqual(yield* Stand.whole(held), "")
+    })
+  )
+
+  it.live("never goes back: what came before it is gone", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      const held = yield* Stand.script(daemon, "back", "echo one; echo two; exec sleep 300")
+      yield* Stand.readUntil(held, "two\n")
+      yield* held.keep({ out: 8, err: 0, seq: 0, known })
+      yield* held.keep({ out: 4, err: 0, seq: 0, known: "older" })
+      yield* daemon.vanish
+      const next = yield* Stand.daemon(folder)
+      const left = (yield* next.keeper.take("back"))!
+      assert.deepInclude(left.point, { out: 8, known })
     })
   )
 

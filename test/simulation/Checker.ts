@@ -93,6 +93,8 @@ export class Checker implements Witness {
   private readonly byId = new Map<string, Message>()
   private readonly turns = new Map<string, ReadonlyArray<string>>()
   private readonly givenTurns = new Set<string>()
+  /** Turns that were steered away while their input was on its way, by the rune that did. */
+  private readonly steered = new Map<string, number>()
   private readonly completedByAgent = new Set<string>()
   private readonly refusedByAgent = new Set<string>()
   private readonly living = new Map<string, Set<Seen>>()
@@ -278,7 +280,10 @@ export class Checker implements Witness {
           // an agent that never had it cannot be steered away from it
           if (this.givenTurns.has(payload["turn_id"]))
             this.over(payload["turn_id"], "dropped", "steered away", rune.eventId)
-          else this.sometimes("a turn is steered away before its agent had it")
+          else {
+            this.steered.set(payload["turn_id"], rune.eventId)
+            this.sometimes("a turn is steered away before its agent had it")
+          }
           return
         }
         if (event["keep"] === true) return
@@ -441,6 +446,8 @@ export class Checker implements Witness {
     this.runOfTurn.set(turnId, runId)
     if (this.givenTurns.has(turnId)) this.broken("a turn is given once", turnId)
     this.givenTurns.add(turnId)
+    const steered = this.steered.get(turnId)
+    if (steered !== undefined) this.over(turnId, "dropped", "steered away", steered)
     this.universe.note(`given ${agent} ${turnId} ${tokensOf(text).join()}`)
     for (const token of tokensOf(text)) {
       const message = this.messages.get(token)

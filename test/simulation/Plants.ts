@@ -420,6 +420,12 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "if (exit !== undefined) this.exitedWith({ code: null, signal: null })",
     seed: 27_501
   },
+  "what was told has no place in the log": {
+    file: "src/agents/RunEvents.ts",
+    from: "run: this.runId, ...this.place, ...(said",
+    to: "run: this.runId, ...(said",
+    seed: 27_503
+  },
   "a process is known by its pid alone": {
     file: "src/plates/ProcessLiveness.ts",
     from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",

@@ -60,5 +60,10 @@ export const regressions: ReadonlyArray<Regression> = [
   { seed: 15_072, minutes: 5, was: "a compaction was ended by an interrupt of before it" },
   { seed: 61_094, minutes: 1, was: "a start in the spool brought back a session that was forgotten after it" },
   { seed: 61_022, minutes: 6, was: "a task that was done was given out again: its agent left before git had answered" },
-  { seed: 27_611, minutes: 5, was: "what an agent asked before its session had begun was a call of no turn" }
+  { seed: 27_611, minutes: 5, was: "what an agent asked before its session had begun was a call of no turn" },
+  {
+    seed: 25_114,
+    minutes: 3,
+    was: "a point of a run lay before what was known with it: the next daemon looked for output that was gone, in a circle"
+  }
 ]

@@ -302,7 +302,7 @@ export const make = Effect.fnUntraced(function* (
     taken: () => at.taken,
     listen: Effect.suspend(() => {
       const each = (lines: ReadonlyArray<Line>, size: number) =>
-        Effect.andThen(Effect.forEach(lines, take, { discard: true }), listener.past(at.seen, size))
+        Effect.andThen(Effect.forEach(lines, take, { discard: true }), () => listener.past(at.seen, size))
       return Effect.andThen(
         listener.past(from, from),
         RunProcess.drainPlaced(program.stdout, program.ended, MAX_MESSAGE, each)
