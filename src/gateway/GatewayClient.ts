@@ -4,7 +4,7 @@
  *
  * Guarantees: keys go over the gateway's own socket and nowhere else; a gateway that died is started
  * again and told all routes, whose sockets lie in the same folders; the gateway is left running when
- * the daemon ends; every answer is waited for a bounded time.
+ * the daemon ends, unless that ends in order and no run is left; every answer is waited for a bounded time.
  */
 import { Context, Deferred, Effect, Layer, Schema, Scope, Semaphore } from "effect"
 import { spawn } from "node:child_process"
@@ -25,7 +25,7 @@ export class GatewayFailed extends Schema.TaggedError<GatewayFailed>()("GatewayF
 /** An order before it has a number. */
 type Wanted = { readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
-  | { readonly do: "close" | "count" }
+  | { readonly do: "close" | "count" | "end" }
 )
 
 export interface GatewayOptions {
@@ -225,8 +225,10 @@ const make = Effect.fnUntraced(function* (
     }).pipe(Effect.ignore)
 
   yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
+    Effect.gen(function* () {
       ended = true
+      if (link === undefined) return
+      yield* Effect.ignore(link.ask({ do: "end", name: "" }))
       link?.close()
     })
   )

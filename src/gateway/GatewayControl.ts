@@ -9,6 +9,8 @@ import type { Count, Route } from "./Gateway.ts"
 export type Order = { readonly id: number; readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
   | { readonly do: "close" | "count" }
+  /** The daemon ends in order. */
+  | { readonly do: "end" }
 )
 
 /** `count`: of a route that is there. `error`: it could not be done. */

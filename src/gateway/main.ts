@@ -4,7 +4,8 @@
  *
  * It outlives the daemon as runs do. A route is kept while the daemon that opened it is connected,
  * or while a run holds it; one that nobody has held for a while is closed. With no route and no
- * daemon for that long it ends by itself.
+ * daemon for that long it ends by itself; at once where the last daemon says that it ends in order,
+ * and has left no route.
  *
  * Guarantees: of two that are started at once, the second finds the socket taken and ends; it reads
  * no environment and no file; a line that is too long, or no order, ends that connection.
@@ -32,6 +33,14 @@ export const serve = (socket: string): void => {
   const routes = new Map<string, Kept>()
   const daemons = new Set<net.Socket>()
   let idle = 0
+  let next: NodeJS.Timeout | undefined
+
+  /** No daemon finds it any more; those that are connected are left to go. */
+  const end = () => {
+    clearTimeout(next)
+    server.close()
+    fs.rmSync(socket, { force: true })
+  }
 
   const close = (name: string) => {
     routes.get(name)?.route.close()
@@ -40,6 +49,10 @@ export const serve = (socket: string): void => {
 
   const act = async (order: Order, owner: net.Socket): Promise<Reply> => {
     const { id, name } = order
+    if (order.do === "end") {
+      if (routes.size === 0 && daemons.size === 1) end()
+      return { id }
+    }
     if (order.do === "open") {
       const known = routes.get(name)
       // a run that outlived its daemon: what is on its way through goes on
@@ -92,9 +105,8 @@ export const serve = (socket: string): void => {
       if (kept.idle > LOOKS) close(name)
     }
     idle = daemons.size + routes.size > 0 ? 0 : idle + 1
-    if (idle <= LOOKS) return void setTimeout(look, LOOK)
-    server.close()
-    fs.rmSync(socket, { force: true })
+    if (idle > LOOKS) return end()
+    next = setTimeout(look, LOOK)
   }
   server.on("error", () => server.close())
   server.listen(socket, () => {

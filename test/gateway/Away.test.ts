@@ -1,7 +1,7 @@
 /** Agents that reach their model by the gateway while daemons come and go: they reach it all the time, and each token counts once. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { RENEWED } from "../../src/agents/GatewaySums.ts"
 import * as ModelStand from "../backends/ModelStand.ts"
@@ -98,8 +98,10 @@ describe("an agent that is counted at the gateway, and outlives its daemon", () 
         yield* stage.up
         assert.strictEqual(yield* counted(3), 3 * REQUEST)
 
+        const before = gatewayOf(stage)
         yield* stage.rpc((client) => client.Shutdown({ reason: "agentd restart", by: "ada", keep: true }))
         yield* stage.box.gone
+        assert.deepStrictEqual(gatewayOf(stage), before, "a run needs it")
         yield* ask(1)
         yield* stage.up
         assert.strictEqual(yield* counted(4), 4 * REQUEST)
@@ -117,6 +119,18 @@ describe("an agent that is counted at the gateway, and outlives its daemon", () 
         assert.strictEqual(asked.length, 5)
         assert.strictEqual(yield* counted(5), 5 * REQUEST)
         assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+
+        // the run is over, and its daemon ends in order: nobody can reach the gateway by the time that the daemon is gone
+        const socket = join(stage.box.state, "gateway", "control.sock")
+        assert.isTrue(existsSync(socket))
+        yield* stage.rpc((client) => client.Shutdown({ reason: "agentd stop", by: "ada" }))
+        yield* stage.box.gone
+        assert.isFalse(existsSync(socket))
+        yield* shop.until(
+          "the gateway has ended",
+          Effect.sync(() => gatewayOf(stage)),
+          (pids) => pids.length === 0
+        )
       })
     )
   }
