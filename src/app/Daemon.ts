@@ -445,5 +445,5 @@ export const run = (
     // last of all: what listens keeps the process
     Effect.ensuring(platform.handOver),
     Effect.mapError(explain),
-    Effect.tapError(({ exitCode }) => (exitCode === WRONG ? platform.turnAway : Effect.void))
+    Effect.tapError((error) => (error.exitCode === WRONG ? platform.turnAway(error) : Effect.void))
   )

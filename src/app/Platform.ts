@@ -42,7 +42,7 @@ import type { Plates } from "../plates/Plates.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import * as Endpoint from "../rpc/Endpoint.ts"
-import { GivenSocket } from "../rpc/GivenSocket.ts"
+import { GivenSocket, type Why } from "../rpc/GivenSocket.ts"
 import * as RunServer from "../rpc/RunServer.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import * as Activation from "../systemd/Activation.ts"
@@ -117,7 +117,7 @@ export interface Platform {
   /** The daemon is to end, and another to come: who connects from now on is left to that one. */
   readonly handOver: Effect.Effect<void>
   /** No daemon can start here: who waits for one is told by being hung up on. */
-  readonly turnAway: Effect.Effect<void>
+  readonly turnAway: (why: Why) => Effect.Effect<void>
 }
 
 /** Marks the processes of this store's runs: the same for every daemon on it. */
@@ -150,7 +150,7 @@ const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
 
 const partingOf = (given: GivenSocket | undefined): Pick<Platform, "handOver" | "turnAway"> => ({
   handOver: given?.handOver ?? Effect.void,
-  turnAway: given?.turnAway ?? Effect.void
+  turnAway: given?.turnAway ?? (() => Effect.void)
 })
 
 /** Fails where a daemon answers at the socket already. */

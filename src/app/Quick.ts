@@ -105,6 +105,16 @@ const outcomeOf = (cause: unknown): Outcome => {
   return broken === undefined ? { _tag: "Lost" } : { _tag: "Broken", error: broken.defect }
 }
 
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
+
+/** A daemon's word that it does not speak with this client, or cannot be started: asked again, it would be once more. */
+const refusalIn = (frame: Frame): Outcome | undefined => {
+  if (frame._tag !== "Exit" || frame.exit._tag === "Success") return undefined
+  const refused = outcomeOf(frame.exit.cause)
+  if (refused._tag !== "Refused" || !isObject(refused.error)) return undefined
+  return { _tag: "Refused", error: { ...refused.error, _tag: "DaemonUnreachable" } }
+}
+
 const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
 
 const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): string =>
@@ -119,23 +129,25 @@ const ask = (socket: string, { calls, repeatable }: Ask<unknown>, done: (outcome
   const introduced = String(calls.length)
   const connection = net().connect(socket)
   let [open, silent, greeted, sent, rest] = [calls.length + 1, 0, false, false, ""]
-  const end = (outcome: Outcome): void => {
+  const end = (outcome: Outcome): false => {
     connection.removeAllListeners("close").removeAllListeners("data").destroy()
     done(outcome)
+    return false
   }
   const send = (): string => {
     sent = true
     return calls.map((call, id) => request(id, call)).join("")
   }
-  const lost = (): void => end(sent ? { _tag: "Lost" } : { _tag: "Unsent" })
+  const lost = (): false => end(sent ? { _tag: "Lost" } : { _tag: "Unsent" })
   const take = (frame: Frame): boolean => {
     if (frame._tag === "Pong") return true
     const isGreeting = frame._tag === "Exit" && frame.requestId === introduced
     const hasFailed = frame._tag === "Exit" ? frame.exit._tag !== "Success" : frame._tag === "Defect"
-    // the whole program says what is wrong with a daemon that speaks another protocol
+    const refused = isGreeting ? refusalIn(frame) : undefined
+    if (refused !== undefined) return end(refused)
+    // the whole program says what is wrong with a daemon of before the introduction
     if ((isGreeting || !greeted) && hasFailed) {
-      end({ _tag: "Unsent" })
-      return false
+      return end({ _tag: "Unsent" })
     }
     if (isGreeting) greeted = true
     if (!sent) connection.write(send())
@@ -146,18 +158,15 @@ const ask = (socket: string, { calls, repeatable }: Ask<unknown>, done: (outcome
       return true
     }
     if (frame._tag !== "Exit") {
-      end(frame._tag === "Defect" ? { _tag: "Broken", error: frame.defect } : { _tag: "Lost" })
-      return false
+      return end(frame._tag === "Defect" ? { _tag: "Broken", error: frame.defect } : { _tag: "Lost" })
     }
     if (frame.exit._tag !== "Success") {
-      end(outcomeOf(frame.exit.cause))
-      return false
+      return end(outcomeOf(frame.exit.cause))
     }
     const at = Number(frame.requestId)
     if (calls[at]?.stream === false) replies[at] = frame.exit.value
     if (--open > 0) return true
-    end({ _tag: "Answered", replies })
-    return false
+    return end({ _tag: "Answered", replies })
   }
   connection.setEncoding("utf8").setTimeout(PING, () => {
     silent += PING

@@ -12,6 +12,7 @@ import { Mailer } from "../alerts/Mailer.ts"
 import * as Mail from "../alerts/Mail.ts"
 import { loadUser } from "../config/ConfigFile.ts"
 import { Redact } from "../event-log/Redact.ts"
+import * as StoreCopy from "../event-log/StoreCopy.ts"
 import { secretsIn } from "../event-log/SecretValues.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
@@ -60,6 +61,12 @@ const place = Effect.fnUntraced(function* (system: boolean) {
 
 const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.orElseSucceed(fs.readFileString(file), () => undefined))
+
+/** Whether the unit of this user's, of this state folder, is one that agentd has written. */
+export const isInstalled = Effect.fnUntraced(function* (system: boolean) {
+  const { file } = yield* place(system)
+  return (yield* textOf(file))?.startsWith(UnitFile.MARK) === true
+})
 
 const credentialOf = (text: string): UnitFile.Credential | undefined => {
   const at = text.indexOf("=")
@@ -278,8 +285,37 @@ export const reload = {
   })
 }
 
-const mailed = Effect.fnUntraced(function* ({ unit }: { readonly unit: string }) {
+interface MailInput {
+  readonly unit: string
+  /** Not a second time for the same failure. */
+  readonly once: boolean
+}
+
+/** The note of the last failure that was mailed. */
+const MAILED = "failure-mailed.json"
+
+/** Names a failure: another one, or one after a daemon that has begun, has another name. */
+const failureOf = Effect.fnUntraced(function* (unit: string) {
   const { paths } = yield* Invocation
+  const manager = paths.state === Unit.SYSTEM_STATE ? "system" : "user"
+  const known = Option.getOrUndefined(yield* Unit.status(unit, manager))
+  // each daemon notes its beginning in the log
+  const head = yield* Effect.match(StoreCopy.facts(paths.store), {
+    onSuccess: ({ head }) => head,
+    onFailure: () => null
+  })
+  return JSON.stringify({ unit, result: known?.result ?? null, exitCode: known?.exitCode ?? null, head })
+})
+
+const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
+  const { paths } = yield* Invocation
+  const note = NodePath.join(paths.state, MAILED)
+  const failure = yield* failureOf(unit)
+  if (once && (yield* textOf(note)) === failure) {
+    return yield* print({ unit, response: null }, () => [
+      `${unit} has failed as before, and no daemon has begun since: that was mailed.`
+    ])
+  }
   const { env } = yield* Entry
   const mailer = yield* Mailer
   const redact = yield* Redact
@@ -298,10 +334,12 @@ const mailed = Effect.fnUntraced(function* ({ unit }: { readonly unit: string })
     config.mail,
     Mail.daemonFailed({ host: mailer.host(), unit, last, start }, now)
   )
+  // without the note it is mailed again
+  if (once) yield* Effect.ignore(write(note, failure))
   yield* print({ unit, response }, () => [
     `${config.mail!.smtp.host} took the mail that ${unit} has failed: ${response}`
   ])
 })
 
 /** OnFailure=: the daemon cannot say it itself. */
-export const mail = { run: (input: { readonly unit: string }) => Effect.provide(mailed(input), Redact.layer) }
+export const mail = { run: (input: MailInput) => Effect.provide(mailed(input), Redact.layer) }

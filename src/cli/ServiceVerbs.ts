@@ -65,7 +65,10 @@ const reload = Command.make(
 
 const mail = Command.make(
   "mail",
-  { unit: Argument.String("unit").pipe(Argument.withDescription("The unit that has failed")) },
+  {
+    unit: Argument.String("unit").pipe(Argument.withDescription("The unit that has failed")),
+    once: off("once", "Nothing, where this failure was mailed and no daemon has begun since: what the unit does")
+  },
   verb(() => import("./Service.ts").then(({ mail }) => mail))
 ).pipe(
   Command.withDescription("Mail that the daemon has failed for good: what the unit's OnFailure= does"),

@@ -20,6 +20,7 @@ import { VerbFailed } from "./Failure.ts"
 import { folderBytes } from "./FolderBytes.ts"
 import * as Hooks from "./Hooks.ts"
 import { Entry, Invocation, print, printLines } from "./Invocation.ts"
+import * as Service from "./Service.ts"
 import * as Leftovers from "./Leftovers.ts"
 import { count, plain } from "./Output.ts"
 
@@ -30,7 +31,7 @@ interface Input {
 
 /** Names that agentd gives in a state folder. */
 const OURS =
-  /^(runes\.db.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|configs|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|sockets|store|waiting|worktrees)$/
+  /^(runes\.db.*|failure-mailed\.json.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|configs|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|sockets|store|waiting|worktrees)$/
 
 const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
 
@@ -80,14 +81,21 @@ const rest = (userConfig: string): ReadonlyArray<string> => [
   "The program: npm rm -g agentd. A line for completions in your shell's own file is yours to take out."
 ]
 
-/** A unit file of a person's own stays, and would start it again. */
+/** A unit that is installed stays, and would start it again: its name, and the command that turns it off. */
 const unitLeft = Effect.gen(function* () {
   const { paths } = yield* Invocation
+  if (paths.state === Unit.SYSTEM_STATE && (yield* Service.isInstalled(true))) {
+    return { unit: "agentd", off: "sudo agentd service uninstall --system" }
+  }
   const unit = Unit.unitName(paths.state, paths.defaultState)
   const status = yield* Unit.status(unit)
   if (Option.isNone(status)) return undefined
   if (status.value.state === "activating") yield* Unit.stop(unit)
-  return status.value.installed ? unit : undefined
+  if (!status.value.installed) return undefined
+  if (yield* Service.isInstalled(false)) return { unit, off: "agentd service uninstall" }
+  const show = ["systemctl", "--user", "show", `${unit}.socket`, "--property=LoadState", "--value"]
+  const isHeard = (yield* Unit.answer(show)) === "loaded"
+  return { unit, off: `systemctl --user disable --now ${unit}.service${isHeard ? ` ${unit}.socket` : ""}` }
 })
 
 /** Removes a path, but the work trees that are kept. */
@@ -146,17 +154,15 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
     "Uninstall it?"
   )
   if (running) yield* DaemonLife.stop("agentd uninstall")
-  const unit = yield* unitLeft
+  const left = yield* unitLeft
   // agents may have worked on until now
   const now = yield* looked
   yield* removing(now)
   if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)
-  yield* print({ dryRun, running, ...now, removed: true, unit: unit ?? null }, () => [
+  yield* print({ dryRun, running, ...now, removed: true, unit: left?.unit ?? null, off: left?.off ?? null }, () => [
     `Removed: ${count(now.items.length, "thing")}.`,
     ...now.kept.map(({ path, why }) => `Stays: ${plain(path)}: ${plain(why)}`),
-    ...(unit === undefined
-      ? []
-      : [`The unit ${unit} is installed, and is not agentd's: systemctl --user disable --now ${unit}`]),
+    ...(left === undefined ? [] : [`The unit ${left.unit} stays, and would start it again. Turn it off: ${left.off}`]),
     ...more
   ])
 })

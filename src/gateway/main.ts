@@ -28,6 +28,25 @@ interface Kept {
   idle: number
 }
 
+/** Hands over each order; a line that is too long, or no order, ends the connection. */
+const orders = (daemon: net.Socket, take: (order: Order) => Promise<void>): void => {
+  let rest = ""
+  daemon.setEncoding("utf8")
+  daemon.on("data", (text: string) => {
+    const lines = (rest + text).split("\n")
+    rest = lines.pop() ?? ""
+    if (rest.length > MAX_LINE) return void daemon.destroy()
+    for (const line of lines) {
+      try {
+        void take(JSON.parse(line))
+      } catch {
+        daemon.destroy()
+      }
+    }
+  })
+  daemon.on("error", () => daemon.destroy())
+}
+
 /** Serves on the socket until nobody needs it. */
 export const serve = (socket: string): void => {
   const routes = new Map<string, Kept>()
@@ -73,25 +92,11 @@ export const serve = (socket: string): void => {
 
   const hear = (daemon: net.Socket) => {
     daemons.add(daemon)
-    let rest = ""
-    const answer = (order: Order) =>
+    orders(daemon, (order) =>
       act(order, daemon)
         .catch((error: unknown): Reply => ({ id: order.id, error: error instanceof Error ? error.message : "failed" }))
         .then((reply) => void daemon.write(`${JSON.stringify(reply)}\n`))
-    daemon.setEncoding("utf8")
-    daemon.on("data", (text: string) => {
-      const lines = (rest + text).split("\n")
-      rest = lines.pop() ?? ""
-      if (rest.length > MAX_LINE) return void daemon.destroy()
-      for (const line of lines) {
-        try {
-          void answer(JSON.parse(line))
-        } catch {
-          daemon.destroy()
-        }
-      }
-    })
-    daemon.on("error", () => daemon.destroy())
+    )
     daemon.on("close", () => {
       daemons.delete(daemon)
       for (const kept of routes.values()) if (kept.owner === daemon) kept.owner = undefined

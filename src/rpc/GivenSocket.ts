@@ -14,6 +14,40 @@ const LOOK = "20 millis"
 const LOOKS = 50
 /** Time enough for all that had come. */
 const TURNED_AWAY = "200 millis"
+/** Of an introduction. */
+const LONGEST = 4_096
+
+/** Why no daemon can be started. */
+export interface Why {
+  readonly message: string
+  readonly remedy: string
+}
+
+/** Pure. The answer to a connection's first line, which introduces a client; others are told nothing. */
+export const refusalOf = (line: string, { message, remedy }: Why): string => {
+  try {
+    const frame: unknown = JSON.parse(line)
+    if (typeof frame !== "object" || frame === null || !("tag" in frame && "id" in frame) || frame.tag !== "Hello")
+      return ""
+    const error = { _tag: "CommandRefused", message: `The daemon cannot be started. ${message}`, remedy }
+    const exit = { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
+    return `${JSON.stringify({ _tag: "Exit", requestId: frame.id, exit })}\n`
+  } catch {
+    return ""
+  }
+}
+
+const tell = (conn: Socket, why: Why): void => {
+  let said = ""
+  conn.on("error", () => {})
+  conn.setEncoding("utf8").on("data", (text: string) => {
+    said += text
+    const end = said.indexOf("\n")
+    if (end < 0 && said.length <= LONGEST) return
+    conn.removeAllListeners("data").resume()
+    conn.end(end < 0 ? "" : refusalOf(said.slice(0, end), why))
+  })
+}
 
 export class GivenSocket {
   readonly path: string
@@ -51,13 +85,21 @@ export class GivenSocket {
     for (let looks = 0; this.open.size > 0 && looks < LOOKS; looks++) yield* Effect.sleep(LOOK)
   })
 
-  /** Hangs up on who waits, for no start helps them: they would be waited for with one start after the other. */
-  readonly turnAway = Effect.gen({ self: this }, function* () {
+  /**
+   * Tells who waits why there is no daemon, and hangs up: no start helps them. Who heard nothing would ask again, and
+   * be waited for with one start after the other.
+   */
+  readonly turnAway = Effect.fnUntraced({ self: this }, function* (why: Why) {
     if (this.isOver && this.server !== undefined) return
-    const server = createServer((conn) => void conn.destroy())
+    const conns = new Set<Socket>()
+    const server = createServer((conn) => {
+      conns.add(conn)
+      tell(conn, why)
+    })
     server.listen({ fd: this.descriptor })
     yield* Effect.sleep(TURNED_AWAY)
     server.close()
+    for (const conn of conns) conn.destroy()
   })
 
   private listen(): void {

@@ -176,7 +176,7 @@ export const failureText = (of: UnitFile): string =>
     "",
     "[Service]",
     "Type=oneshot",
-    `ExecStart=${commandLine([...of.command, "service", "mail", of.unit])}`,
+    `ExecStart=${commandLine([...of.command, "service", "mail", "--once", of.unit])}`,
     ...(of.user === undefined ? [] : [`User=${of.user}`]),
     ...environment(of),
     ...credentialsOf(of),

@@ -234,7 +234,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
     }),
     isUnit: false,
     handOver: Effect.void,
-    turnAway: Effect.void,
+    turnAway: () => Effect.void,
     pid: 1000 + life.number
   }
 }

@@ -6,11 +6,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, readlinkSync, readdirSync } from "node:fs"
+import { connect } from "node:net"
 import { join } from "node:path"
 import { Effect, Exit, Fiber } from "effect"
 import { call } from "../../src/rpc/ControlClient.ts"
 import { boundTo, handed } from "../../src/systemd/Activation.ts"
-import { PROGRAM } from "../support/Program.ts"
+import { PROGRAM, QUICK } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 describe("handed", () => {
@@ -165,14 +166,48 @@ describe.skipIf(missing)("a daemon that is handed its socket", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a config that is wrong hangs up on who waits: one word costs one start", () =>
+  it.live("a config that is wrong is told to who waits: one command costs one start", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
       box.setUser({ mail: 7 })
       const { pids, socket } = yield* listener(box)
-      assert.isTrue(Exit.isFailure(yield* asked(socket)))
-      assert.isTrue(Exit.isFailure(yield* asked(socket)))
-      assert.isAtMost(pids.length, 2)
+      const answer = yield* asked(socket)
+      assert.isTrue(Exit.isFailure(answer))
+      assert.match(String(answer), /The daemon cannot be started\. .*config\.jsonc.*mail/s)
+      assert.lengthOf(pids, 1)
+      // one that tells is there for others, too
+      const over = Effect.suspend(() =>
+        box.until(
+          "it has ended",
+          Effect.sync(() => existsSync(`/proc/${pids.at(-1)}`)),
+          (isThere) => !isThere
+        )
+      )
+      yield* over
+      for (const [at, program] of [QUICK, PROGRAM].entries()) {
+        box.program = program
+        const { code, stderr } = yield* box.cli("ps")
+        assert.strictEqual(code, 3, stderr)
+        assert.match(stderr, /^agentd: The daemon cannot be started\. .*config\.jsonc.*mail/s)
+        yield* over
+        assert.lengthOf(pids, 2 + at, `${program} ps`)
+      }
+      const { code, stderr } = yield* box.cli("start")
+      assert.strictEqual(code, 3, stderr)
+      assert.match(stderr, /The daemon cannot be started/)
+      assert.lengthOf(pids, 4, "start")
+      // who speaks otherwise hears nothing
+      const strange = yield* Effect.promise(
+        () =>
+          new Promise<string>((resolve) => {
+            let said = ""
+            const conn = connect(socket, () => conn.write("GET / HTTP/1.1\n"))
+            conn.on("data", (bytes) => (said += String(bytes)))
+            conn.on("error", () => {})
+            conn.on("close", () => resolve(said))
+          })
+      )
+      assert.strictEqual(strange, "")
     }).pipe(Effect.scoped)
   )
 

@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import type { AddressInfo } from "node:net"
 import { homedir, tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { Effect, Exit, Schedule } from "effect"
 import { SMTPServer } from "smtp-server"
 import { unitName } from "../../src/systemd/Unit.ts"
@@ -36,12 +37,46 @@ const stand = Effect.fnUntraced(function* (linger = "no") {
   const unit = unitName(state, "")
   return {
     unit,
+    state,
+    userConfig: (config: object) => {
+      mkdirSync(join(folder, "config", "agentd"), { recursive: true })
+      writeFileSync(join(folder, "config", "agentd", "config.jsonc"), JSON.stringify(config))
+    },
     file: join(folder, "config", "systemd", "user", `${unit}.service`),
     program,
-    run: (...args: ReadonlyArray<string>) => agentd(["--state", state, "service", ...args], { env }),
+    run: Object.assign((...args: ReadonlyArray<string>) => agentd(["--state", state, "service", ...args], { env }), {
+      verb: (...args: ReadonlyArray<string>) => agentd(["--state", state, ...args], { env })
+    }),
     asked: () => (existsSync(join(folder, "asked")) ? readFileSync(join(folder, "asked"), "utf8").split("\n") : [])
   }
 })
+
+/** A server that keeps what it is sent. */
+const mailServer = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const mails: Array<string> = []
+    const logins: Array<string> = []
+    const server = new SMTPServer({
+      authOptional: true,
+      disabledCommands: ["STARTTLS"],
+      onAuth: ({ password }, _, done) => {
+        logins.push(password ?? "")
+        done(null, { user: "ada" })
+      },
+      onData: (stream, _, done) => {
+        let text = ""
+        stream.on("data", (chunk) => (text += String(chunk)))
+        stream.on("end", () => {
+          mails.push(text)
+          done()
+        })
+      }
+    })
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
+    return { mails, logins, server, port: (server.server.address() as AddressInfo).port }
+  }),
+  ({ server }) => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve())))
+)
 
 describe("agentd service", () => {
   it.live("install writes the units, has them read, enables and starts; a second time is the same", () =>
@@ -143,38 +178,74 @@ describe("agentd service", () => {
       assert.include((yield* run("uninstall", "--yes")).out, "nothing was done")
     })
   )
+
+  it.live(
+    "a failure is mailed once, until it is another one or a daemon has begun; a person's try is always sent",
+    () =>
+      Effect.gen(function* () {
+        const { program, run, state, unit, userConfig } = yield* stand()
+        const { mails, port } = yield* mailServer
+        const smtp = { host: "127.0.0.1", port, security: "none" }
+        userConfig({ mail: { from: "agentd@example.org", to: ["ada@example.org"], smtp } })
+        const fails = (code: number) =>
+          program("systemctl", `printf 'LoadState=loaded\\nResult=exit-code\\nExecMainStatus=${code}\\n'`)
+        const begun = (head: number) => {
+          const store = new DatabaseSync(join(state, "runes.db"))
+          store.exec(`CREATE TABLE IF NOT EXISTS head (event_id); DELETE FROM head; INSERT INTO head VALUES (${head})`)
+          store.close()
+        }
+        const failed = Effect.gen(function* () {
+          const { code, err } = yield* run("mail", "--once", unit)
+          assert.strictEqual(code, 0, err)
+          return mails.length
+        })
+        mkdirSync(state, { mode: 0o700 })
+        begun(7)
+        fails(78)
+        assert.strictEqual(yield* failed, 1)
+        assert.strictEqual(yield* failed, 1, "the same")
+        fails(1)
+        assert.strictEqual(yield* failed, 2, "another")
+        begun(9)
+        assert.strictEqual(yield* failed, 3, "a daemon began meanwhile")
+        assert.strictEqual(yield* failed, 3)
+        assert.strictEqual((yield* run("mail", unit)).code, 0)
+        assert.lengthOf(mails, 4)
+      })
+  )
+
+  it.live(
+    "agentd uninstall names the command that turns off what is installed: agentd's own, or a person's with its socket",
+    () =>
+      Effect.gen(function* () {
+        const { file, program, run, state, unit } = yield* stand()
+        const uninstall = Effect.gen(function* () {
+          mkdirSync(state, { recursive: true, mode: 0o700 })
+          new DatabaseSync(join(state, "runes.db")).close()
+          const { code, err, out } = yield* run.verb("uninstall", "--yes")
+          assert.strictEqual(code, 0, err)
+          return out
+        })
+        const knows = (socket: string) =>
+          program(
+            "systemctl",
+            `case "$*" in *.socket*LoadState*) echo ${socket};; *show*LoadState*) echo LoadState=loaded;; *is-system*) echo running;; esac`
+          )
+        knows("loaded")
+        mkdirSync(dirname(file), { recursive: true })
+        writeFileSync(file, "[Service]\nExecStart=/mine\n")
+        assert.include(yield* uninstall, `Turn it off: systemctl --user disable --now ${unit}.service ${unit}.socket\n`)
+        knows("not-found")
+        assert.include(yield* uninstall, `Turn it off: systemctl --user disable --now ${unit}.service\n`)
+        assert.strictEqual((yield* run("install", "--yes")).code, 0)
+        assert.include(yield* uninstall, `Turn it off: agentd --state ${state} service uninstall\n`)
+      })
+  )
 })
 
 /** The test writes into the user's own folders: only where the machine is thrown away after (Booted.test.ts). */
 const isThrownAway = hasUserManager && process.env["THROWAWAY_MACHINE"] === "1"
 if (!isThrownAway) console.warn("SKIPPED: agentd service under a real systemd (LONG=1 boots a machine for it)")
-
-/** A server that keeps what it is sent. */
-const mailServer = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const mails: Array<string> = []
-    const logins: Array<string> = []
-    const server = new SMTPServer({
-      authOptional: true,
-      disabledCommands: ["STARTTLS"],
-      onAuth: ({ password }, _, done) => {
-        logins.push(password ?? "")
-        done(null, { user: "ada" })
-      },
-      onData: (stream, _, done) => {
-        let text = ""
-        stream.on("data", (chunk) => (text += String(chunk)))
-        stream.on("end", () => {
-          mails.push(text)
-          done()
-        })
-      }
-    })
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()))
-    return { mails, logins, server, port: (server.server.address() as AddressInfo).port }
-  }),
-  ({ server }) => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve())))
-)
 
 describe.skipIf(!isThrownAway)("under the user's systemd", () => {
   it.live(

@@ -44,7 +44,7 @@ describe("serviceText", () => {
     ]) {
       assert.include(text, `${line}\n`)
     }
-    assert.include(UnitFile.failureText(of()), "service mail agentd\n")
+    assert.include(UnitFile.failureText(of()), "service mail --once agentd\n")
   })
 
   it("has a socket, which it is handed by a name, for its user alone", () => {
