@@ -36,6 +36,7 @@ import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
 import { Agents } from "../agents/Agents.ts"
+import * as Access from "../access/Access.ts"
 import * as AgentCommands from "../agents/AgentCommands.ts"
 import * as OwnServer from "../agents/OwnServer.ts"
 import * as Workplace from "../agents/Workplace.ts"
@@ -176,6 +177,7 @@ const services = (
   return Layer.mergeAll(
     ProjectAlerts.layer(options.userConfig, worldOf(options)),
     LiveOutbox.layer,
+    Access.layer,
     Listening.layer
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),

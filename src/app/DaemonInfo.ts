@@ -25,6 +25,7 @@ import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { unitIn } from "../systemd/OwnUnit.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import * as InstalledProgram from "./InstalledProgram.ts"
 import * as LogSize from "./LogSize.ts"
 
@@ -207,6 +208,28 @@ const nobodyIsMailed = ({ userConfig }: Facts) =>
     remedy: `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
   })
 
+/** Where pages are answered; the port is asked for. */
+const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
+  Effect.gen(function* () {
+    yield* ask
+    const { listening, port, problem } = yield* report.pipe(
+      Effect.repeat({
+        until: ({ listening, problem }) => listening || problem !== null,
+        schedule: Backoff.waits(LOOK_AT_PORT)
+      }),
+      Effect.timeoutOrElse({ duration: PORT_WAIT, orElse: () => report })
+    )
+    if (listening) return `http://127.0.0.1:${port}`
+    return yield* new CommandRefused({
+      message: `No page can be opened: ${problem?.message ?? "the daemon does not listen on its port yet"}.`,
+      remedy: problem?.remedy ?? "Try again in a moment."
+    })
+  })
+
+/** Between two looks whether the port is had, and most time for it. */
+const LOOK_AT_PORT = Backoff.constant("20 millis")
+const PORT_WAIT = "5 seconds"
+
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const isReplaced = InstalledProgram.noted(facts.command[1] ?? "")
   const log = yield* EventLog
@@ -275,6 +298,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     tree: Effect.sync(() => partsOf(facts.root(), redact)),
     outages: Effect.sync(() => weather.lasting()),
     accounts: Effect.provideContext(accounts, context),
+    address: addressOf(listening),
     kinds: kinds.names
   })
 })

@@ -3,6 +3,7 @@
  * they become the one registry that the log checks each rune against.
  */
 import { Schema } from "effect"
+import { accessKinds } from "../access/AccessKinds.ts"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { alertKinds } from "../alerts/AlertKinds.ts"
 import { budgetKinds } from "../budgets/BudgetKinds.ts"
@@ -27,6 +28,7 @@ export const kinds = make({
   ...projectKinds,
   ...configKinds,
   ...alertKinds,
+  ...accessKinds,
   ...ownKinds,
 
   // Facts about agentd itself.

@@ -2,6 +2,7 @@
  * Folds: what the daemon's features make of the log's streams. The log reads a stream once
  * by all of them; each feature asks for its own.
  */
+import * as Access from "../access/Access.ts"
 import * as Outbox from "../alerts/Outbox.ts"
 import * as Agents from "../agents/Recovery.ts"
 import * as Budgets from "../budgets/Recovery.ts"
@@ -19,5 +20,6 @@ export const folds: ReadonlyArray<StreamFold<unknown>> = [
   Plates.fold,
   Providers.fold,
   Budgets.fold,
-  Outbox.fold
+  Outbox.fold,
+  Access.fold
 ]

@@ -8,6 +8,7 @@ import { type Config, Duration, Effect, type FileSystem, Layer, type Scope } fro
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import type { Access } from "../access/Access.ts"
 import type { Agents } from "../agents/Agents.ts"
 import type { AlertContext } from "../alerts/AlertContext.ts"
 import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
@@ -72,6 +73,7 @@ export interface Options {
 
 /** The services that the daemon's own children use. */
 export type Needs =
+  | Access
   | Agents
   | AlertContext
   | Channels

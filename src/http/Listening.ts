@@ -2,7 +2,7 @@
  * Listening: where the daemon answers over HTTP, and why not where it does not.
  * Written by the server, read by `status` and `doctor`.
  */
-import { Context, Effect, Layer, Ref, Schema } from "effect"
+import { Context, Effect, Latch, Layer, Ref, Schema } from "effect"
 
 export const Report = Schema.Struct({
   /** The unix socket; null while nobody listens there. */
@@ -27,17 +27,25 @@ export class Listening extends Context.Service<
   {
     readonly report: Effect.Effect<Report>
     readonly update: (change: Partial<Report>) => Effect.Effect<void>
+    /** Asks for the port, where the config does not. */
+    readonly ask: Effect.Effect<void>
+    /** Waits until somebody asks. */
+    readonly asked: Effect.Effect<void>
   }
 >()("agentd/http/Listening") {}
 
 export const layer: Layer.Layer<Listening> = Layer.effect(
   Listening,
-  Effect.map(Ref.make<Report>({ socket: null, port: null, listening: false, problem: null }), (ref) =>
-    Listening.of({
+  Effect.gen(function* () {
+    const ref = yield* Ref.make<Report>({ socket: null, port: null, listening: false, problem: null })
+    const asked = yield* Latch.make(false)
+    return Listening.of({
       report: Ref.get(ref),
-      update: (change) => Ref.update(ref, (report) => ({ ...report, ...change }))
+      update: (change) => Ref.update(ref, (report) => ({ ...report, ...change })),
+      ask: asked.open,
+      asked: asked.await
     })
-  )
+  })
 )
 
 /** The report as one of doctor's findings. */

@@ -6,6 +6,7 @@
 import { Allowance } from "../domain/Allowance.ts"
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
+import { Access } from "../access/Access.ts"
 import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { EventLog } from "../event-log/EventLog.ts"
@@ -23,8 +24,9 @@ import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 const features = Effect.gen(function* (): Effect.fn.Return<
   Features,
   never,
-  Agents | Channels | DaemonControl | EventLog | Goals | Plates | Scope.Scope
+  Access | Agents | Channels | DaemonControl | EventLog | Goals | Plates | Scope.Scope
 > {
+  const access = yield* Access
   const agents = yield* Agents
   const channels = yield* Channels
   const plates = yield* Plates
@@ -35,7 +37,7 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
   const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
   const board = yield* LiveBoard.make({ given, log, allowances })
-  return { agents, board, channels, goals, plates, daemon, inquiries }
+  return { access, agents, board, channels, goals, plates, daemon, inquiries }
 })
 
 type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }

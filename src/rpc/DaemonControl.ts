@@ -31,6 +31,8 @@ export class DaemonControl extends Context.Service<
     readonly outages: Effect.Effect<ReadonlyArray<Standing>>
     /** Every account with a provider of models that told something, or that an agent of the configs in force asks. */
     readonly accounts: Effect.Effect<ReadonlyArray<AccountRow>>
+    /** `http://127.0.0.1:PORT`, where it answers; where no port was asked for yet, it listens from now on. */
+    readonly address: Effect.Effect<string, CommandRefused>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>
   }

@@ -7,6 +7,7 @@
  */
 import { Context, Schema } from "effect"
 import { type Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
+import type { Access } from "../access/Access.ts"
 import type { Agents } from "../agents/Agents.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { CommandRefused } from "../domain/Messages.ts"
@@ -19,6 +20,7 @@ import type { LiveBoard } from "./LiveBoard.ts"
 
 /** The features that procedures call. */
 export interface Features {
+  readonly access: Access["Service"]
   readonly agents: Agents["Service"]
   readonly channels: Channels["Service"]
   readonly goals: Goals["Service"]

@@ -23,6 +23,7 @@ import { Board, BoardNews } from "../domain/BoardMessages.ts"
 import { DiffInfo } from "../domain/DiffMessages.ts"
 import { MAX_FILE, MAX_FILES } from "../backends/GivenFile.ts"
 import { Rune } from "../event-log/Rune.ts"
+import { access } from "./AccessProtocol.ts"
 import { AccountRow } from "./AccountMessages.ts"
 import { COST_KEYS, CostRow } from "./CostMessages.ts"
 import { channels, voiceChannel } from "./ChannelProtocol.ts"
@@ -377,6 +378,7 @@ export const procedures = [
   ...channels, // channels, by people and by agents
   ...conversations, // conversations, tool calls, sub-agents
   ...goals, // goals, their plans and tasks
+  ...access, // who may come in over HTTP
   ...voices // what an agent asks for itself
 ] as const
 

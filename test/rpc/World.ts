@@ -3,6 +3,7 @@
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
+import * as Access from "../../src/access/Access.ts"
 import type { Board } from "../../src/domain/BoardMessages.ts"
 import { conversation, wordOf } from "../../src/domain/Words.ts"
 import { type BoardGiven, rowsOf } from "../../src/rpc/BoardList.ts"
@@ -402,6 +403,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
       ]
     })
   ),
+  address: Effect.succeed("http://127.0.0.1:7777"),
   kinds: kinds.names,
   reach: Effect.succeed([]),
   outages: Effect.succeed([]),
@@ -428,6 +430,7 @@ export const inside = (world: World, socket: string, { channels = noChannels, go
     Layer.succeed(Goals)(goals),
     Layer.succeed(Channels)(channels),
     Layer.succeed(Agents)(fleet(world)),
+    Access.layer,
     PlatesDouble.layer(world.board),
     Layer.effect(DaemonControl)(Effect.map(EventLog, (log) => control(world, socket, log)))
   ).pipe(Layer.provideMerge(log(world)), Layer.provideMerge(NodeServices.layer))
