@@ -1,7 +1,7 @@
 /**
  * bundle: builds dist/: agentd.mjs from src/main.ts, which starts in a third of the time of src,
  * and quick.cjs from src/app/Quick.ts, which answers what it can and hands over to the other; it
- * is compiled ahead (4 of its 14 ms), for the Node that builds.
+ * is compiled ahead (4 of its 14 ms), for the Node that builds; and the page (`page.ts`).
  *
  * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported
  * lazily gets a chunk of its own. Names survive (`mangle: false`), so that a
@@ -16,6 +16,7 @@ import { existsSync } from "node:fs"
 import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
+import * as page from "./page.ts"
 
 const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
@@ -122,6 +123,7 @@ const apart = {
   resolveId: (id: string) => (id === DAEMON ? { id, external: true } : null)
 }
 
+await page.build(join(out, "web"))
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined

@@ -4,7 +4,7 @@
  * Guarantees: who has a token is a fold of the log, which knows its hash alone; an invitation is good for one page,
  * once, for two minutes, and for this daemon; what was revoked opens nothing from the moment that this was answered.
  */
-import { Context, Deferred, Effect, Layer, PubSub, Semaphore, Stream } from "effect"
+import { Context, Deferred, Effect, Layer, Semaphore } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import { reader } from "../event-log/EventKinds.ts"
@@ -86,11 +86,14 @@ export class Access extends Context.Service<
     readonly invite: (wanted: Wanted, caller: Pick<Caller, "by">) => Effect.Effect<string>
     readonly claim: (code: string) => Command<Granted>
     /** By its id or a unique beginning of it. */
-    readonly revoke: (id: string, caller: Pick<Caller, "by">) => Command<{ readonly eventId: number; readonly grant: Grant }>
+    readonly revoke: (
+      id: string,
+      caller: Pick<Caller, "by">
+    ) => Command<{ readonly eventId: number; readonly grant: Grant }>
     /** The grant of a token; undefined: it opens nothing. Waits until the log is read. */
     readonly of: (token: string) => Effect.Effect<Grant | undefined, StorageError>
-    /** Ids that are revoked from now on: streams that they opened end. */
-    readonly revoked: Stream.Stream<string>
+    /** Waits until the grant is revoked; at once where it is none. */
+    readonly ended: (id: string) => Effect.Effect<void>
   }
 >()("agentd/access/Access") {}
 
@@ -111,21 +114,73 @@ const used = new CommandRefused({
   remedy: "Get a new one: agentd open"
 })
 
+/** The grants that are in force, and who waits for the end of one. */
+class Book {
+  grants: Grants = new Map()
+  private hashes: ReadonlyMap<string, Grant> = new Map()
+  private readonly ends = new Map<string, Deferred.Deferred<void>>()
+
+  become(next: Grants): void {
+    this.grants = next
+    this.hashes = new Map([...next.values()].map((grant) => [grant.hash, grant]))
+    for (const id of next.keys()) if (!this.ends.has(id)) this.ends.set(id, Deferred.makeUnsafe())
+    for (const [id, end] of this.ends) {
+      if (next.has(id)) continue
+      this.ends.delete(id)
+      Deferred.doneUnsafe(end, Effect.void)
+    }
+  }
+
+  of(token: string): Grant | undefined {
+    return this.hashes.get(hashOf(token))
+  }
+
+  ended(id: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const end = this.ends.get(id)
+      return end === undefined ? Effect.void : Deferred.await(end)
+    })
+  }
+
+  /** By a beginning of its id. */
+  named(id: string): Grant | CommandRefused {
+    const found = [...this.grants.values()].filter((one) => id !== "" && one.id.startsWith(id))
+    const [one] = found
+    if (one !== undefined && found.length === 1) return one
+    return new CommandRefused({
+      message: one === undefined ? `There is no token "${id}".` : `${found.length} tokens begin with "${id}".`,
+      remedy: "See which there are: agentd access ls"
+    })
+  }
+}
+
+/** Codes that are good for a token, in memory alone. */
+const invitations = () => {
+  const open = new Map<string, Invitation>()
+  return {
+    add: Effect.fnUntraced(function* (wanted: Wanted, by: string) {
+      const code = yield* secret
+      const now = yield* Monotonic.now
+      for (const [old, { until }] of open) if (until < now || open.size >= MAX_INVITED) open.delete(old)
+      open.set(code, { ...wanted, by, until: now + INVITED })
+      return code
+    }),
+    take: Effect.fnUntraced(function* (code: string) {
+      const found = open.get(code)
+      open.delete(code)
+      return found === undefined || found.until < (yield* Monotonic.now) ? yield* used : found
+    })
+  }
+}
+
 const make = Effect.gen(function* () {
   const log = yield* EventLog
   const lock = yield* Semaphore.make(1)
-  const ends = yield* PubSub.sliding<string>(100)
   const loaded = yield* Deferred.make<void, StorageError>()
-  const invited = new Map<string, Invitation>()
-  let grants: Grants = new Map()
-  let hashes: ReadonlyMap<string, Grant> = new Map()
-
-  const become = (next: Grants): void => {
-    grants = next
-    hashes = new Map([...next.values()].map((grant) => [grant.hash, grant]))
-  }
+  const invited = invitations()
+  const book = new Book()
   yield* log.recover(DAEMON_STREAM, { access: fold }).pipe(
-    Effect.map(({ access }) => become(access.state)),
+    Effect.map(({ access }) => book.become(access.state)),
     Effect.onExit((exit) => Deferred.done(loaded, exit)),
     Effect.tapCause((cause) => Effect.logError("tokens cannot be read: none opens anything", cause)),
     Effect.forkScoped
@@ -136,7 +191,7 @@ const make = Effect.gen(function* () {
     // a refusal is a fault of agentd's
     Effect.catchTag(log.append([one]), "RuneRefused", Effect.die).pipe(
       Effect.map(([rune]) => {
-        become(apply(grants, rune!))
+        book.become(apply(book.grants, rune!))
         return rune!
       }),
       Effect.uninterruptible
@@ -145,7 +200,7 @@ const make = Effect.gen(function* () {
   const grant = Effect.fnUntraced(
     function* ({ label, right }: Wanted, { by }: Pick<Caller, "by">) {
       yield* known
-      if (grants.size >= MAX_GRANTS) return yield* tooMany
+      if (book.grants.size >= MAX_GRANTS) return yield* tooMany
       const token = yield* secret
       const id = (yield* secret).replaceAll(/[-_]/g, "").slice(0, 8).toLowerCase()
       yield* append(draft("access.granted", { id, right, label, hash: hashOf(token), by }))
@@ -155,39 +210,22 @@ const make = Effect.gen(function* () {
   )
 
   return Access.of({
-    list: Effect.map(known, () => [...grants.values()]),
+    list: Effect.map(known, () => [...book.grants.values()]),
     grant,
-    invite: Effect.fnUntraced(function* (wanted, { by }) {
-      const code = yield* secret
-      const now = yield* Monotonic.now
-      for (const [old, { until }] of invited) if (until < now || invited.size >= MAX_INVITED) invited.delete(old)
-      invited.set(code, { ...wanted, by, until: now + INVITED })
-      return code
-    }),
-    claim: Effect.fnUntraced(function* (code) {
-      const found = invited.get(code)
-      invited.delete(code)
-      if (found === undefined || found.until < (yield* Monotonic.now)) return yield* used
-      return yield* grant(found, found)
-    }),
+    invite: (wanted, { by }) => invited.add(wanted, by),
+    claim: (code) => Effect.flatMap(invited.take(code), (found) => grant(found, found)),
     revoke: Effect.fnUntraced(
       function* (id, { by }) {
         yield* known
-        const found = [...grants.values()].filter((one) => id !== "" && one.id.startsWith(id))
-        const [one] = found
-        if (one === undefined || found.length > 1)
-          return yield* new CommandRefused({
-            message: one === undefined ? `There is no token "${id}".` : `${found.length} tokens begin with "${id}".`,
-            remedy: "See which there are: agentd access ls"
-          })
-        const { eventId } = yield* append(draft("access.revoked", { id: one.id, by }))
-        yield* PubSub.publish(ends, one.id)
-        return { eventId, grant: one }
+        const found = book.named(id)
+        if (found instanceof CommandRefused) return yield* found
+        const { eventId } = yield* append(draft("access.revoked", { id: found.id, by }))
+        return { eventId, grant: found }
       },
       (revoking) => lock.withPermit(revoking)
     ),
-    of: (token) => Effect.map(known, () => hashes.get(hashOf(token))),
-    revoked: Stream.fromPubSub(ends)
+    of: (token) => Effect.map(known, () => book.of(token)),
+    ended: (id) => book.ended(id)
   })
 })
 

@@ -4,11 +4,11 @@
  * same wherever it runs; `node` is this machine, and a simulation is another.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { type Config, Duration, Effect, type FileSystem, Layer, type Scope } from "effect"
+import { type Config, Duration, Effect, FileSystem, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import type { Access } from "../access/Access.ts"
+import { Access } from "../access/Access.ts"
 import type { Agents } from "../agents/Agents.ts"
 import type { AlertContext } from "../alerts/AlertContext.ts"
 import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
@@ -34,6 +34,7 @@ import type { Goals } from "../goals/Goals.ts"
 import { storageError } from "../event-log/StorageFailure.ts"
 import * as Keeper from "../keeper/Keeper.ts"
 import type * as Listening from "../http/Listening.ts"
+import type { Doors } from "../http/Doors.ts"
 import * as Server from "../http/Server.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
@@ -45,6 +46,7 @@ import { DaemonControl } from "../rpc/DaemonControl.ts"
 import * as Endpoint from "../rpc/Endpoint.ts"
 import { GivenSocket, type Why } from "../rpc/GivenSocket.ts"
 import * as RunServer from "../rpc/RunServer.ts"
+import * as Verbs from "../rpc/Verbs.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import * as Activation from "../systemd/Activation.ts"
 import { Notify } from "../systemd/Notify.ts"
@@ -142,6 +144,44 @@ const noting =
         Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
       )
 
+/** The doors for pages and programs; the page lies beside the program. */
+const doorsOf = ([, program = ""]: Options["command"]) =>
+  Effect.gen(function* () {
+    const folder = dirname(program)
+    return {
+      access: yield* Access,
+      verbs: yield* Verbs.make,
+      page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
+    } satisfies Doors
+  })
+
+/** The HTTP server, with its doors and figures. */
+const httpOf = (
+  { command, environment, socket, state }: Options,
+  control: DaemonControl["Service"],
+  { http, telemetry }: UserConfig
+) => {
+  const uid = process.getuid?.() ?? 0
+  return Layer.unwrap(
+    Effect.map(Effect.all([Telemetry.Telemetry, EventLog, doorsOf(command)]), ([{ hook, text }, log, doors]) =>
+      Server.layer({
+        state,
+        socket: join(dirname(socket), "http.sock"),
+        claim: Endpoint.claim,
+        port: portOf(http, uid),
+        spare: http.enabled === false ? undefined : portOf({ ...http, enabled: true }, uid),
+        names: http.names,
+        doors,
+        about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook },
+        taken: noting(log)
+      })
+    )
+  ).pipe(
+    Layer.provide(Telemetry.layer({ collector: collectorOf(environment, telemetry.otlp), tree: control.tree })),
+    Layer.provide(Layer.succeed(DaemonControl, control))
+  )
+}
+
 /** The control socket, where systemd listens on it. */
 const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
   const descriptor = handed?.get(Activation.CONTROL)
@@ -224,12 +264,12 @@ export const node = (options: Options): Platform => {
         Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
         Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
       ),
-    edges: (control, { http, telemetry }) => ({
+    edges: (control, user) => ({
       commands: [
         service(
           "control",
           Layer.unwrap(
-            Effect.map(Tracing.to(collectorOf(environment, telemetry.otlp)), (tracing) =>
+            Effect.map(Tracing.to(collectorOf(environment, user.telemetry.otlp)), (tracing) =>
               ControlServer.layer({ socket, store, tracing, given })
             )
           ).pipe(Layer.provide(Layer.succeed(DaemonControl, control)))
@@ -237,23 +277,7 @@ export const node = (options: Options): Platform => {
         service("runs' sockets", Layer.provide(RunServer.layer, Layer.succeed(DaemonControl, control)))
       ],
       hooks: [
-        service(
-          "http",
-          Layer.unwrap(
-            Effect.map(Effect.all([Telemetry.Telemetry, EventLog]), ([{ hook, text }, log]) =>
-              Server.layer({
-                state,
-                socket: join(dirname(socket), "http.sock"),
-                claim: Endpoint.claim,
-                port: portOf(http, process.getuid?.() ?? 0),
-                about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook },
-                taken: noting(log)
-              })
-            )
-          ).pipe(
-            Layer.provide(Telemetry.layer({ collector: collectorOf(environment, telemetry.otlp), tree: control.tree }))
-          )
-        ),
+        service("http", httpOf(options, control, user)),
         service("spool", Spool.layer({ state })),
         ...(environment["NOTIFY_SOCKET"] === undefined
           ? []

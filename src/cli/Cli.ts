@@ -229,6 +229,31 @@ const alert = Command.make("alert").pipe(
   Command.withSubcommands(commandsOf(Declared.alerts))
 )
 
+const open = Command.make(
+  "open",
+  {
+    view: off("view", "It may read, and do nothing"),
+    print: off("print", "Print the link alone, and open no browser"),
+    label: Flag.String("label").pipe(
+      Flag.withDescription("The name by which the page is listed and logged"),
+      Flag.withDefault("page")
+    )
+  },
+  verb(() => import("./Open.ts"))
+).pipe(
+  Command.withDescription("Open the page in a browser: all that the board shows and does, and more"),
+  Command.withExamples([
+    { command: "agentd open", description: "A link that is good once, within two minutes" },
+    { command: "agentd open --view --label wall", description: "A page that reads and does nothing" }
+  ])
+)
+
+const access = Command.make("access").pipe(
+  Command.withDescription("Pages and programs that may come in over HTTP"),
+  Command.withExamples([{ command: "agentd access ls", description: "Each with its right, and since when" }]),
+  Command.withSubcommands(commandsOf(Declared.access))
+)
+
 const schema = Command.make(
   "schema",
   {
@@ -297,6 +322,8 @@ const agentd = Command.make(
         AgentVerbs.login,
         AgentVerbs.logout,
         alert,
+        open,
+        access,
         completions
       ]
     }

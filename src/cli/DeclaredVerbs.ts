@@ -2,6 +2,7 @@
  * DeclaredVerbs: all verbs that are declared, by topic. A verb is part of the program as soon as its
  * topic's file exports it; a new topic is a line here.
  */
+import * as AccessVerbs from "./AccessVerbs.ts"
 import * as Accounts from "./Accounts.ts"
 import * as AgentLife from "./AgentLife.ts"
 import * as AlertTest from "./AlertTest.ts"
@@ -53,7 +54,8 @@ const goal = verbsOf(Goal)
 export const goals = verbsOf(GoalList, GoalLife)
 export const sessions = verbsOf(Plates, Waits, Answer, Forget)
 export const alerts = verbsOf(AlertTest)
+export const access = verbsOf(AccessVerbs)
 
-const all = [daemon, agents, channels, conversations, conversationLives, projects, goal, goals, sessions, alerts].flat()
+const all = [daemon, agents, channels, conversations, conversationLives, projects, goal, goals, sessions, alerts, access].flat()
 
 export const declared: ReadonlyMap<string, DeclaredVerb> = new Map(all.map((verb) => [verb.path.join(" "), verb]))

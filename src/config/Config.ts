@@ -91,6 +91,13 @@ export type MailConfig = typeof MailConfig.Type
 const FIRST_PORT = 20_000
 const PORTS = 10_000
 
+const HostName = Schema.String.check(
+  matching(
+    /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:\d{1,5})?$/u,
+    "must be a name such as box.example.net, in small letters"
+  )
+)
+
 export const HttpConfig = Schema.Struct({
   enabled: optional(
     Schema.Boolean,
@@ -99,12 +106,18 @@ export const HttpConfig = Schema.Struct({
   port: optional(
     whole(1, 65_535),
     `The port. Default: ${FIRST_PORT} and the last four digits of your user id, so that two users of one machine do not share one. After a change: agentd restart.`
+  ),
+  names: Schema.Array(HostName).pipe(
+    withDefault(
+      [],
+      "Other names by which the page is reached, through what speaks https for them on this machine (tailscale serve, a tunnel). No other name is answered. After a change: agentd restart."
+    )
   )
 })
 export type HttpConfig = typeof HttpConfig.Type
 
 /** The port to listen on; undefined: none was asked for. */
-export const portOf = ({ enabled, port }: HttpConfig, uid: number): number | undefined =>
+export const portOf = ({ enabled, port }: Pick<HttpConfig, "enabled" | "port">, uid: number): number | undefined =>
   (enabled ?? port !== undefined) ? (port ?? FIRST_PORT + (uid % PORTS)) : undefined
 
 export const ApprovalsConfig = Schema.Struct({

@@ -22,29 +22,16 @@ import type { Origin } from "../plates/EventIntake.ts"
 import type { EventRefused } from "../plates/JsonReader.ts"
 import { isTooDeep, MAX_NESTING } from "../plates/Nesting.ts"
 import { Plates, type Unwritten } from "../plates/Plates.ts"
-import { type Authorization, type Headers, type Needs, turnAway } from "./Authorization.ts"
+import type { Grant } from "../access/Access.ts"
+import { type Authorization, bearer, type Headers, type Needs, turnAway } from "./Authorization.ts"
+import * as Doors from "./Doors.ts"
+import type { Route } from "./Route.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
 export const MAX_BODY = 1024 * 1024
 
 /** The caller's name in the log. */
 const CALLER = { by: "http", config: null }
-
-interface Call {
-  readonly headers: Headers
-  readonly query: URLSearchParams
-  /** The value of `:id` in the path. */
-  readonly id: string
-  readonly body: Effect.Effect<unknown, Refusal>
-}
-
-interface Route {
-  readonly method: "GET" | "POST" | "DELETE"
-  /** At most one segment is `:id`. */
-  readonly path: string
-  readonly needs: Needs
-  readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
-}
 
 const RECEIVED = HttpServerResponse.empty({ status: 202 })
 const DONE = HttpServerResponse.empty({ status: 204 })
@@ -162,6 +149,8 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
   }
 ]
 
+const needsOf = ({ needs }: Route, id: string): Needs => (typeof needs === "function" ? needs(id) : needs)
+
 /** The `:id` of a path that fits the pattern, "" where it has none; undefined: it does not fit. */
 const match = (pattern: string, path: string): string | undefined => {
   if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined
@@ -226,8 +215,15 @@ export type Api = (
   admit: (request: object) => boolean
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
-export const make = Effect.fnUntraced(function* (about: About) {
-  const routes = routesOf(yield* Plates, about)
+export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doors) {
+  const routes = [...routesOf(yield* Plates, about), ...(doors === undefined ? [] : Doors.routesOf(doors))]
+
+  /** The grant of the token that is shown. A log that cannot be read opens nothing. */
+  const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {
+    const token = bearer(headers["authorization"])
+    if (doors === undefined || token === undefined) return Effect.undefined
+    return Effect.orElseSucceed(doors.access.of(token), () => undefined)
+  }
 
   /** With the time that it takes, where it is a hook's. */
   const timed = (path: string, answered: Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>) =>
@@ -246,13 +242,22 @@ export const make = Effect.fnUntraced(function* (about: About) {
     const [path = "", query] = request.url.split("?", 2)
     const found = find(routes, request.method, path)
     // Who may not come in is not told what there is.
-    const turned = turnAway(door, request.headers, "route" in found ? found.route.needs : "hooks")
+    const needs = "route" in found ? needsOf(found.route, found.id) : "hooks"
+    const isOpen = door._tag === "Unix" || needs === "hooks" || needs === "full"
+    const grant = isOpen ? undefined : yield* grantOf(request.headers)
+    const turned = turnAway(door, request.headers, needs, grant?.right)
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
     // whoever shows no token stays a stranger, whatever is answered
-    const shows = door._tag === "Unix" || found.route.needs !== "nothing"
+    const shows = door._tag === "Unix" || needs !== "nothing"
     if (shows && !admit(request.source)) return toResponse(CROWDED)
-    const call = { headers: request.headers, query: new URLSearchParams(query), id: found.id, body: bodyOf(request) }
+    const call = {
+      headers: request.headers,
+      grant,
+      query: new URLSearchParams(query),
+      id: found.id,
+      body: bodyOf(request)
+    }
     return yield* Effect.catch(timed(path, found.route.handle(call)), (refused) => Effect.succeed(toResponse(refused)))
   })
 

@@ -8,16 +8,23 @@
  * rebinding), is turned away whatever it carries. On the unix socket the
  * permissions of the file and its folder have decided already.
  */
+import type { Right } from "../access/AccessKinds.ts"
 import { type Refusal, refusal } from "./Refusal.ts"
 import { same, type Tokens } from "./Tokens.ts"
 
-/** The right that a route requires of its caller. */
-export type Needs = "nothing" | "hooks" | "full"
+/** The right that a route requires of its caller; `view` and `act` are those of granted tokens (Access). */
+export type Needs = "nothing" | "hooks" | "view" | "act" | "full"
 
 export type Authorization =
   | { readonly _tag: "Unix" }
-  /** `port` is the one that is bound. */
-  | { readonly _tag: "Tcp"; readonly port: number; readonly tokens: Tokens }
+  | {
+      readonly _tag: "Tcp"
+      /** The one that is bound. */
+      readonly port: number
+      readonly tokens: Tokens
+      /** Other names that lead here, behind what speaks https for them. */
+      readonly names: ReadonlyArray<string>
+    }
 
 export interface Headers {
   readonly [name: string]: string | undefined
@@ -25,22 +32,35 @@ export interface Headers {
 
 const NAMES = ["127.0.0.1", "localhost", "[::1]"]
 
-const isOurs = (host: string | undefined, port: number): boolean =>
-  NAMES.some((name) => host === `${name}:${port}` || (host === name && port === 80))
+const isOurs = (host: string | undefined, port: number, names: ReadonlyArray<string>): boolean =>
+  NAMES.some((name) => host === `${name}:${port}` || (host === name && port === 80)) ||
+  names.some((name) => host?.toLowerCase() === name)
 
-const isOwnOrigin = (origin: string, port: number): boolean => NAMES.some((name) => origin === `http://${name}:${port}`)
+const isOwnOrigin = (origin: string, host: string | undefined, port: number, names: ReadonlyArray<string>): boolean =>
+  names.some((name) => host?.toLowerCase() === name)
+    ? origin === `https://${host?.toLowerCase()}`
+    : NAMES.some((name) => origin === `http://${name}:${port}`)
 
-const bearer = (header: string | undefined): string | undefined => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1]
+export const bearer = (header: string | undefined): string | undefined => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1]
 
-/** Undefined: come in. */
-export const turnAway = (door: Authorization, headers: Headers, needs: Needs): Refusal | undefined => {
+/** Whether a token of that right opens what needs this. */
+const opens = (right: Right | undefined, needs: Needs): boolean =>
+  needs === "view" ? right !== undefined : needs === "act" && right === "act"
+
+/** Undefined: come in. `right`: of the token that is shown, where it was granted. */
+export const turnAway = (
+  door: Authorization,
+  headers: Headers,
+  needs: Needs,
+  right?: Right | undefined
+): Refusal | undefined => {
   if (door._tag === "Unix") return undefined
-  const { port, tokens } = door
-  if (!isOurs(headers["host"], port)) {
+  const { names, port, tokens } = door
+  if (!isOurs(headers["host"], port, names)) {
     return refusal(403, "This is not the name of this server.", `Ask http://127.0.0.1:${port}.`, "host")
   }
   const origin = headers["origin"]
-  if (origin !== undefined && !isOwnOrigin(origin, port)) {
+  if (origin !== undefined && !isOwnOrigin(origin, headers["host"], port, names)) {
     return refusal(403, "Pages of other origins are not served.", "Call it from a program, not from a page.", "origin")
   }
   if (needs === "nothing") return undefined
@@ -50,7 +70,9 @@ export const turnAway = (door: Authorization, headers: Headers, needs: Needs): R
   }
   // Both are compared always: how long it takes says nothing of which one was nearly right.
   const [full, hooks] = [same(given, tokens.full), same(given, tokens.hooks)]
-  if (full || (hooks && needs === "hooks")) return undefined
+  if (full || (hooks && needs === "hooks") || opens(right, needs)) return undefined
+  if (right !== undefined)
+    return refusal(403, `A token to ${right} does not open this.`, "Get one to act: agentd open", "authorization")
   return hooks
     ? refusal(403, "The hooks' token does not open this.", "Send the full one of the state folder.", "authorization")
     : refusal(401, "That token is not ours.", "For hooks: agentd hooks install writes the right one.", "authorization")

@@ -15,6 +15,7 @@ import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
 import type { HttpServerError } from "effect/http"
 import { Strangers } from "../domain/Strangers.ts"
 import * as Api from "./Api.ts"
+import type * as Doors from "./Doors.ts"
 import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
 import { ownerOf } from "./PortOwner.ts"
@@ -52,8 +53,14 @@ export interface Options<E, R> {
   readonly socket: string
   /** Makes that path free to listen on, or says who is there. */
   readonly claim: (path: string) => Effect.Effect<void, E, R>
-  /** The TCP port; undefined: the socket only. */
+  /** The TCP port; undefined: the socket only, until somebody asks (`Listening.ask`). */
   readonly port: number | undefined
+  /** The port that is taken then; undefined: the config forbids it. Left out: none is asked for. */
+  readonly spare?: number | undefined
+  /** Other names that lead to the port, behind what speaks https for them. */
+  readonly names?: ReadonlyArray<string>
+  /** For pages and programs; left out: hooks alone are answered. */
+  readonly doors?: Doors.Doors
   /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
   /** Left out: what suits a daemon. */
@@ -196,7 +203,8 @@ const onPort = Effect.fnUntraced(function* <E, R>(
   let told: number | null | undefined = undefined
   yield* listening.update({ port })
   const once = Effect.gen(function* () {
-    const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens }) as const
+    const { names = [] } = options
+    const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens, names }) as const
     const node = yield* listen({ host: HOST, port }, api, door, options.patience)
     yield* listening.update({ port: portOf(node), listening: true, problem: null })
     yield* Effect.addFinalizer(() => listening.update({ listening: false }))
@@ -221,13 +229,29 @@ const onPort = Effect.fnUntraced(function* <E, R>(
   )
 })
 
+const forbidden = {
+  message: "the user's config says that no port is listened on (http.enabled: false)",
+  remedy: "Remove that from the user's config.jsonc, then: agentd restart"
+}
+
+/** Takes the spare port once somebody asks for it, and at once where a token was granted: its page comes back. */
+const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api) {
+  const { asked, update } = yield* Listening
+  const { doors, spare: port } = options
+  const granted = doors === undefined ? Effect.succeed([]) : Effect.orElseSucceed(doors.access.list, () => [])
+  if (port === undefined || (yield* granted).length === 0) yield* asked
+  if (port === undefined) return yield* update({ problem: forbidden })
+  const tokens = yield* Tokens.all(options.state)
+  yield* onPort(port, options, tokens, api, yield* Deferred.make<void>())
+})
+
 /** Answers from now on: on the socket for certain, on the port if it can be had. */
 export const layer = <E, R>(options: Options<E, R>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const api = yield* Api.make(options.about)
+      const api = yield* Api.make(options.about, options.doors)
       yield* onSocket(options, api)
-      if (options.port === undefined) return
+      if (options.port === undefined) return yield* Effect.forkScoped(whenAsked(options, api))
       const tokens = yield* Tokens.all(options.state)
       const tried = yield* Deferred.make<void>()
       yield* Effect.forkScoped(onPort(options.port, options, tokens, api, tried))

@@ -49,7 +49,9 @@ export const access = [
       })
   ),
   procedure(Rpc.make("Accesses", { success: Schema.Array(AccessRow), error }), ({ access }) =>
-    Effect.map(access.list, (grants) => grants.map(({ by, id, label, right, since }) => ({ id, right, label, by, since })))
+    Effect.map(access.list, (grants) =>
+      grants.map(({ by, id, label, right, since }) => ({ id, right, label, by, since }))
+    )
   ),
   /** By its id or a unique beginning of it. */
   procedure(

@@ -6,37 +6,11 @@
  */
 import { Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { type Rpc, RpcClient, RpcSchema, RpcServer } from "effect/rpc"
-import { CommandRefused } from "../domain/Messages.ts"
-import { StorageError } from "../event-log/EventLog.ts"
+import type { Asker, Problem, Verb, Verbs } from "../domain/Verb.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { access } from "./AccessProtocol.ts"
 import { type Input, Speaks } from "./Procedure.ts"
 import { agentApi, Control } from "./Protocol.ts"
-
-export type Problem = CommandRefused | StorageError
-
-/** The caller, as the door knows it. */
-export interface Asker {
-  readonly by: string
-}
-
-export interface Verb {
-  readonly name: string
-  /** It changes nothing. */
-  readonly reads: boolean
-  /** It answers with many values. */
-  readonly streams: boolean
-  /** Schemas of what it takes and answers; of the payload undefined: it takes nothing. */
-  readonly payload: Schema.Codec<unknown, unknown> | undefined
-  readonly success: Schema.Codec<unknown, unknown>
-  /** One value. */
-  readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
-  /** As it comes. */
-  readonly stream: (payload: unknown, asker: Asker) => Stream.Stream<unknown, Problem>
-}
-
-/** By name. */
-export type Verbs = ReadonlyMap<string, Verb>
 
 const HIDDEN: ReadonlySet<string> = new Set([...agentApi, ...access].map(({ rpc }) => rpc._tag))
 
@@ -90,7 +64,8 @@ const verbOf = (rpc: Rpc.AnyWithProps, call: Call): Verb => {
 /** A client and a server without anything between them. */
 const joined = Effect.gen(function* () {
   // each is told of the other
-  const ends: { toClient?: Effect.Success<ReturnType<typeof RpcClient.makeNoSerialization<never, never>>>["write"] } = {}
+  const ends: { toClient?: Effect.Success<ReturnType<typeof RpcClient.makeNoSerialization<never, never>>>["write"] } =
+    {}
   const server = yield* RpcServer.makeNoSerialization(Control, {
     disableFatalDefects: true,
     disableTracing: true,

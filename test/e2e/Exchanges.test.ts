@@ -150,6 +150,11 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Set", of("sleeper", { model: null, mode: null, reset: true })],
   ["Offers", of("sleeper")],
   ["Diff", of("nobody")],
+  ["Accesses"],
+  // what they make is told once, and differs each time: they are refused here
+  ["Grant", { right: "view", label: "x".repeat(101), caller: me }],
+  ["Invite", { right: "view", label: "x".repeat(101), caller: me }],
+  ["Revoke", of("none")],
   ["Interrupt", of("sleeper")],
   ["Waiting"],
   ["Board", { all: true }],

@@ -8,6 +8,8 @@ import { foldedAt } from "./recorded/Replayed.ts"
 
 /** Kinds that came after the recording; each is recorded by the next one. */
 const LATER: ReadonlyArray<string> = [
+  "access.granted",
+  "access.revoked",
   "agent.bound_reached",
   "agent.chosen",
   "agent.compacted",

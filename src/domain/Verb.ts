@@ -1,0 +1,29 @@
+/** Verb: a procedure of the protocol as doors that are no socket call it: by name, with values as JSON has them. */
+import type { Effect, Schema, Stream } from "effect"
+import type { StorageError } from "../event-log/EventLog.ts"
+import type { CommandRefused } from "./Messages.ts"
+
+export type Problem = CommandRefused | StorageError
+
+/** The caller, as the door knows it. */
+export interface Asker {
+  readonly by: string
+}
+
+export interface Verb {
+  readonly name: string
+  /** True: nothing is changed by it. */
+  readonly reads: boolean
+  /** True: it answers with many values. */
+  readonly streams: boolean
+  /** Schemas of what it takes and answers; of the payload undefined: it takes nothing. */
+  readonly payload: Schema.Codec<unknown, unknown> | undefined
+  readonly success: Schema.Codec<unknown, unknown>
+  /** Answers with one value. */
+  readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
+  /** As it comes. */
+  readonly stream: (payload: unknown, asker: Asker) => Stream.Stream<unknown, Problem>
+}
+
+/** By name. */
+export type Verbs = ReadonlyMap<string, Verb>

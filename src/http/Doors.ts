@@ -1,0 +1,173 @@
+/**
+ * Doors: what pages and programs find at the HTTP server: the page, every verb, the board and the log as streams.
+ *
+ * Guarantees: what is decided or done is under the name of whoever granted the token, and names the token; a stream
+ * ends as soon as its token is revoked; one of runes goes on from where it broke (`Last-Event-ID`); the page runs no
+ * script but its own, and nothing frames it.
+ */
+import { Effect, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
+import type { Access, Grant } from "../access/Access.ts"
+import type { Problem, Verb, Verbs } from "../domain/Verb.ts"
+import * as PageFiles from "./PageFiles.ts"
+import { type Refusal, refusal } from "./Refusal.ts"
+import type { Call, Route } from "./Route.ts"
+
+export interface Doors {
+  readonly access: Access["Service"]
+  readonly verbs: Verbs
+  readonly page: PageFiles.PageFiles
+}
+
+type Response = HttpServerResponse.HttpServerResponse
+
+/** A comment of a stream, so that what lies between sees that it lives. */
+const BEAT = "20 seconds"
+
+const json = (value: unknown): Response =>
+  HttpServerResponse.jsonUnsafe(value, { headers: { "cache-control": "no-store" } })
+
+/** The name under which it is done: of the person, and of the token. */
+const askerOf = (grant: Grant | undefined) => ({
+  by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
+})
+
+const refused = (problem: Problem): Refusal =>
+  refusal(problem._tag === "CommandRefused" ? 409 : 503, problem.message, problem.remedy)
+
+const unknown = (id: string, verbs: Verbs): Refusal =>
+  refusal(404, `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`)
+
+/** A request without a body asks with nothing. */
+const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>
+  headers["content-length"] === "0" || (headers["content-length"] ?? headers["transfer-encoding"]) === undefined
+    ? Effect.undefined
+    : body
+
+const lines = (values: Stream.Stream<unknown, Problem>): Response => {
+  const told = Stream.catch(values, (problem) =>
+    Stream.succeed({ error: problem.message, field: null, remedy: problem.remedy })
+  )
+  const texts = Stream.map(told, (value) => `${JSON.stringify(value)}\n`)
+  return HttpServerResponse.stream(Stream.encodeText(texts), {
+    contentType: "application/x-ndjson",
+    headers: { "cache-control": "no-store" }
+  })
+}
+
+interface Told {
+  readonly id: number
+  readonly data: unknown
+}
+
+/** Events of a page's stream; its problem is the last of them. */
+const events = (values: Stream.Stream<Told, Problem>): Response => {
+  const told = values.pipe(
+    Stream.map(({ data, id }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`),
+    Stream.catch(({ message, remedy }) =>
+      Stream.succeed(`event: refused\ndata: ${JSON.stringify({ error: message, remedy })}\n\n`)
+    )
+  )
+  // the first goes out at once: whoever asks knows that it is heard
+  const beats = Stream.concat(Stream.succeed(": agentd\n\n"), Stream.as(Stream.drop(Stream.tick(BEAT), 1), ": \n\n"))
+  return HttpServerResponse.stream(Stream.encodeText(Stream.merge(told, beats, { haltStrategy: "left" })), {
+    contentType: "text/event-stream",
+    headers: { "cache-control": "no-store" }
+  })
+}
+
+/** Until the token is revoked. */
+const whileGranted =
+  (access: Access["Service"], grant: Grant | undefined) =>
+  <A, E>(stream: Stream.Stream<A, E>): Stream.Stream<A, E> =>
+    grant === undefined ? stream : Stream.interruptWhen(stream, access.ended(grant.id))
+
+const called = Effect.fnUntraced(function* ({ access, verbs }: Doors, call: Call) {
+  const verb = verbs.get(call.id)
+  if (verb === undefined) return yield* Effect.fail(unknown(call.id, verbs))
+  const payload = yield* bodyOf(call)
+  const asker = askerOf(call.grant)
+  if (verb.streams) return lines(whileGranted(access, call.grant)(verb.stream(payload, asker)))
+  return yield* Effect.mapBoth(verb.call(payload, asker), {
+    onSuccess: (value) => json(value ?? null),
+    onFailure: refused
+  })
+})
+
+const numberIn = (text: string | null | undefined): number | undefined =>
+  text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
+
+/** The runes after a cursor, then those that come: `?after=N&kinds=a,b&agent=NAME&stream=ID`. */
+const runes = ({ access, verbs }: Doors, { grant, headers, query }: Call): Response => {
+  const after = numberIn(headers["last-event-id"]) ?? numberIn(query.get("after"))
+  const text = (name: string) => {
+    const value = query.get(name)
+    return value === null || value === "" ? {} : { [name]: value }
+  }
+  const kinds = query.get("kinds")
+  const payload = {
+    follow: true,
+    ...(after === undefined ? { tail: numberIn(query.get("tail")) ?? 0 } : { after }),
+    ...(kinds === null || kinds === "" ? {} : { kinds: kinds.split(",") }),
+    ...text("agent"),
+    ...text("stream")
+  }
+  const all = verbs.get("Log")!.stream(payload, askerOf(grant))
+  return events(
+    whileGranted(
+      access,
+      grant
+    )(all).pipe(Stream.map((data) => ({ id: (data as { readonly eventId: number }).eventId, data })))
+  )
+}
+
+const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
+  events(
+    whileGranted(
+      access,
+      grant
+    )(verbs.get("BoardNews")!.stream({ follow: true }, askerOf(grant))).pipe(
+      Stream.map((data) => ({ id: (data as { readonly head: { readonly rune: number } }).head.rune, data }))
+    )
+  )
+
+/** The page, with the board in it where whoever asks may see it. */
+const index = Effect.fnUntraced(function* ({ page, verbs }: Doors, { grant }: Call) {
+  const snapshot =
+    grant === undefined
+      ? undefined
+      : yield* Effect.orElseSucceed(verbs.get("Board")!.call({ all: false }, askerOf(grant)), () => undefined)
+  return yield* PageFiles.index(page, snapshot)
+})
+
+const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
+
+const claimed = Effect.fnUntraced(function* ({ access }: Doors, { body }: Call) {
+  const given = yield* body
+  const code = typeof given === "object" && given !== null && "code" in given ? given.code : undefined
+  if (typeof code !== "string")
+    return yield* Effect.fail(refusal(400, "The code is missing.", "Get a link: agentd open", "code"))
+  return yield* Effect.mapBoth(access.claim(code), { onSuccess: json, onFailure: refused })
+})
+
+const me = ({ grant }: Call): Response =>
+  json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "" })
+
+export const routesOf = (doors: Doors): ReadonlyArray<Route> => [
+  { method: "GET", path: "/", needs: "nothing", handle: (call) => index(doors, call) },
+  { method: "GET", path: "/worker.js", needs: "nothing", handle: () => PageFiles.file(doors.page, "worker.js") },
+  { method: "GET", path: "/page/:id", needs: "nothing", handle: ({ id }) => PageFiles.file(doors.page, id) },
+  { method: "POST", path: "/access/claim", needs: "nothing", handle: (call) => claimed(doors, call) },
+  { method: "GET", path: "/access/me", needs: "view", handle: (call) => Effect.succeed(me(call)) },
+  { method: "GET", path: "/events", needs: "view", handle: (call) => Effect.succeed(runes(doors, call)) },
+  { method: "GET", path: "/board", needs: "view", handle: (call) => Effect.succeed(board(doors, call)) },
+  {
+    method: "POST",
+    path: "/v1/:id",
+    needs: (id) => {
+      const verb = doors.verbs.get(id)
+      return verb === undefined ? "view" : rightOf(verb)
+    },
+    handle: (call) => called(doors, call)
+  }
+]

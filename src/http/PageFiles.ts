@@ -1,0 +1,92 @@
+/**
+ * PageFiles: the files of the page, as they lie beside the program.
+ *
+ * Guarantees: nothing is read but what the folder itself holds; a browser asks again each time, and is told that
+ * nothing has changed.
+ */
+import { Effect, FileSystem } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { createHash } from "node:crypto"
+import * as path from "node:path"
+import { type Refusal, refusal } from "./Refusal.ts"
+
+export interface PageFiles {
+  readonly fs: FileSystem.FileSystem
+  /** Where they may lie: the first folder that is there has them. */
+  readonly folders: ReadonlyArray<string>
+}
+
+const TYPES: { readonly [ending: string]: string } = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+  ".webmanifest": "application/manifest+json"
+}
+
+/** Scripts, styles and connections of its own origin alone; no frame around it, no form to elsewhere. */
+const GUARDS = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin"
+}
+
+const NAME = /^[\w-]+(\.[\w-]+)*$/
+/** The place in the page where the board stands. */
+const PLACE = "<!--snapshot-->"
+
+const notBuilt = refusal(
+  503,
+  "The page was not built with this agentd.",
+  "Build it: npm run bundle, then agentd restart"
+)
+
+const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name: string) {
+  for (const folder of folders) {
+    const found = yield* Effect.option(fs.readFile(path.join(folder, name)))
+    if (found._tag === "Some") return found.value
+  }
+  return undefined
+})
+
+const respond = (content: Uint8Array | string, name: string, cache = "no-cache") =>
+  HttpServerResponse.uint8Array(typeof content === "string" ? Buffer.from(content) : content, {
+    contentType: TYPES[path.extname(name)] ?? "application/octet-stream",
+    headers: {
+      ...GUARDS,
+      "cache-control": cache,
+      etag: `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`
+    }
+  })
+
+export const file = (files: PageFiles, name: string): Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal> =>
+  Effect.gen(function* () {
+    const content = NAME.test(name) ? yield* contentOf(files, name) : undefined
+    if (content === undefined)
+      return yield* Effect.fail(refusal(404, "The page has no such file.", "Load the page again."))
+    return respond(content, name)
+  })
+
+/** The page itself, with a value in it that its script reads; no text of it can end its place. */
+export const index = (
+  files: PageFiles,
+  snapshot: unknown
+): Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal> =>
+  Effect.gen(function* () {
+    const content = yield* contentOf(files, "index.html")
+    if (content === undefined) return yield* Effect.fail(notBuilt)
+    const page = Buffer.from(content).toString()
+    if (snapshot === undefined) return respond(page, "index.html")
+    const value = JSON.stringify(snapshot).replaceAll("<", String.raw`\u003c`)
+    const data = `<script type="application/json" id="snapshot">${value}</script>`
+    return respond(
+      page.replace(PLACE, () => data),
+      "index.html",
+      "no-store"
+    )
+  })
