@@ -56,6 +56,18 @@ export const sessions = verbsOf(Plates, Waits, Answer, Forget)
 export const alerts = verbsOf(AlertTest)
 export const access = verbsOf(AccessVerbs)
 
-const all = [daemon, agents, channels, conversations, conversationLives, projects, goal, goals, sessions, alerts, access].flat()
+const all = [
+  daemon,
+  agents,
+  channels,
+  conversations,
+  conversationLives,
+  projects,
+  goal,
+  goals,
+  sessions,
+  alerts,
+  access
+].flat()
 
 export const declared: ReadonlyMap<string, DeclaredVerb> = new Map(all.map((verb) => [verb.path.join(" "), verb]))
