@@ -1,8 +1,10 @@
 /**
- * AtRest: gives back the memory that a start has used, once all agents have their lives: two full collections, after
- * which the heap is as small as what it holds.
+ * AtRest: gives back the memory that a start has used, once all agents have their lives: some full collections, after
+ * which the heap is as small as what it holds, and the code that only a start needs is gone. What is needed again is
+ * compiled again.
  *
- * Guarantees: once in a daemon's life, after its start. A collection stops the daemon for some 50 ms, so none follows.
+ * Guarantees: once in a daemon's life, after its start. A collection stops the daemon for some 50 ms, so none follows;
+ * between two others have their turn.
  */
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -10,7 +12,9 @@ import { Effect } from "effect"
 
 /** After the start other work may still be under way. */
 const SETTLES = "3 seconds"
-const ROUNDS = 2
+const ROUNDS = 4
+/** Code goes that has not run between so many collections; V8's own number is for collections that lie far apart. */
+const [OLD, V8_OLD] = [2, 6]
 
 type Collect = (how: { readonly type: "major"; readonly execution: "sync"; readonly flavor: "last-resort" }) => void
 
@@ -18,8 +22,12 @@ export const giveBack: Effect.Effect<void> = Effect.gen(function* () {
   yield* Effect.sleep(SETTLES)
   setFlagsFromString("--expose-gc")
   const collect = runInNewContext("gc") as Collect
+  setFlagsFromString(`--bytecode-old-age=${OLD}`)
+  setFlagsFromString("--flush-baseline-code")
   for (let round = 0; round < ROUNDS; round++) {
     collect({ type: "major", execution: "sync", flavor: "last-resort" })
     yield* Effect.yieldNow
   }
+  setFlagsFromString(`--bytecode-old-age=${V8_OLD}`)
+  setFlagsFromString("--no-flush-baseline-code")
 })
