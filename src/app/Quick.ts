@@ -19,6 +19,7 @@ import { declared } from "../cli/DeclaredVerbs.ts"
 import { explain, told } from "../cli/Explanation.ts"
 import { inWorld } from "../cli/Hint.ts"
 import { configsFrom, placesOf, worldOf } from "../cli/Places.ts"
+import { ascii, isAsciiOnly } from "../cli/Ascii.ts"
 import { type Line, parse } from "../cli/QuickArgs.ts"
 import { through } from "../cli/TerminalDoor.ts"
 import { lostAnswer } from "../rpc/LostAnswer.ts"
@@ -222,11 +223,12 @@ const quick = (given: Line): void => {
     }
     const onTerminal = tty().isatty(1)
     const columns = onTerminal && !json ? (process.stdout.columns ?? 0) : null
+    const isAscii = onTerminal && isAsciiOnly(variable)
     const look = { now: Date.now(), colour: coloured(onTerminal) && !json, columns, world }
     let text: string
     try {
       text = linesOf(verb, value(outcome.replies), look, json)
-        .map((one) => `${through(one, look.colour)}\n`)
+        .map((one) => `${isAscii ? ascii(through(one, look.colour)) : through(one, look.colour)}\n`)
         .join("")
     } catch (error) {
       // a reply of another version: the whole program says so, where asking again does nothing

@@ -16,7 +16,9 @@ export const ls = declare({
       : table(
           HEAD,
           rows.map(({ by, id, label, right, since }) =>
-            [id, right, plain(label), `${age(Math.max(0, world.now - since))} ago`, plain(by)].map((text) => ({ text }))
+            [plain(id), right, plain(label), `${age(Math.max(0, world.now - since))} ago`, plain(by)].map((text) => ({
+              text
+            }))
           ),
           world
         ),
@@ -33,9 +35,9 @@ export const make = declare({
   args: { label: word("The program that has it", { name: "LABEL" }), act: off("It may act, not read alone") },
   rpc: ({ act, label }, caller) => send("Grant", { right: act ? "act" : "view", label, caller }),
   view: ({ address, id }) => [
-    `Token ${id}, shown this once; send it as "authorization: Bearer …" to ${address}/v1/VERB:`
+    `Token ${plain(id)}, shown this once; send it as "authorization: Bearer …" to ${plain(address)}/v1/VERB:`
   ],
-  verbatim: ({ token }) => [token],
+  verbatim: ({ token }) => [plain(token)],
   quick: true
 })
 

@@ -1,26 +1,44 @@
 /**
  * Ascii: our own marks in the characters of ASCII, for a terminal that shows no others. Pure.
  *
- * Guarantees: what agents and people wrote is left as it is, where it has none of our marks.
+ * Guarantees: a mark is one cell before and after, so that nothing moves; what agents and people wrote is left as it is,
+ * where it has none of our marks.
  */
 import { LOOKS } from "../domain/Words.ts"
 
-const MARKS: ReadonlyMap<string, string> = new Map([
+const MARKS: ReadonlyMap<string, string> = new Map<string, string>([
   ...Object.values(LOOKS).map(({ ascii, glyph }) => [glyph, ascii] as const),
   ...Object.entries({
-    "│": "|",
+    "…": "~",
+    "·": ".",
+    "—": "-",
+    "–": "-",
+    "−": "-",
+    "→": ">",
+    "↑": "^",
+    "↓": "v",
+    "↵": "<",
+    "⏎": "<",
+    "“": '"',
+    "”": '"',
+    "✗": "x",
+    "⊘": "x",
+    "■": "#",
     "▪": "#",
     "▶": ">",
-    "✗": "x",
-    "■": "#",
-    "—": "-",
+    "►": ">",
+    "▸": ">",
+    "▹": ">",
+    "▾": "v",
+    "▏": "|",
     "⚙": "*",
-    "→": "->",
     "★": "*",
-    "✉": "@",
-    "·": ".",
-    "…": "~"
-  })
+    "✉": "@"
+  }),
+  // lines of boxes and trees
+  ...Array.from("─━", (line) => [line, "-"] as const),
+  ...Array.from("│┃", (line) => [line, "|"] as const),
+  ...Array.from("┌┐└┘├┤┬┴┼╭╮╯╰", (corner) => [corner, "+"] as const)
 ])
 
 const MARK = new RegExp(`[${[...MARKS.keys()].join("")}]`, "gu")

@@ -6,9 +6,10 @@
  */
 import { isNear, warning } from "../domain/ErrorLimit.ts"
 import type { Board, BoardRow } from "../domain/BoardMessages.ts"
-import { GROUPS, LOOKS, phrase } from "../domain/Words.ts"
+import { GROUPS, LOOKS, phrase, type Word } from "../domain/Words.ts"
 import { inWorld } from "./Hint.ts"
-import { age, type Cell, lookColour, paint, plain, table, type TableOptions } from "./Output.ts"
+import { age, type Cell, cut, lookColour, paint, plain, table, type TableOptions } from "./Output.ts"
+import { displayWidth } from "./Width.ts"
 
 interface Column {
   readonly head: string
@@ -50,15 +51,23 @@ const limitsOf = ({ errors }: BoardRow) =>
         maxTotalErrors: errors.maxTotal
       }
 
+/** Terminals that are narrower have no column for the state: its group and its mark say the word. */
+const WIDE = 100
+const isNarrow = ({ columns }: TableOptions): boolean => columns !== null && columns < WIDE
+
+/** Words that a group does not say, where there is no column for them. */
+const UNSAID: ReadonlySet<Word> = new Set(["retrying", "waiting", "paused", "done"])
+
 /** The text that tells most, and the command that comes first. */
-const detailOf = (row: BoardRow, options: TableOptions): Cell => {
+const detailOf = (row: BoardRow, now: number, options: TableOptions): Cell => {
   const { commands, says, word } = row
+  const state = isNarrow(options) && UNSAID.has(word) ? `${phrase(row, now)}: ` : ""
   const limits = limitsOf(row)
   const warned = limits !== undefined && word !== "failed" && isNear(limits) ? `${warning(limits)}; ` : ""
   const [first] = commands
   const world = options.world ?? null
   return {
-    text: warned + inWorld(plain(says), world),
+    text: state + warned + inWorld(plain(says), world),
     ...(first === undefined ? {} : { tail: `  → ${inWorld(plain(first.command), world)}` })
   }
 }
@@ -77,7 +86,7 @@ const COLUMNS: ReadonlyArray<Column> = [
   },
   { head: "STATE", cell: (row, now) => ({ text: phrase(row, now), colour: lookColour[LOOKS[row.word].colour] }) },
   { head: "FOR", cell: ({ since }, now) => text(since === 0 ? "" : age(now - since)) },
-  { head: "ROLE", cell: ({ kind, role }) => text(kind === "agent" ? plain(role).slice(0, 20) : "") },
+  { head: "ROLE", cell: ({ kind, role }) => text(kind === "agent" ? cut(plain(role), 20) : "") },
   { head: "MODEL", cell: ({ model }) => text(plain(model)) },
   { head: "RUNS", cell: ({ runs }) => text(runs === 0 ? "" : String(runs)) },
   { head: "CONTEXT", cell: (row) => text(contextOf(row)) },
@@ -94,11 +103,15 @@ const COLUMNS: ReadonlyArray<Column> = [
   },
   { head: "INBOX", cell: ({ inbox }) => ({ text: inbox === 0 ? "" : String(inbox), colour: "cyan" }) },
   { head: "BRANCH", cell: ({ branch }) => text(plain(branch ?? "")) },
-  { head: "DETAIL", cell: (row, _, options) => detailOf(row, options) }
+  { head: "DETAIL", cell: detailOf }
 ]
 
 /** Columns that make room first, where the terminal is narrow. */
-const SPARE = ["BRANCH", "ROLE", "RUNS", "CONTEXT", "MODEL", "ERRORS", "INBOX", "FOR", "TODAY", "STATE"]
+const SPARE = ["BRANCH", "ROLE", "ERRORS", "RUNS", "MODEL", "CONTEXT", "INBOX", "FOR", "TODAY", "STATE"]
+/** The room that a row's text and its command get at the cost of those. */
+const DETAIL = 56
+/** A text that is cut to less, since a command stands behind it, has that below it. */
+const READABLE = 32
 
 const NOTHING = [
   "No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there.",
@@ -106,20 +119,42 @@ const NOTHING = [
 ]
 
 /** A line above each group, and the rows below. */
-const grouped = (rows: ReadonlyArray<BoardRow>, lines: ReadonlyArray<string>, colour: boolean): ReadonlyArray<string> =>
+const grouped = (
+  rows: ReadonlyArray<BoardRow>,
+  lines: ReadonlyArray<ReadonlyArray<string>>,
+  colour: boolean
+): ReadonlyArray<string> =>
   GROUPS.flatMap((group) => {
     const own = lines.filter((_, at) => LOOKS[rows[at]!.word].group === group)
-    return own.length === 0 ? [] : [paint(colour, "bold", `${group} ${own.length}`), ...own]
+    return own.length === 0 ? [] : [paint(colour, "bold", `${group} ${own.length}`), ...own.flat()]
   })
+
+/** Whether a command has to stand below its text, which begins at this column. */
+const isBelow = ({ tail = "", text }: Cell, from: number, { columns }: TableOptions): boolean => {
+  if (columns === null || tail === "") return false
+  const room = columns - from - displayWidth(tail)
+  return displayWidth(text) > room && room < READABLE
+}
 
 export const render = ({ rows }: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
   if (rows.length === 0) return NOTHING.map((line) => inWorld(line, options.world ?? null))
-  const cells = rows.map((row) => COLUMNS.map(({ cell }) => cell(row, now, options)))
-  const kept = COLUMNS.map((_, at) => cells.some((row) => row[at]!.text !== ""))
+  const columns = COLUMNS.filter(({ head }) => head !== "STATE" || !isNarrow(options))
+  const cells = rows.map((row) => columns.map(({ cell }) => cell(row, now, options)))
+  const kept = columns.map((_, at) => cells.some((row) => row[at]!.text !== ""))
   const only = <A>(all: ReadonlyArray<A>) => all.filter((_, at) => kept[at])
-  const [head, ...lines] = table(only(COLUMNS.map((column) => column.head)), cells.map(only), {
-    ...options,
-    spare: SPARE
-  })
-  return [head!, ...grouped(rows, lines, options.colour)]
+  const heads = only(columns.map(({ head }) => head))
+  const all = cells.map(only)
+  const lines = (shown: ReadonlyArray<ReadonlyArray<Cell>>) =>
+    table(heads, shown, { ...options, spare: SPARE, room: DETAIL })
+  const [first = ""] = lines(all)
+  const from = displayWidth(first) - displayWidth("DETAIL")
+  const below = all.map((row) => isBelow(row.at(-1)!, from, options))
+  const apart = all.map((row, at) => (below[at] === true ? [...row.slice(0, -1), { text: row.at(-1)!.text }] : row))
+  // without the commands that stand below, there may be room for more
+  const [head, ...shown] = lines(apart)
+  const margin = " ".repeat(Math.max(0, displayWidth(head ?? "") - displayWidth("DETAIL")))
+  const rowLines = shown.map((line, at) =>
+    below[at] === true ? [line, `${margin}${all[at]!.at(-1)!.tail!.trim()}`] : [line]
+  )
+  return [head!, ...grouped(rows, rowLines, options.colour)]
 }

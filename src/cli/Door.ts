@@ -1,14 +1,18 @@
 /** Door: a console whose lines all pass the terminal's door. */
 import { Console, Effect } from "effect"
+import { ascii } from "./Ascii.ts"
 import { through } from "./TerminalDoor.ts"
 
 const PRINTS = ["debug", "error", "group", "info", "log", "trace", "warn"] as const
 
-/** Runs the program with that console. */
-export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boolean) =>
+/** Runs the program with that console. `isAscii`: our marks are in ASCII. */
+export const behindDoor = <A, E, R>(program: Effect.Effect<A, E, R>, colour: boolean, isAscii = false) =>
   Effect.gen(function* () {
     const inner = yield* Console.Console
-    const print = (allowed: boolean) => (arg: unknown) => (typeof arg === "string" ? through(arg, allowed) : arg)
+    const print = (allowed: boolean) => (arg: unknown) => {
+      if (typeof arg !== "string") return arg
+      return isAscii ? ascii(through(arg, allowed)) : through(arg, allowed)
+    }
     const console = Object.assign(
       Object.create(inner) as Console.Console,
       Object.fromEntries(

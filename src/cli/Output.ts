@@ -64,6 +64,8 @@ export interface TableOptions {
   readonly colour: boolean
   /** The last column is cut to fit; null: nothing is. */
   readonly columns: number | null
+  /** The room that the last column is given at the cost of others, where it needs that. */
+  readonly room?: number
   /** Heads of columns that make room for the last one where the terminal is narrow, the first of them first. */
   readonly spare?: ReadonlyArray<string>
   /** Commands that are named are typed in this folder's world; null: in the user's own. */
@@ -85,7 +87,10 @@ export const table = (
   const last = head.length - 1
   const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0)
   const dropped = head.indexOf(options.spare?.find((name) => head.includes(name)) ?? "")
-  const room = Math.min(LAST_COLUMN, widths[last] ?? 0)
+  const needed = Math.max(
+    ...all.map((row) => displayWidth(row[last]?.text ?? "") + displayWidth(row[last]?.tail ?? ""))
+  )
+  const room = Math.min(options.room ?? LAST_COLUMN, needed)
   if (options.columns !== null && dropped !== -1 && before + room > options.columns) {
     const kept = <A>(row: ReadonlyArray<A>) => row.filter((_, column) => column !== dropped)
     return table(kept(head), rows.map(kept), options)

@@ -4,6 +4,8 @@
  * Guarantees: the terminal is as it was when the scope closes, whatever closes it.
  */
 import { Effect, Queue, type Scope, Stream } from "effect"
+import { ascii } from "./Ascii.ts"
+import { asciiOnly } from "./Locale.ts"
 import { type Cells, difference } from "./TerminalCells.ts"
 
 /** The other screen, no cursor, clicks and pastes marked; and the question for the background's colour. */
@@ -27,6 +29,7 @@ export interface RawTerminal {
 /** Takes the terminal until the scope closes. */
 export const make: Effect.Effect<RawTerminal, never, Scope.Scope> = Effect.gen(function* () {
   const { stdin, stdout } = process
+  const isAscii = yield* asciiOnly
   const chunks = yield* Queue.sliding<string>(MOST)
   const sizes = yield* Queue.sliding<void>(1)
   const onData = (chunk: string) => void Queue.offerUnsafe(chunks, chunk)
@@ -54,7 +57,7 @@ export const make: Effect.Effect<RawTerminal, never, Scope.Scope> = Effect.gen(f
       Effect.sync(() => {
         const out = difference(shown, page)
         shown = page
-        if (out !== "") stdout.write(out)
+        if (out !== "") stdout.write(isAscii ? ascii(out) : out)
       })
   }
 })

@@ -40,7 +40,7 @@ export const BoardRow = Schema.Struct({
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
   model: Schema.String,
-  /** Runs up to now. */
+  /** Runs that ended well, and the one under way. */
   runs: Schema.Int,
   /** How full the model's context is, in tokens; null: not told. */
   context: Schema.NullOr(Schema.Struct({ used: Schema.Finite, window: Schema.optionalKey(Schema.Finite) })),

@@ -49,6 +49,9 @@ const BARE: Omit<BoardRow, "id" | "kind" | "name" | "word" | "says"> = {
   pid: null
 }
 
+/** Between runs the number that it has is the next one's. */
+const runsOf = ({ runId, sessionSeq }: AgentInfo): number => (runId === null ? Math.max(0, sessionSeq - 1) : sessionSeq)
+
 const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | undefined, name: string): BoardRow => ({
   ...BARE,
   id: Rows.ofAgent(agent),
@@ -67,7 +70,7 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
   asks,
   role: agent.role,
   model: agent.model,
-  runs: agent.sessionSeq,
+  runs: runsOf(agent),
   context: agent.context ?? null,
   today: today ?? null,
   errors: {

@@ -1,7 +1,9 @@
 /** `agentd logs`: lines of output and of decisions, whose they are, and how they look. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { ConfigProvider, Console, Effect, Stdio } from "effect"
+import { TerminalCapabilities } from "effect/cli"
 import { ascii, isAsciiOnly } from "../../src/cli/Ascii.ts"
+import { behind } from "../../src/cli/DoorConsole.ts"
 import { chosen } from "../../src/cli/LogsChoice.ts"
 import { agentOf, type Entry, KINDS, lineOf, LogsView, Names, type Printing, valueOf } from "../../src/cli/LogsView.ts"
 import { levelOf, patternOf } from "../../src/cli/LogsWords.ts"
@@ -206,6 +208,26 @@ describe("how a line looks", () => {
     [{}, false]
   ])("with %j it is ASCII alone: %s", (env: { readonly [name: string]: string }, is) =>
     expect(isAsciiOnly((name) => env[name])).toBe(is)
+  )
+  it.effect.each([
+    [true, "C", "* working ~"],
+    [true, "de_DE.UTF-8", "● working …"],
+    [false, "C", "● working …"]
+  ] as const)("what any verb prints on a terminal (%s) of locale %s: %s", ([isTerminal, LANG, line]) =>
+    Effect.gen(function* () {
+      const said: Array<unknown> = []
+      yield* behind(Console.log("● working …")).pipe(
+        Effect.provideService(Console.Console, { ...globalThis.console, log: (one: unknown) => void said.push(one) }),
+        Effect.provideService(TerminalCapabilities.TerminalCapabilities, {
+          canColor: false,
+          canAnimate: false,
+          canPrompt: false
+        }),
+        Effect.provide(Stdio.layerTest({ stdoutIsTerminal: Effect.succeed(isTerminal) })),
+        Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { LANG } }))
+      )
+      expect(said).toEqual([line])
+    })
   )
   it("our marks have their letters, other text is as it is", () => expect(ascii("● ◆ 文 …")).toBe("* ! 文 ~"))
 })

@@ -4,7 +4,7 @@
  * out (errors, the whole program's verbs, live screens) by what was sent through them before.
  */
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Arbitrary, Console, Effect, Schema } from "effect"
+import { Arbitrary, Console, Effect, Schema, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { RpcSchema } from "effect/rpc"
 import { AttachView, KINDS } from "../../src/cli/AttachView.ts"
@@ -118,7 +118,8 @@ it.effect("what the whole program prints passes the door: the commit's subject o
         canColor: true,
         canAnimate: true,
         canPrompt: true
-      })
+      }),
+      Effect.provide(Stdio.layerTest({}))
     )
     expect(said[0]).toContain("\\u{1b}]52;c;Y3VybCAtcyBldmlsfHNo\\u{7}harmless")
     assert.notMatch(String(said[0]), RAW)

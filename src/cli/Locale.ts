@@ -1,0 +1,23 @@
+/** Locale: the characters that this terminal shows, by the environment. */
+import { Config, Effect, Option } from "effect"
+import { isAsciiOnly } from "./Ascii.ts"
+
+const NAMES = ["TERM", "LC_ALL", "LC_CTYPE", "LANG"]
+
+const variables = Config.all(
+  NAMES.map((name) =>
+    Config.String(name).pipe(
+      Config.option,
+      Config.map((value) => [name, Option.getOrUndefined(value)] as const)
+    )
+  )
+)
+
+/** True where it shows ASCII alone. */
+export const asciiOnly: Effect.Effect<boolean> = variables.pipe(
+  Effect.map((all) => {
+    const values = new Map(all)
+    return isAsciiOnly((name) => values.get(name))
+  }),
+  Effect.orElseSucceed(() => false)
+)
