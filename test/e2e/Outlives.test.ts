@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import { killedAtAnyMoment } from "../support/Person.ts"
@@ -210,6 +211,41 @@ describe("a run outlives its daemon", () => {
         return !pids.includes(Number(shop.noted("one", "pids")[1]))
       })
       assert.isTrue(existsSync(stage.box.state))
+    })
+  )
+
+  it.live.runIf(LONG)("a run that takes agentd down again and again ends its agent at last, and no other", () =>
+    Effect.gen(function* () {
+      // one that is kept is taken up, and does it once: these end with the daemon
+      const stage = yield* Stage.make
+      const lock = join(stage.box.state, "lock.json")
+      const shell = `cat > /dev/null; kill -9 $(sed 's/.*"pid":\\([0-9]*\\).*/\\1/' '${lock}'); exec sleep 1000`
+      const backend = { type: "command", shell, readyAfter: "1 hour" }
+      const shop = stage.home({
+        agents: { poison: { backend, backoff: { base: "10ms", cap: "10ms" } }, ada: stage.agent("claude") }
+      })
+      yield* stage.up
+      yield* shop.register
+      yield* Effect.ignore(shop.send("poison", "die"))
+      const isDead = () => stage.box.daemon === undefined || stage.box.daemon.signalCode !== null
+      const stopped = (rows: ReadonlyArray<AgentInfo>) =>
+        rows.find(({ agent, state }) => agent === "poison" && state === "Stopped")
+      let lives = 1
+      for (let rows: ReadonlyArray<AgentInfo> = []; stopped(rows) === undefined;) {
+        rows = yield* stage.box.until(
+          "it dies, or is stopped",
+          shop.agents,
+          (rows) => isDead() || stopped(rows) !== undefined
+        )
+        // it may die before it answers
+        if (isDead() && (lives += 1) > 0) yield* Effect.ignore(stage.up)
+      }
+      assert.strictEqual(lives, 21)
+      const row = yield* shop.row("poison", "is stopped", ({ state }) => state === "Stopped")
+      assert.match(row.detail, /agentd ended 20 times while a run of this agent's was under way/)
+      assert.deepInclude(row, { consecutiveErrors: 0, totalErrors: 0 })
+      yield* shop.tell("ada", { say: "well" })
+      assert.deepStrictEqual(yield* shop.answers("ada", 1), ["well"])
     })
   )
 
