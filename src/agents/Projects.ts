@@ -12,6 +12,7 @@ import { Context, Deferred, Effect, Exit, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
+import * as LogEvent from "../domain/LogEvent.ts"
 import type { Address } from "../domain/AgentPort.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -366,7 +367,9 @@ export class Projects {
       const over = this.closed.get(conversation)
       const known = project?.record ?? this.lost.get(conversation)?.record ?? over
       const record = known ?? (yield* Effect.provide(SetApart.recordOf(conversation), this.services))
-      yield* Effect.logError(`${conversation} is set apart: ${message}`)
+      yield* LogEvent.noted("conversation.apart", { conversation })(
+        Effect.logError(`${conversation} is set apart: ${message}`)
+      )
       // one that is over has nothing that lives
       if (over === undefined) this.damaged.set(conversation, { record, message })
       this.living.delete(conversation)

@@ -9,6 +9,7 @@
  * append that counts it as started; whatever ends a run ends its turn in the same append,
  * and names the run.
  */
+import * as LogEvent from "../domain/LogEvent.ts"
 import { putRight } from "../domain/ErrorLimit.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import { workerKinds } from "./AgentKinds.ts"
@@ -298,7 +299,9 @@ export const make = Effect.gen(function* () {
       case "ForceStopSession":
         return action.runId === null ? Effect.void : slot.kill(action.runId)
       case "LogFatal":
-        return Effect.logError(`${agent} stopped for good: ${action.message}`)
+        return LogEvent.noted("agent.failed", { agent, conversation })(
+          Effect.logError(`${agent} stopped for good: ${action.message}`)
+        )
       case "AgentFailed":
         return home.agentFailed(agent, action.message, action.ref)
       case "StorePrompt": // the state holds it, and SpawnRun reads it there

@@ -21,6 +21,7 @@ import { AlertContext } from "./AlertContext.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
 import { Mailer } from "./Mailer.ts"
+import * as LogEvent from "../domain/LogEvent.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
@@ -186,7 +187,7 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
   const { message, remedy } = result.failure
   const failed = AlertKinds.readAlert(draft)
   return failed?.kind === "alert.failed" && failed.payload.nextAt === null
-    ? Effect.logError(`alert mail given up: ${message}. ${remedy}`)
+    ? LogEvent.noted("mail.failed")(Effect.logError(`alert mail given up: ${message}. ${remedy}`))
     : Effect.logWarning(`alert mail not sent: ${message}. ${remedy}`)
 }
 

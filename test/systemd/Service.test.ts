@@ -13,6 +13,7 @@ import { MARK } from "../../src/systemd/UnitFile.ts"
 import * as ControlClient from "../../src/rpc/ControlClient.ts"
 import { agentd } from "../cli/Child.ts"
 import { PATIENCE } from "../support/Patience.ts"
+import { PROGRAM } from "../support/Program.ts"
 import { hasUserManager } from "./Manager.ts"
 
 const scratch = Effect.acquireRelease(
@@ -363,6 +364,70 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
           encoding: "utf8"
         }).stdout
         assert.include(told, "The watchdog is not fed: the daemon says it is not well.")
+      }).pipe(Effect.scoped),
+    120_000
+  )
+
+  it.live(
+    "of the system: is installed with its user, started by that user's first word, hardened and able; is uninstalled",
+    () =>
+      Effect.gen(function* () {
+        const env = { ...(process.env as { [name: string]: string }), HOME: homedir() }
+        const run = (...args: ReadonlyArray<string>) => agentd(["service", ...args, "--system"], { env })
+        const sh = (script: string) => {
+          const { status, stderr, stdout } = spawnSync("sh", ["-c", script], { encoding: "utf8", cwd: "/" })
+          return { status, stdout: stdout.trim(), stderr }
+        }
+        const own = (verb: string) =>
+          sh(`runuser -u agents -- '${process.execPath}' '${PROGRAM}' --state /var/lib/agentd ${verb}`)
+        const refused = yield* run("install", "--as", "agentd")
+        assert.strictEqual(refused.code, 2, refused.err)
+        const installed = yield* run("install")
+        yield* Effect.addFinalizer(() => Effect.ignore(run("uninstall", "--yes")))
+        assert.strictEqual(installed.code, 0, installed.err)
+        assert.include(installed.out, "The user agents was added.")
+        const facts = JSON.parse((yield* run("status", "--json")).out)
+        assert.deepInclude(facts, { installed: true, enabled: true, state: "active", manager: "system", listens: true })
+        const ps = own("ps")
+        assert.strictEqual(ps.status, 0, ps.stderr)
+        const shown = sh("ps -o user= -p $(systemctl show -P MainPID agentd)")
+        assert.strictEqual(shown.stdout, "agents")
+
+        // stopped, the socket listens on: the next word of its user starts it
+        assert.strictEqual(sh("systemctl stop agentd").status, 0)
+        assert.strictEqual(sh("systemctl is-active agentd.socket").stdout, "active")
+        assert.strictEqual(own("ps").status, 0)
+        // answered while it still begins: this returns once it is ready
+        assert.strictEqual(sh("systemctl start agentd").status, 0)
+        assert.strictEqual(sh("systemctl reload agentd").status, 0)
+        assert.strictEqual(own("restart --yes").status, 0)
+
+        // an agent works in it
+        const project = "/var/lib/agentd/shop"
+        const config = { agents: { one: { backend: { type: "command", shell: "cat > got; echo done" } } } }
+        const home = JSON.stringify(config)
+        assert.strictEqual(
+          sh(`runuser -u agents -- sh -c "mkdir ${project} && cat > ${project}/agentd.jsonc" <<'E'\n${home}\nE`).status,
+          0
+        )
+        const begun = sh(
+          `cd ${project} && runuser -u agents -- '${process.execPath}' '${PROGRAM}' --state /var/lib/agentd start`
+        )
+        assert.strictEqual(begun.status, 0, begun.stderr)
+        const sent = sh(
+          `cd ${project} && runuser -u agents -- '${process.execPath}' '${PROGRAM}' --state /var/lib/agentd send one hello`
+        )
+        assert.strictEqual(sent.status, 0, sent.stderr)
+        yield* Effect.sync(() => sh(`cat ${project}/got`).stdout).pipe(
+          Effect.repeat({ until: (text) => text.includes("hello"), schedule: Schedule.spaced("200 millis") }),
+          Effect.timeout(PATIENCE)
+        )
+
+        const gone = yield* run("uninstall", "--yes")
+        assert.strictEqual(gone.code, 0, gone.err)
+        assert.deepInclude(JSON.parse((yield* run("status", "--json")).out), { installed: false, enabled: false })
+        assert.strictEqual(sh("systemctl is-active agentd.socket").stdout, "inactive")
+        assert.strictEqual(sh("test -e /var/lib/agentd/runes.db").status, 0, "what it knows stays")
       }).pipe(Effect.scoped),
     120_000
   )
