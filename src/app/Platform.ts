@@ -47,6 +47,7 @@ import * as Endpoint from "../rpc/Endpoint.ts"
 import { GivenSocket, type Why } from "../rpc/GivenSocket.ts"
 import * as RunServer from "../rpc/RunServer.ts"
 import * as Verbs from "../rpc/Verbs.ts"
+import { ourselves } from "../rpc/Version.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import * as Activation from "../systemd/Activation.ts"
 import { Notify } from "../systemd/Notify.ts"
@@ -151,6 +152,7 @@ const doorsOf = ([, program = ""]: Options["command"]) =>
     return {
       access: yield* Access,
       verbs: yield* Verbs.make,
+      versions: ourselves,
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
     } satisfies Doors
   })

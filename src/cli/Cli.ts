@@ -260,12 +260,19 @@ const schema = Command.make(
     user: Flag.Boolean("user").pipe(
       Flag.withDescription("Of the user's own config.jsonc instead"),
       Flag.withDefault(false)
+    ),
+    openapi: Flag.Boolean("openapi").pipe(
+      Flag.withDescription("Of what the daemon answers over HTTP instead, as OpenAPI 3.1"),
+      Flag.withDefault(false)
     )
   },
   verb(() => import("./Schema.ts"))
 ).pipe(
   Command.withDescription("Print the JSON Schema of agentd.jsonc, for editors"),
-  Command.withExamples([{ command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' }])
+  Command.withExamples([
+    { command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' },
+    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that ask the daemon" }
+  ])
 )
 
 const init = Command.make(

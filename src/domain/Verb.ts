@@ -10,15 +10,19 @@ export interface Asker {
   readonly by: string
 }
 
-export interface Verb {
+/** The form of a verb: all that is known of it without a daemon. */
+export interface VerbForm {
   readonly name: string
   /** True: nothing is changed by it. */
   readonly reads: boolean
   /** True: it answers with many values. */
   readonly streams: boolean
-  /** Schemas of what it takes and answers; of the payload undefined: it takes nothing. */
+  /** Schemas of what a door takes and answers; of the payload undefined: it takes nothing. */
   readonly payload: Schema.Codec<unknown, unknown> | undefined
   readonly success: Schema.Codec<unknown, unknown>
+}
+
+export interface Verb extends VerbForm {
   /** Answers with one value. */
   readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
   /** As it comes. */

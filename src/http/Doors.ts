@@ -9,6 +9,7 @@ import { Effect, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Access, Grant } from "../access/Access.ts"
 import type { Problem, Verb, Verbs } from "../domain/Verb.ts"
+import * as OpenApi from "./OpenApi.ts"
 import * as PageFiles from "./PageFiles.ts"
 import { type Refusal, refusal } from "./Refusal.ts"
 import type { Call, Route } from "./Route.ts"
@@ -17,6 +18,7 @@ export interface Doors {
   readonly access: Access["Service"]
   readonly verbs: Verbs
   readonly page: PageFiles.PageFiles
+  readonly versions: OpenApi.Versions
 }
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -153,6 +155,9 @@ const claimed = Effect.fnUntraced(function* ({ access }: Doors, { body }: Call) 
 const me = ({ grant }: Call): Response =>
   json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "" })
 
+/** As `agentd schema --openapi` prints it. */
+const described = ({ verbs, versions }: Doors): Response => json(OpenApi.describe([...verbs.values()], versions))
+
 export const routesOf = (doors: Doors): ReadonlyArray<Route> => [
   { method: "GET", path: "/", needs: "nothing", handle: (call) => index(doors, call) },
   { method: "GET", path: "/worker.js", needs: "nothing", handle: () => PageFiles.file(doors.page, "worker.js") },
@@ -161,6 +166,7 @@ export const routesOf = (doors: Doors): ReadonlyArray<Route> => [
   { method: "GET", path: "/access/me", needs: "view", handle: (call) => Effect.succeed(me(call)) },
   { method: "GET", path: "/events", needs: "view", handle: (call) => Effect.succeed(runes(doors, call)) },
   { method: "GET", path: "/board", needs: "view", handle: (call) => Effect.succeed(board(doors, call)) },
+  { method: "GET", path: "/openapi.json", needs: "view", handle: () => Effect.sync(() => described(doors)) },
   {
     method: "POST",
     path: "/v1/:id",

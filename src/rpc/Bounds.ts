@@ -17,7 +17,9 @@ type Refusal<A> = (field: string, value: A) => { readonly message: string; reado
 
 const REFUSAL = "agentd/refusal"
 
-const bound = <A>(holds: (value: A) => boolean, refusal: Refusal<A>) => Schema.makeFilter(holds, { [REFUSAL]: refusal })
+/** `json`: the keywords that say of it what JSON Schema can. */
+const bound = <A>(holds: (value: A) => boolean, refusal: Refusal<A>, json: object = {}) =>
+  Schema.makeFilter(holds, { [REFUSAL]: refusal, toJsonSchema: () => ({ ...json }) })
 
 const tooLong = (field: string, is: number, may: number, unit: string): string =>
   `${field} has ${is} ${unit} and may have ${may}.`
@@ -30,7 +32,8 @@ export const line = (limit: number) =>
       (field, { length }) => ({
         message: tooLong(field, length, limit, "characters"),
         remedy: `Give a shorter ${field}.`
-      })
+      }),
+      { maxLength: limit }
     )
   )
 
@@ -40,7 +43,8 @@ export const name = line(Limits.nameLength)
 export const day = Schema.String.check(
   bound<string>(
     (value) => /^(\d{4}-\d\d(-\d\d)?)?$/u.test(value),
-    (field) => ({ message: `${field} is no day.`, remedy: "Give it as 2026-11-24 or 2026-11." })
+    (field) => ({ message: `${field} is no day.`, remedy: "Give it as 2026-11-24 or 2026-11." }),
+    { pattern: String.raw`^(\d{4}-\d\d(-\d\d)?)?$` }
   )
 )
 export const path = line(Limits.pathLength)
@@ -54,11 +58,13 @@ export const text = (
   Schema.String.check(
     bound<string>(
       (value) => Buffer.byteLength(value) <= limit,
-      (field, value) => ({ message: tooLong(field, Buffer.byteLength(value), limit, "bytes"), remedy })
+      (field, value) => ({ message: tooLong(field, Buffer.byteLength(value), limit, "bytes"), remedy }),
+      { maxLength: limit }
     ),
     bound<string>(
       (value) => value.trim() !== "",
-      (field) => ({ message: `${field} is empty.`, remedy: `Give a ${field} that says something.` })
+      (field) => ({ message: `${field} is empty.`, remedy: `Give a ${field} that says something.` }),
+      { pattern: String.raw`\S` }
     )
   )
 
@@ -67,7 +73,8 @@ export const list = <S extends Schema.Constraint>(item: S, limit: number, remedy
   Schema.Array(item).check(
     bound<ReadonlyArray<S["Type"]>>(
       ({ length }) => length <= limit,
-      (field, { length }) => ({ message: tooLong(field, length, limit, "entries"), remedy })
+      (field, { length }) => ({ message: tooLong(field, length, limit, "entries"), remedy }),
+      { maxItems: limit }
     )
   )
 
@@ -76,7 +83,8 @@ export const between = (least: number, most: number, remedy: string) =>
   Schema.Int.check(
     bound<number>(
       (value) => value >= least && value <= most,
-      (field, value) => ({ message: `${field} is ${value} and must lie between ${least} and ${most}.`, remedy })
+      (field, value) => ({ message: `${field} is ${value} and must lie between ${least} and ${most}.`, remedy }),
+      { minimum: least, maximum: most }
     )
   )
 
@@ -92,7 +100,8 @@ export const filename = line(MAX_NAME).check(
 export const sha256 = Schema.String.check(
   bound<string>(
     (value) => /^[0-9a-f]{64}$/u.test(value),
-    (field) => ({ message: `${field} is no SHA-256.`, remedy: "Give it in 64 hexadecimal digits." })
+    (field) => ({ message: `${field} is no SHA-256.`, remedy: "Give it in 64 hexadecimal digits." }),
+    { pattern: "^[0-9a-f]{64}$" }
   )
 )
 
@@ -100,7 +109,8 @@ export const sha256 = Schema.String.check(
 export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
   bound<string>(
     (value) => /^[A-Za-z0-9+/]*={0,2}$/u.test(value),
-    (field) => ({ message: `${field} is not in base64.`, remedy: "Give it in base64." })
+    (field) => ({ message: `${field} is not in base64.`, remedy: "Give it in base64." }),
+    { pattern: "^[A-Za-z0-9+/]*={0,2}$" }
   )
 )
 
@@ -108,7 +118,8 @@ export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
 export const agentName = Schema.String.check(
   bound<string>(
     (value) => NAME.test(value),
-    (_, value) => ({ message: `"${value.slice(0, 100)}" cannot be an agent's name.`, remedy: `Use ${NAME_FORM}.` })
+    (_, value) => ({ message: `"${value.slice(0, 100)}" cannot be an agent's name.`, remedy: `Use ${NAME_FORM}.` }),
+    { pattern: NAME.source }
   )
 )
 

@@ -170,6 +170,8 @@ describe("without a daemon", () => {
     Effect.gen(function* () {
       const { out } = yield* agentd(["schema"])
       expect(JSON.parse(out)).toMatchObject({ title: "agentd.jsonc", type: "object" })
+      const http = yield* agentd(["schema", "--openapi"])
+      expect(JSON.parse(http.out)).toMatchObject({ openapi: "3.1.0", paths: { "/v1/Send": {} } })
     })
   )
 

@@ -10,6 +10,7 @@ import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
 import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Verbs from "../../src/rpc/Verbs.ts"
+import { ourselves } from "../../src/rpc/Version.ts"
 import { agentInfo, callInfo, draft, folder, inside, makeWorld, type World } from "../rpc/World.ts"
 
 const PAGE = "<!doctype html><title>agentd</title><!--snapshot-->"
@@ -37,6 +38,7 @@ const serve = Effect.fnUntraced(function* (world: World, names: ReadonlyArray<st
         doors: {
           access,
           verbs: yield* Verbs.make,
+          versions: ourselves,
           page: { fs: yield* FileSystem.FileSystem, folders: [join(state, "none"), join(state, "web")] }
         },
         about: { status: Effect.succeed({}), metrics: Effect.succeed(""), hook: () => {} },
@@ -163,6 +165,25 @@ describe("verbs", () => {
       }
       const listed = yield* json(yield* verb("Agents", {}, token))
       assert.lengthOf(listed as unknown as ReadonlyArray<unknown>, 1)
+    })
+  )
+
+  it.live("sign for the caller, and leave alone what says something else by that name", () =>
+    Effect.gen(function* () {
+      const { access, verb } = yield* serve(makeWorld())
+      const { token } = yield* access.grant({ right: "act", label: "p" }, me)
+      assert.strictEqual((yield* verb("Costs", { by: ["agent"], since: "" }, token)).status, 200)
+      assert.strictEqual((yield* verb("Shutdown", { by: "agentd", reason: "" }, token)).status, 200)
+    })
+  )
+
+  it.live("are described to whom may view", () =>
+    Effect.gen(function* () {
+      const { access, ask } = yield* serve(makeWorld())
+      assert.strictEqual((yield* ask("/openapi.json")).status, 401)
+      const { token } = yield* access.grant({ right: "view", label: "p" }, me)
+      const { openapi } = yield* json(yield* ask("/openapi.json", { token }))
+      assert.strictEqual(openapi, "3.1.0")
     })
   )
 
