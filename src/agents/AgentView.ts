@@ -292,6 +292,7 @@ export const row = (of: Row): AgentInfo => {
     backend: of.config.backend.type,
     mode: of.config.mode,
     role: of.config.role ?? "",
+    ...(of.config.labels.length === 0 ? {} : { labels: of.config.labels }),
     model: modelOf(of),
     ...(of.asked?.context === undefined ? {} : { context: of.asked.context }),
     word: word(of),

@@ -2,17 +2,13 @@
  * `agentd start|stop|restart AGENT…`: whether agents are to run. Without a name the three are
  * about the daemon, which the whole program sees to.
  */
-import { declare, off, oneOf, option, said, send, words } from "./DeclaredVerb.ts"
+import { declare, off, oneOf, option, said, send, type Targets, words } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { yes } from "./Names.ts"
+import { labels, yes } from "./Names.ts"
 
 const names = words("Names in this project, project/agent, or patterns: 'shop/*'; none: the daemon", "agent")
 
-interface Given {
-  readonly names: ReadonlyArray<string>
-}
-
-export const isOfAgent = ({ names }: Given): boolean => names.length > 0
+export const isOfAgent = ({ labels, names }: Targets): boolean => names.length + labels.length > 0
 
 const daemonToo = {
   message: "--daemon stops the daemon, not an agent.",
@@ -36,13 +32,14 @@ export const start = declare({
   ],
   args: {
     names,
+    labels,
     as: {
       ...option("NAME", "A name for the project of this folder: it is written into its agentd.jsonc"),
       name: "name"
     }
   },
   several: { kind: "agent" },
-  wrong: ({ as, names }) => (as !== undefined && names.length > 0 ? both : undefined),
+  wrong: (input) => (input.as !== undefined && isOfAgent(input) ? both : undefined),
   rpc: ({ names }, caller) => send("Start", { name: oneOf(names), caller }),
   view: said,
   quick: isOfAgent
@@ -60,9 +57,9 @@ export const stop = declare({
     { command: "agentd stop web/builder", description: "Stop one agent of another project" },
     { command: "agentd stop 'web/*'", description: "All that fit: lists them, and asks" }
   ],
-  args: { names, yes, daemon: off("The daemon, in a project's folder, too") },
+  args: { names, labels, yes, daemon: off("The daemon, in a project's folder, too") },
   several: { kind: "agent", ends: () => "stops" },
-  wrong: ({ daemon, names }) => (daemon && names.length > 0 ? daemonToo : undefined),
+  wrong: (input) => (input.daemon && isOfAgent(input) ? daemonToo : undefined),
   rpc: ({ names }, caller) => send("Stop", { name: oneOf(names), caller }),
   view: said,
   quick: isOfAgent
@@ -74,9 +71,10 @@ export const restart = declare({
   examples: [
     { command: "agentd restart", description: "After an upgrade: runs of claude and of commands go on meanwhile" },
     { command: "agentd restart --drain", description: "First wait until no agent is in the midst of a turn" },
-    { command: "agentd restart 'web/*' --yes", description: "All agents of a project, without being asked" }
+    { command: "agentd restart 'web/*' --yes", description: "All agents of a project, without being asked" },
+    { command: "agentd restart -l backend", description: "All that have this label in agentd.jsonc" }
   ],
-  args: { names, yes, drain: off("Wait until no agent is in the midst of a turn") },
+  args: { names, labels, yes, drain: off("Wait until no agent is in the midst of a turn") },
   several: { kind: "agent", ends: () => "restarts" },
   rpc: ({ names }, caller) => send("Restart", { name: oneOf(names), caller }),
   view: said,

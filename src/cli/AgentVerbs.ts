@@ -74,7 +74,13 @@ export const wait = Command.make(
   {
     names: Argument.String("name").pipe(
       Argument.withDescription("Names or patterns, as agentd ps has them: builder, 'shop/*'"),
-      Argument.atLeast(1)
+      Argument.atLeast(0)
+    ),
+    labels: Flag.String("label").pipe(
+      Flag.withAlias("l"),
+      Flag.withMetavar("LABEL"),
+      Flag.withDescription("All agents of this label, of those that are named; repeatable"),
+      Flag.atLeast(0)
     ),
     aim: Flag.Literals("for", AIMS).pipe(Flag.withDescription("What is waited for"), Flag.withDefault("idle" as const)),
     timeout: Flag.String("timeout").pipe(
@@ -229,9 +235,10 @@ export const logout = Command.make(
 
 export const daily = commandsOf(Declared.agents, [
   commandOf(ps, {
-    program: ({ watch }) =>
+    program: ({ labels, watch }) =>
       watch
-        ? () => import("./BoardScreen.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false }) }))
+        ? () =>
+            import("./BoardScreen.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false, labels }) }))
         : undefined
   }),
   commandOf(send, {

@@ -87,6 +87,7 @@ const COLUMNS: ReadonlyArray<Column> = [
   { head: "STATE", cell: (row, now) => ({ text: phrase(row, now), colour: lookColour[LOOKS[row.word].colour] }) },
   { head: "FOR", cell: ({ since }, now) => text(since === 0 ? "" : age(now - since)) },
   { head: "ROLE", cell: ({ kind, role }) => text(kind === "agent" ? cut(plain(role), 20) : "") },
+  { head: "LABELS", cell: ({ labels = [] }) => text(plain(labels.join(","))) },
   { head: "MODEL", cell: ({ model }) => text(plain(model)) },
   { head: "RUNS", cell: ({ runs }) => text(runs === 0 ? "" : String(runs)) },
   { head: "CONTEXT", cell: (row) => text(contextOf(row)) },
@@ -107,7 +108,7 @@ const COLUMNS: ReadonlyArray<Column> = [
 ]
 
 /** Columns that make room first, where the terminal is narrow. */
-const SPARE = ["BRANCH", "ROLE", "ERRORS", "RUNS", "MODEL", "CONTEXT", "INBOX", "FOR", "TODAY", "STATE"]
+const SPARE = ["BRANCH", "ROLE", "LABELS", "ERRORS", "RUNS", "MODEL", "CONTEXT", "INBOX", "FOR", "TODAY", "STATE"]
 /** The room that a row's text and its command get at the cost of those. */
 const DETAIL = 56
 /** A text that is cut to less, since a command stands behind it, has that below it. */
@@ -118,16 +119,31 @@ const NOTHING = [
   "No sessions either. Let Claude Code tell of them: agentd hooks install"
 ]
 
+/** Things that rows can be grouped by. */
+export const BY = ["state", "project", "label"] as const
+export type By = (typeof BY)[number]
+
+/** The groups of a row: by its labels it may be in several. */
+const groupsOf = ({ labels = [], project, word }: BoardRow, by: By): ReadonlyArray<string> => {
+  if (by === "state") return [LOOKS[word].group]
+  if (by === "project") return [project === "" ? "no project" : plain(project)]
+  return labels.length === 0 ? ["no label"] : labels
+}
+
 /** A line above each group, and the rows below. */
 const grouped = (
   rows: ReadonlyArray<BoardRow>,
   lines: ReadonlyArray<ReadonlyArray<string>>,
-  colour: boolean
-): ReadonlyArray<string> =>
-  GROUPS.flatMap((group) => {
-    const own = lines.filter((_, at) => LOOKS[rows[at]!.word].group === group)
+  colour: boolean,
+  by: By
+): ReadonlyArray<string> => {
+  const groups = rows.map((row) => groupsOf(row, by))
+  const order: ReadonlyArray<string> = by === "state" ? GROUPS : [...new Set(groups.flat())].toSorted()
+  return order.flatMap((group) => {
+    const own = lines.filter((_, at) => groups[at]!.includes(group))
     return own.length === 0 ? [] : [paint(colour, "bold", `${group} ${own.length}`), ...own.flat()]
   })
+}
 
 /** Whether a command has to stand below its text, which begins at this column. */
 const isBelow = ({ tail = "", text }: Cell, from: number, { columns }: TableOptions): boolean => {
@@ -136,7 +152,11 @@ const isBelow = ({ tail = "", text }: Cell, from: number, { columns }: TableOpti
   return displayWidth(text) > room && room < READABLE
 }
 
-export const render = ({ rows }: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
+export interface Page extends Pick<Board, "rows"> {
+  readonly by?: By
+}
+
+export const render = ({ by = "state", rows }: Page, now: number, options: TableOptions): ReadonlyArray<string> => {
   if (rows.length === 0) return NOTHING.map((line) => inWorld(line, options.world ?? null))
   const columns = COLUMNS.filter(({ head }) => head !== "STATE" || !isNarrow(options))
   const cells = rows.map((row) => columns.map(({ cell }) => cell(row, now, options)))
@@ -156,5 +176,5 @@ export const render = ({ rows }: Board, now: number, options: TableOptions): Rea
   const rowLines = shown.map((line, at) =>
     below[at] === true ? [line, `${margin}${all[at]!.at(-1)!.tail!.trim()}`] : [line]
   )
-  return [head!, ...grouped(rows, rowLines, options.colour)]
+  return [head!, ...grouped(rows, rowLines, options.colour, by)]
 }

@@ -13,7 +13,7 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 import { isNear } from "../domain/ErrorLimit.ts"
 import { LOOKS, phrase, type Word } from "../domain/Words.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
-import { type BoardState, type Item, NOTE } from "./BoardState.ts"
+import { type BoardState, type Item, labelsOf, NOTE } from "./BoardState.ts"
 import { Cells, fit, type Style, wrap } from "./TerminalCells.ts"
 
 export interface Terminal {
@@ -145,7 +145,7 @@ const drawRow = (brush: Brush, row: BoardRow, y: number, width: number, isChosen
   const project = row.project === "" || row.kind === "project" ? "" : `${plain(row.project)}/`
   let x = put(3, fit(project, Math.floor(room / 2)), faint(brush))
   x = put(x, fit(plain(row.name), 3 + room - x), { bold: true })
-  const kind = KINDS[row.kind]
+  const kind = row.kind === "agent" ? plain(labelsOf(row)) : KINDS[row.kind]
   if (kind !== "" && 3 + room - x > kind.length + 1) put(x + 1, kind, faint(brush))
   const right = RIGHT.filter(({ from }) => width >= from)
   const end = width - right.reduce((sum, column) => sum + column.width, 0) - 1

@@ -33,6 +33,7 @@ const AGAIN = "1 second"
 
 export interface Options {
   readonly bell: boolean
+  readonly labels?: ReadonlyArray<string>
   readonly notify: boolean
 }
 
@@ -246,6 +247,7 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   }
   const { env } = yield* Entry
   const state = new BoardState()
+  state.filter = (options.labels ?? []).map((label) => `+${label}`).join(" ")
   for (;;) {
     const left = yield* board(state, options, isAscii(env["TERM"], env["LC_ALL"] ?? env["LC_CTYPE"] ?? env["LANG"]))
     if (left._tag === "Quit") return

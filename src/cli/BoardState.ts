@@ -44,6 +44,9 @@ export type Act =
     }
   | { readonly _tag: "Do"; readonly verb: "start" | "restart" | "stop" | "interrupt"; readonly name: string }
 
+/** `+web +api`: as a filter takes them. */
+export const labelsOf = ({ labels = [] }: BoardRow): string => labels.map((label) => `+${label}`).join(" ")
+
 export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "help" | "go"
 
 /** The call that is looked at. */
@@ -148,7 +151,8 @@ export class BoardState {
       .filter((word) => word !== "")
     const rows = [...this.rows.values()]
       .filter((row) => {
-        const text = `${nameOf(row)} ${row.kind} ${row.word} ${row.model} ${row.role} ${row.says}`.toLowerCase()
+        const text =
+          `${nameOf(row)} ${row.kind} ${row.word} ${row.model} ${row.role} ${labelsOf(row)} ${row.says}`.toLowerCase()
         return words.every((word) => text.includes(word))
       })
       .toSorted(order)

@@ -29,7 +29,11 @@ export const fits = (pattern: string, text: string): boolean => {
 }
 
 /** The names of a thing. */
-export type Named = Pick<BoardRow, "called" | "conversation" | "name" | "project">
+export type Named = Pick<BoardRow, "called" | "conversation" | "labels" | "name" | "project">
+
+/** Whether it has all of these labels. */
+export const isLabelled = ({ labels = [] }: Pick<BoardRow, "labels">, all: ReadonlyArray<string>): boolean =>
+  all.every((label) => labels.includes(label))
 
 /** Whether it stands for several names. */
 export const isPattern = (name: string): boolean => /[*?]/u.test(name)
@@ -46,6 +50,7 @@ export interface Choice {
   readonly names: ReadonlyArray<string>
   readonly project: string | undefined
   readonly word: Word | undefined
+  readonly labels: ReadonlyArray<string>
   readonly sort: "state" | "name" | "age" | "cost"
 }
 
@@ -61,11 +66,12 @@ const by: { readonly [sort in Exclude<Choice["sort"], "state">]: (a: BoardRow, b
 /** The rows that are meant; a stable order within each group. */
 export const chosen = (
   rows: ReadonlyArray<BoardRow>,
-  { names, project, sort, word }: Choice
+  { labels, names, project, sort, word }: Choice
 ): ReadonlyArray<BoardRow> => {
   const kept = rows.filter(
     (row) =>
       (names.length === 0 || names.some((name) => means(name, row))) &&
+      isLabelled(row, labels) &&
       (project === undefined || fits(project, row.project)) &&
       (word === undefined || row.word === word)
   )

@@ -83,8 +83,10 @@ const paramOf = (field: string, shape: Shape): Param => {
         Flag.optional,
         Flag.map(orUndefined)
       )
-    case "options":
-      return Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.atLeast(0))
+    case "options": {
+      const flag = Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description))
+      return (alias === undefined ? flag : Flag.withAlias(flag, alias)).pipe(Flag.atLeast(0))
+    }
     case "choice":
       return Flag.Literals(name, shape.of).pipe(
         Flag.withDescription(description),

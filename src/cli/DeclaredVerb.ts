@@ -91,11 +91,17 @@ export const option = (metavar: string, description: string): Arg<string | undef
   description
 })
 /** A flag that may be given more than once. */
-export const options = (name: string, metavar: string, description: string): Arg<ReadonlyArray<string>> => ({
+export const options = (
+  name: string,
+  metavar: string,
+  description: string,
+  alias?: string
+): Arg<ReadonlyArray<string>> => ({
   kind: "options",
   name,
   metavar,
-  description
+  description,
+  ...(alias === undefined ? {} : { alias })
 })
 export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A, description: string): Arg<A> => ({
   kind: "choice",
@@ -206,6 +212,8 @@ export interface Wrong {
 /** The things that a verb is told to act on. */
 export interface Targets {
   readonly names: ReadonlyArray<string>
+  /** Groups: only what is of all of them. Without a name: all that is. */
+  readonly labels: ReadonlyArray<string>
 }
 
 /** Kinds of things that have names. */
@@ -224,14 +232,14 @@ export interface Several<I> {
 
 /** The names that were given, wherever they stand. */
 export const targetsOf = (input: { readonly [field: string]: unknown }): Targets => {
-  const { name, names } = input as { readonly name?: string; readonly names?: ReadonlyArray<string> }
-  return { names: names ?? (name === undefined || name === "" ? [] : [name]) }
+  const { labels = [], name, names } = input as Partial<Targets> & { readonly name?: string }
+  return { names: names ?? (name === undefined || name === "" ? [] : [name]), labels }
 }
 
 /** Whether the verb is given to one thing, by its very name, or to what it means without one. */
 export const isOne = (input: { readonly [field: string]: unknown }): boolean => {
-  const { names } = targetsOf(input)
-  return names.length < 2 && !names.some(isPattern)
+  const { labels, names } = targetsOf(input)
+  return labels.length === 0 && names.length < 2 && !names.some(isPattern)
 }
 
 /** The one name; empty: none. */

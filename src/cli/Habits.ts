@@ -32,7 +32,6 @@ const MEANT: { readonly [word: string]: string } = {
   top: "agentd, alone: the board",
   ui: "agentd, alone: the board",
   update: "restart, once a newer agentd is installed",
-  upgrade: "restart, once a newer agentd is installed",
   usage: "cost"
 }
 

@@ -1,6 +1,6 @@
 /** `agentd interrupt AGENT…`: ends a turn, or a run where there are no turns. */
 import { declare, oneOf, said, send } from "./DeclaredVerb.ts"
-import { agents, nobody, yes } from "./Names.ts"
+import { agents, labels, nobody, yes } from "./Names.ts"
 
 export const interrupt = declare({
   path: ["interrupt"],
@@ -9,7 +9,7 @@ export const interrupt = declare({
     { command: "agentd interrupt builder", description: "Let it take up its inbox anew" },
     { command: "agentd interrupt 'shop/*'", description: "All that fit: lists them, and asks" }
   ],
-  args: { names: agents, yes },
+  args: { names: agents, labels, yes },
   several: { kind: "agent", ends: () => "interrupts" },
   wrong: (input) => nobody(input, "interrupt"),
   rpc: ({ names }, caller) => send("Interrupt", { name: oneOf(names), caller }),

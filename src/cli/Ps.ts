@@ -2,10 +2,10 @@
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { WORDS } from "../domain/Words.ts"
 import { ascii } from "./Ascii.ts"
-import { render } from "./Board.ts"
+import { BY, render } from "./Board.ts"
 import { chosen } from "./Choose.ts"
 import { csv, type Field, moment } from "./Csv.ts"
-import { choice, declare, map, off, option, read, words } from "./DeclaredVerb.ts"
+import { choice, declare, map, off, option, options, read, words } from "./DeclaredVerb.ts"
 import { plain } from "./Output.ts"
 
 /** Words as they are typed. */
@@ -19,6 +19,7 @@ const FIELDS: ReadonlyArray<Field<BoardRow>> = [
   { name: "since", of: ({ since }) => (since === 0 ? null : moment(since)) },
   { name: "until", of: ({ until }) => moment(until) },
   { name: "role", of: ({ kind, role }) => (kind === "agent" ? plain(role) : "") },
+  { name: "labels", of: ({ labels = [] }) => plain(labels.join(" ")) },
   { name: "model", of: ({ model }) => plain(model) },
   { name: "runs", of: ({ kind, runs }) => (kind === "agent" ? runs : null) },
   { name: "context", of: ({ context }) => context?.used ?? null },
@@ -39,22 +40,29 @@ export const ps = declare({
   examples: [
     { command: "agentd ps", description: "What needs you stands first, each with the command that helps" },
     { command: "agentd ps 'shop/*' --is failed", description: "Of one project, what has failed" },
+    { command: "agentd ps --label web --by project", description: "Of a label, project by project" },
     { command: "agentd ps -w", description: "Stay, and show what changes" },
     { command: "agentd ps --csv", description: "For a spreadsheet" }
   ],
   args: {
     names: words("Names or patterns: builder, shop, 'shop/*'", "NAME"),
     project: option("NAME", "Only what is of this project"),
+    labels: options("label", "LABEL", "Only agents of this label; repeatable", "l"),
     is: choice(["any", ...TYPED], "any", "Only what is so"),
     sort: choice(["state", "name", "age", "cost"], "state", "The order within each group"),
+    by: choice(BY, "state", "What rows are grouped by"),
     all: off("Also what ended more than a day ago", "a"),
     watch: off("Like agentd watch", "w"),
     csv: off("As comma-separated values"),
     ascii: off("No characters but those of ASCII as marks")
   },
-  rpc: ({ all, ascii, csv, is, names, project, sort }) =>
+  rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }) =>
     map(read("Board", { all }), (board) => ({
-      board: { ...board, rows: chosen(board.rows, { names, project, sort, word: WORDS[TYPED.indexOf(is)] }) },
+      board: {
+        ...board,
+        ...(by === "state" ? {} : { by }),
+        rows: chosen(board.rows, { names, labels, project, sort, word: WORDS[TYPED.indexOf(is)] })
+      },
       ascii,
       csv
     })),

@@ -6,7 +6,7 @@
  */
 import { didYouMean } from "../config/ConfigProblem.ts"
 import * as ProjectName from "../config/ProjectName.ts"
-import { isPattern, means, type Named } from "./Choose.ts"
+import { isLabelled, isPattern, means, type Named } from "./Choose.ts"
 import type { Kind, Targets } from "./DeclaredVerb.ts"
 
 /** Why nothing is meant. */
@@ -82,13 +82,30 @@ const unknown = (all: ReadonlyArray<Named>, kind: Kind, names: ReadonlyArray<str
   }
 }
 
+const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray<string>): Unclear => {
+  const known = [...new Set(all.flatMap(({ labels = [] }) => labels))].toSorted()
+  const near = labels.flatMap((label) => didYouMean(label, known) ?? [])
+  return {
+    message: `No ${kind} that is meant has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}: nothing was done.`,
+    remedy:
+      known.length === 0
+        ? `Give agents labels in agentd.jsonc: "labels": [${quoted(labels)}]`
+        : near.length > 0 && !labels.every((label) => known.includes(label))
+          ? `Did you mean ${quoted(near)}? There are: ${known.slice(0, MOST).join(", ")}`
+          : `See which there are: agentd ps --by label`
+  }
+}
+
 /** The meaning of all the names: each thing once, in the order in which they are named. */
 export const resolve = <A extends Named>(
   all: ReadonlyArray<A>,
   kind: Kind,
-  { names }: Targets,
+  { labels, names }: Targets,
   config: string | null
 ): ReadonlyArray<A> | Unclear => {
+  const labelled = all.filter((one) => isLabelled(one, labels))
+  if (labelled.length === 0 && labels.length > 0) return unlabelled(all, kind, labels)
+  if (names.length === 0) return labelled
   const found = names.map((name) => ({
     name,
     things: isPattern(name) ? all.filter((one) => means(name, one)) : exact(all, kind, name, config)
@@ -111,5 +128,6 @@ export const resolve = <A extends Named>(
         .join(", ")}`
     }
   }
-  return [...new Set(found.flatMap(({ things }) => things))]
+  const meant = [...new Set(found.flatMap(({ things }) => things))].filter((one) => isLabelled(one, labels))
+  return meant.length > 0 ? meant : unlabelled(all, kind, labels)
 }

@@ -1,7 +1,7 @@
 /** `agentd retry|dismiss AGENT…`: what came to no answer is asked again, or let go. */
 import { declare, off, oneOf, option, said, send } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { agents, nobody, yes } from "./Names.ts"
+import { agents, labels, nobody, yes } from "./Names.ts"
 
 const message = option("ID", "Only the message of this id, as agentd waiting --json has it; none: all of them")
 
@@ -18,7 +18,7 @@ export const retry = declare({
     { command: "agentd retry shop/builder", description: "All that agentd waiting shows of it" },
     { command: "agentd retry 'shop/*'", description: "Of all agents of a project" }
   ],
-  args: { names: agents, message },
+  args: { names: agents, labels, message },
   several: { kind: "agent" },
   wrong: (input) => nobody(input, "retry"),
   rpc: ({ message, names }, caller) =>
@@ -34,7 +34,13 @@ export const dismiss = declare({
     { command: "agentd dismiss shop/builder", description: "It is in agentd waiting no more; the log keeps it" },
     { command: "agentd dismiss shop/builder --held", description: "Messages that wait for an agent that is stopped" }
   ],
-  args: { names: agents, message, held: off("The messages that it holds, instead: they are never told it"), yes },
+  args: {
+    names: agents,
+    labels,
+    message,
+    held: off("The messages that it holds, instead: they are never told it"),
+    yes
+  },
   several: { kind: "agent", ends: () => "lets go what is open of" },
   wrong: (input) => nobody(input, "dismiss") ?? (input.held && input.message !== undefined ? both : undefined),
   rpc: ({ held, message, names }, caller) =>

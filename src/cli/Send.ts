@@ -1,7 +1,7 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
 import { declare, off, options, said, send as sent, text, word, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { yes } from "./Names.ts"
+import { labels, yes } from "./Names.ts"
 import { troubleIn } from "./PlainText.ts"
 
 const both = {
@@ -42,6 +42,7 @@ export const send = declare({
     },
     { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
     { command: "agentd send 'web/*' \"Commit what you have\"", description: "To all that fit" },
+    { command: "agentd send '*' -l backend \"Commit what you have\"", description: "To all of this label" },
     { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
   ],
   args: {
@@ -49,6 +50,7 @@ export const send = declare({
     text: text("The message; - or nothing: what comes on standard input"),
     urgent: off("End the run that is under way; the next one carries the message"),
     yes,
+    labels,
     steer: off("End the turn that is under way at a safe boundary; the message is the next turn"),
     file: options("file", "PATH", "Send this file with it: an image, a PDF or a text; repeatable")
   },

@@ -33,6 +33,12 @@ const watch = Command.make(
   "watch",
   {
     bell: off("bell", "Ring the terminal's bell when a session starts to wait"),
+    labels: Flag.String("label").pipe(
+      Flag.withAlias("l"),
+      Flag.withMetavar("LABEL"),
+      Flag.withDescription("Begin with the agents of this label; / changes it"),
+      Flag.atLeast(0)
+    ),
     notify: off("notify", "Show a desktop notification then, where notify-send is there")
   },
   verb(() => import("./BoardScreen.ts"))

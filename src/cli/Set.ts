@@ -4,7 +4,7 @@
  */
 import type { Done, OffersInfo } from "../domain/Messages.ts"
 import { type Ask, declare, off, oneOf, option, read, said, send, type World } from "./DeclaredVerb.ts"
-import { agents, nobody } from "./Names.ts"
+import { agents, labels, nobody } from "./Names.ts"
 import { cut, paint, plain } from "./Output.ts"
 
 const KNOWN = {
@@ -68,6 +68,7 @@ export const set = declare({
   ],
   args: {
     names: agents,
+    labels,
     model: option("MODEL", "The model, as the agent calls it"),
     mode: option("MODE", "The mode of the agent's own"),
     reset: off("Forget what was chosen before")

@@ -5,7 +5,7 @@
  * with all their names, and a person is asked; one that fails keeps no other from its turn; each result is a line, and
  * the exit code says whether all went well.
  */
-import { Clock, Console, Effect } from "effect"
+import { Cause, Clock, Console, Effect, Exit } from "effect"
 import { predicate, type Word } from "../domain/Words.ts"
 import type { Client } from "../rpc/ControlClient.ts"
 import { call } from "../rpc/ControlClient.ts"
@@ -84,7 +84,7 @@ export const agreed = Effect.fnUntraced(function* (
   const found = resolve(all, several.kind, targets, caller.config)
   if ("remedy" in found) return yield* new VerbFailed({ ...found, exitCode: ExitCode.failed })
   const does = several.ends?.(input as never)
-  if (does !== undefined && (several.always === true || targets.names.some(isPattern))) {
+  if (does !== undefined && (several.always === true || targets.labels.length > 0 || targets.names.some(isPattern))) {
     const verb = does.replace(/s$/, "")
     const question = `${verb[0]!.toUpperCase()}${verb.slice(1)} ${found.length === 1 ? "it" : "them"}?`
     yield* confirm(input["yes"] === true, factOf(does, several.kind, found), question)
@@ -103,13 +103,14 @@ export const each = Effect.fnUntraced(function* <A, E, R>(
     names,
     (name) =>
       Effect.gen(function* () {
-        const done = yield* Effect.result(act(name))
-        if (done._tag === "Success") {
-          const value: unknown = done.success
-          if (!json) yield* printLines(view(done.success))
+        const done = yield* Effect.exit(act(name))
+        if (Exit.isSuccess(done)) {
+          const value: unknown = done.value
+          if (!json) yield* printLines(view(done.value))
           return { name, ok: true, ...(typeof value === "object" ? value : { value }) }
         }
-        const { message, remedy, tag } = explain(done.failure)
+        if (Cause.hasInterruptsOnly(done.cause)) return yield* Effect.interrupt
+        const { message, remedy, tag } = explain(Cause.squash(done.cause))
         if (!json) yield* Console.error(`agentd: ${name}: ${message}\n  → ${yield* hint(remedy)}`)
         return { name, ok: false, error: tag, message, remedy }
       }),

@@ -10,14 +10,17 @@ import { after } from "../domain/BoardRow.ts"
 import { predicate, type Word } from "../domain/Words.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { nameOf } from "./Board.ts"
-import { type Aim, means } from "./Choose.ts"
+import { type Aim, isLabelled, means } from "./Choose.ts"
+import type { Targets } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
+import { nobody } from "./Names.ts"
 import { age } from "./Output.ts"
 
 export interface Input {
   readonly names: ReadonlyArray<string>
+  readonly labels: ReadonlyArray<string>
   readonly aim: Aim
   /** ms; undefined: for ever. */
   readonly timeout: number | undefined
@@ -35,17 +38,23 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 /** How it stands with the rows that are named. */
 export const standing = (
   rows: ReadonlyArray<BoardRow>,
-  names: ReadonlyArray<string>,
+  { labels, names }: Targets,
   aim: Aim
 ): {
   readonly unknown: ReadonlyArray<string>
   readonly left: ReadonlyArray<BoardRow>
   readonly never: ReadonlyArray<BoardRow>
 } => {
-  const meant = rows.filter((row) => row.kind !== "matter" && names.some((name) => means(name, row)))
+  const meant = rows.filter(
+    (row) =>
+      row.kind !== "matter" && isLabelled(row, labels) && (names.length === 0 || names.some((name) => means(name, row)))
+  )
   const left = meant.filter(({ word }) => !MET[aim].includes(word))
   return {
-    unknown: names.filter((name) => !meant.some((row) => means(name, row))),
+    unknown:
+      meant.length === 0 && names.length === 0
+        ? labels
+        : names.filter((name) => !meant.some((row) => means(name, row))),
     left,
     // whoever waits for work to end would wait for ever
     never: aim === "failed" || aim === "needs-you" ? [] : left.filter(({ word }) => word === "failed")
@@ -66,8 +75,10 @@ const never = (row: BoardRow) =>
     exitCode: ExitCode.failed
   })
 
-export const run = Effect.fnUntraced(function* ({ aim, names, timeout }: Input) {
+export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }: Input) {
   const { paths } = yield* Invocation
+  const wrong = nobody({ labels, names }, "wait")
+  if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const began = yield* Clock.currentTimeMillis
   let rows: ReadonlyMap<string, BoardRow> = new Map()
   const watching = call(paths.socket, (client) => {
@@ -76,7 +87,7 @@ export const run = Effect.fnUntraced(function* ({ aim, names, timeout }: Input) 
       Stream.runForEachWhile((news) =>
         Effect.gen(function* () {
           rows = after(rows, news)
-          const found = standing([...rows.values()], names, aim)
+          const found = standing([...rows.values()], { labels, names }, aim)
           if (found.unknown.length > 0) return yield* unknown(found.unknown)
           const [lost] = found.never
           if (lost !== undefined) return yield* never(lost)
@@ -91,7 +102,7 @@ export const run = Effect.fnUntraced(function* ({ aim, names, timeout }: Input) 
       : Effect.timeoutOrElse(watching, {
           duration: timeout,
           orElse: () => {
-            const [first] = standing([...rows.values()], names, aim).left
+            const [first] = standing([...rows.values()], { labels, names }, aim).left
             const what =
               first === undefined
                 ? "it is not known how it stands"
@@ -107,5 +118,6 @@ export const run = Effect.fnUntraced(function* ({ aim, names, timeout }: Input) 
         })
   yield* waited
   const waitedFor = (yield* Clock.currentTimeMillis) - began
-  yield* print({ names, for: aim, waited: waitedFor }, () => [`${names.join(", ")}: ${aim}, after ${age(waitedFor)}.`])
+  const told = [...names, ...labels.map((label) => `label ${label}`)].join(", ")
+  yield* print({ names, labels, for: aim, waited: waitedFor }, () => [`${told}: ${aim}, after ${age(waitedFor)}.`])
 })

@@ -108,6 +108,9 @@ export type Voice = (typeof VOICES)[number]
 /** Backends of one agent besides its own. */
 const MAX_FALLBACKS = 8
 
+/** Groups of one agent. */
+const MAX_LABELS = 20
+
 const Worktree = Schema.Union([
   Schema.Boolean,
   Schema.Struct({ base: optional(Word, "The commit or branch that it starts from. Default: HEAD.") })
@@ -165,6 +168,14 @@ export const AgentConfig = Schema.Struct({
       "What it is able to do, in words of your own; a plan's task that asks for one goes to such an agent."
     )
   ),
+  labels: Schema.Array(Name)
+    .check(Schema.isMaxLength(MAX_LABELS, { message: `must hold at most ${MAX_LABELS} labels` }))
+    .pipe(
+      withDefault(
+        [],
+        "Groups that it belongs to, in words of your own: `agentd restart --label web` means all of them, in all projects."
+      )
+    ),
   limits: LimitsConfig.pipe(withDefault({}, "What a run of it may take of the machine.")),
   parent: optional(Name, "The agent that it is a sub-agent of: it ends with that one."),
   output: OutputConfig.pipe(withDefault({}, "What is kept of a run's output."))

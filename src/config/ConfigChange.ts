@@ -30,7 +30,7 @@ const HARMLESS = [
   "conversation.**",
   ...below("agents.*", "role instructions prompt mode autostart worktree.** maxConsecutiveErrors maxTotalErrors"),
   ...below("agents.*", "backoff.** runTimeout interruptGrace minRunInterval maxRunsPerHour idleTimeout toolTimeout"),
-  ...below("agents.*", "maxToolTimeout budget.** can parent output.** approvals.timeout"),
+  ...below("agents.*", "maxToolTimeout budget.** can labels parent output.** approvals.timeout"),
   ...below("agents.*.backend", "model resume silence startTimeout killGrace readyAfter retries price.** maxRounds"),
   "agents.*.backend.maxOutputTokens",
   ...below("goals", "planner critic workers checkTimeout rounds target planTries maxTaskErrors maxErrors backoff.**"),

@@ -39,6 +39,8 @@ export const BoardRow = Schema.Struct({
   /** Remedies where it needs a person or has failed: commands that work as they stand, the first one first. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
+  /** Groups that it belongs to; not there: none. */
+  labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,
   /** Runs that ended well, and the one under way. */
   runs: Schema.Int,

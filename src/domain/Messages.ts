@@ -62,6 +62,8 @@ export const AgentInfo = Schema.Struct({
   mode: Schema.Literals(["inbox", "loop"]),
   /** The role in a few words; empty: not said. */
   role: Schema.String,
+  /** Groups that it belongs to; not there: none. */
+  labels: Schema.optionalKey(Schema.Array(Schema.String)),
   /** The model that answers it, as its run names it, else as it was chosen or configured; empty: not known. */
   model: Schema.String,
   /** Tokens that its newest request was given, and the most that its model takes; not there: not told. */

@@ -69,6 +69,7 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
   state: agent.state,
   asks,
   role: agent.role,
+  ...(agent.labels === undefined ? {} : { labels: agent.labels }),
   model: agent.model,
   runs: runsOf(agent),
   context: agent.context ?? null,

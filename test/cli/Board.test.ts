@@ -133,7 +133,7 @@ describe("names and patterns", () => {
     ]
   })
   const named = (names: ReadonlyArray<string>, more: Partial<Parameters<typeof chosen>[1]> = {}) =>
-    chosen(rows, { names, project: undefined, word: undefined, sort: "name", ...more }).map(
+    chosen(rows, { names, labels: [], project: undefined, word: undefined, sort: "name", ...more }).map(
       ({ name, project }) => `${project}/${name}`
     )
 
@@ -145,6 +145,24 @@ describe("names and patterns", () => {
     expect(named(["nobody"])).toEqual([])
     expect(named([], { project: "sh*" })).toEqual(["shop/builder"])
     expect(named([], { word: "failed" })).toEqual(["web/tester"])
+  })
+
+  it("a label means the agents that have it, and rows can be grouped by it, or by project", () => {
+    const { rows } = boardOf({
+      agents: [
+        agentInfo({ labels: ["web", "slow"] }),
+        agentInfo({ agent: "tester", labels: ["web"] }),
+        agentInfo({ agent: "plain", project: "shop", conversation: "shop-1" })
+      ]
+    })
+    const all = { names: [], project: undefined, word: undefined, sort: "name" } as const
+    const labelled = (...labels: ReadonlyArray<string>) => chosen(rows, { ...all, labels }).map(({ name }) => name)
+    expect(labelled("web")).toEqual(["builder", "tester"])
+    expect(labelled("web", "slow")).toEqual(["builder"])
+    expect(labelled("nothing")).toEqual([])
+    const page = (by: "label" | "project") => render({ rows, by }, T0, { colour: false, columns: null }).join("\n")
+    expect(page("label")).toMatch(/LABELS[^]*no label 1\n.*shop\/plain[^]*slow 1\n.*web,slow[^]*web 2\n/)
+    expect(page("project")).toMatch(/shop 1\n[^]*web 2\n/)
   })
 
   it("a star stops at a slash, and what else an expression would mean is itself", () => {

@@ -2,7 +2,14 @@
 
 /** Each verb in the forms that the quick entry answers. */
 export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
-  ps: ["ps", "ps web/* --is needs-you", "ps builder --sort name --all", "ps --csv", "ps --ascii"],
+  ps: [
+    "ps",
+    "ps web/* --is needs-you",
+    "ps builder --sort name --all",
+    "ps --csv",
+    "ps --ascii",
+    "ps -l web --by label"
+  ],
   status: ["status"],
   why: ["why builder", "why nobody"],
   runs: ["runs", "runs builder --failed -n 3", "runs nobody", "runs web/* --csv"],

@@ -20,7 +20,7 @@ const { rows } = boardOf({ agents })
 
 describe("what is meant", () => {
   const meant = (config: string | null, ...names: ReadonlyArray<string>) => {
-    const found = resolve(rows, "agent", { names }, config)
+    const found = resolve(rows, "agent", { names, labels: [] }, config)
     return "remedy" in found ? found : found.map(({ called }) => called)
   }
   it("a pattern means all that fit, a name one thing, the caller's own first; each once", () => {
@@ -37,6 +37,23 @@ describe("what is meant", () => {
     assert.match((unknown as { remedy: string }).remedy, /Did you mean "shop\/builder"\?.*agentd ps/)
     assert.match((meant(null, "shop") as { remedy: string }).remedy, /'shop\/\*'/)
   })
+  it("a label means all agents that have it, of those that are named", () => {
+    const some = boardOf({
+      agents: [agentInfo({ labels: ["web"] }), agentInfo({ agent: "tester", labels: ["web", "slow"] })]
+    }).rows
+    const of = (names: ReadonlyArray<string>, ...labels: ReadonlyArray<string>) => {
+      const found = resolve(some, "agent", { names, labels }, null)
+      return "remedy" in found ? found.remedy : found.map(({ name }) => name).toSorted()
+    }
+    assert.deepStrictEqual(of([], "web"), ["builder", "tester"])
+    assert.deepStrictEqual(of([], "web", "slow"), ["tester"])
+    assert.deepStrictEqual(of(["b*"], "web"), ["builder"])
+    assert.strictEqual(of([], "wbe"), 'Did you mean "web"? There are: slow, web')
+    assert.strictEqual(of(["builder"], "slow"), "See which there are: agentd ps --by label")
+    assert.include(resolve(rows, "agent", { names: [], labels: ["web"] }, null), {
+      remedy: 'Give agents labels in agentd.jsonc: "labels": ["web"]'
+    })
+  })
   it("one name is one; several and patterns are not", () => {
     assert.isTrue(isOne({ names: ["a"] }))
     assert.isTrue(isOne({ names: [] }))
@@ -45,7 +62,7 @@ describe("what is meant", () => {
     assert.isFalse(isOne({ names: ["a", "b"] }))
   })
   it("what is to be ended is told by name and word", () => {
-    const two = resolve(rows, "agent", { names: ["shop/*"] }, null)
+    const two = resolve(rows, "agent", { names: ["shop/*"], labels: [] }, null)
     assert.isFalse("remedy" in two)
     if ("remedy" in two) return
     assert.strictEqual(
@@ -96,6 +113,27 @@ it.live("a pattern that ends work needs a person's yes, or --yes; what is to be 
   })
 )
 
+it.live("a label is named as a pattern is: what ends work asks", () =>
+  Effect.gen(function* () {
+    const { run, world } = yield* played()
+    world.agents[0] = agentInfo({ labels: ["web"] })
+    world.agents[3] = agentInfo({ agent: "buyer", project: "shop", conversation: SHOP, labels: ["web"] })
+    const asked = yield* run("stop", "-l", "web")
+    assert.strictEqual(asked.code, 2)
+    assert.match(asked.err, /This stops 2 agents: .*shop\/buyer/)
+    assert.strictEqual((yield* run("restart", "--label", "web", "-y")).code, 0)
+    assert.strictEqual((yield* run("send", "*", "-l", "web", "hello")).code, 0)
+    assert.deepStrictEqual(did(world), [
+      "restart shop/buyer",
+      "restart web/builder",
+      "send shop/buyer",
+      "send web/builder"
+    ])
+    assert.match((yield* run("ps", "--label", "web")).out, /LABELS[^]*shop\/buyer/)
+    assert.notInclude((yield* run("ps", "-l", "web")).out, "tester")
+  })
+)
+
 it.live("a name that means nothing: nothing is done, and the near one is named", () =>
   Effect.gen(function* () {
     const { run, world } = yield* played()
@@ -109,9 +147,12 @@ it.live("a name that means nothing: nothing is done, and the near one is named",
 it.live("one that fails keeps no other from its turn; --json has all, the exit code says it", () =>
   Effect.gen(function* () {
     const { run, world } = yield* played()
-    // the double does not know the conversation's id as a name, as a project that has just gone would be
-    world.agents.push(agentInfo({ agent: "lost", project: "shop", conversation: "shop-2" }))
-    const { code, err, out } = yield* run("interrupt", "tester", "shop-2/lost", "web/builder", "--json")
+    const { push } = world.commands
+    world.commands.push = function (...all) {
+      if (all.some(([, name]) => name === "shop/buyer")) throw new Error("it broke")
+      return push.apply(this, all)
+    }
+    const { code, err, out } = yield* run("interrupt", "tester", "shop/buyer", "web/builder", "--json")
     assert.strictEqual(code, 1)
     assert.deepStrictEqual(did(world), ["interrupt web/builder", "interrupt web/tester"])
     const all = JSON.parse(out) as ReadonlyArray<{ readonly name: string; readonly ok: boolean }>
@@ -119,11 +160,11 @@ it.live("one that fails keeps no other from its turn; --json has all, the exit c
       all.map(({ name, ok }) => [name, ok]),
       [
         ["web/tester", true],
-        ["shop-2/lost", false],
+        ["shop/buyer", false],
         ["web/builder", true]
       ]
     )
-    assert.deepInclude(JSON.parse(err), { exitCode: 1, message: "1 of 3 failed: shop-2/lost." })
+    assert.deepInclude(JSON.parse(err), { exitCode: 1, message: "1 of 3 failed: shop/buyer." })
   })
 )
 

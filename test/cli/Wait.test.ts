@@ -14,16 +14,20 @@ const { rows } = boardOf({
     agentInfo({ agent: "lost", word: "failed", project: "shop", conversation: "shop-1" })
   ]
 })
+const of = (names: ReadonlyArray<string>, ...labels: ReadonlyArray<string>) => ({ names, labels })
 const names = (found: ReadonlyArray<{ readonly name: string }>) => found.map(({ name }) => name)
 
 describe("how it stands", () => {
   it("all that is named has to be so; what has failed will not be idle, but is failed", () => {
-    expect(names(standing(rows, ["web/*"], "idle").left)).toEqual(["builder"])
-    expect(names(standing(rows, ["tester"], "idle").left)).toEqual([])
-    expect(names(standing(rows, ["lost"], "idle").never)).toEqual(["lost"])
-    expect(names(standing(rows, ["lost"], "failed").left)).toEqual([])
-    expect(names(standing(rows, ["lost"], "needs-you").never)).toEqual([])
-    expect(standing(rows, ["tester", "nobody"], "idle").unknown).toEqual(["nobody"])
+    expect(names(standing(rows, of(["web/*"]), "idle").left)).toEqual(["builder"])
+    expect(names(standing(rows, of(["tester"]), "idle").left)).toEqual([])
+    expect(names(standing(rows, of(["lost"]), "idle").never)).toEqual(["lost"])
+    expect(names(standing(rows, of(["lost"]), "failed").left)).toEqual([])
+    expect(names(standing(rows, of(["lost"]), "needs-you").never)).toEqual([])
+    expect(standing(rows, of(["tester", "nobody"]), "idle").unknown).toEqual(["nobody"])
+    const { rows: some } = boardOf({ agents: [agentInfo({ labels: ["slow"] }), agentInfo({ agent: "tester" })] })
+    expect(names(standing(some, of([], "slow"), "idle").left)).toEqual(["builder"])
+    expect(standing(some, of([], "nothing"), "idle").unknown).toEqual(["nothing"])
   })
 })
 
@@ -40,7 +44,7 @@ it.live("returns when it is so, is told of it, and says what has failed, what is
     assert.deepInclude(JSON.parse(out), { for: "idle", names: ["builder"] })
     const at = (...args: ReadonlyArray<string>) => agentd(["--state", state, "wait", ...args])
     expect(yield* at("nobody")).toMatchObject({ code: 1, err: expect.stringContaining('Nothing is called "nobody"') })
-    expect(yield* at("builder", "--for", "needs-you", "--timeout", "50ms")).toMatchObject({
+    expect(yield* at("builder", "--for", "needs-you", "--timeout", "1s")).toMatchObject({
       code: 1,
       err: expect.stringContaining("web/builder is idle")
     })
@@ -70,7 +74,7 @@ describe("a word that is known from elsewhere", () => {
   )
 
   it("is no verb, and what is meant by it is one", () => {
-    for (const word of ["list", "kill", "tail", "reload", "upgrade", "journal", "top"]) {
+    for (const word of ["list", "kill", "tail", "reload", "update", "journal", "top"]) {
       assert.isFalse(VERBS.includes(word), word)
       const verb = /agentd (\w+)/.exec(meant(word) ?? "")?.[1]
       assert.isTrue(verb === undefined || VERBS.includes(verb), `${word}: ${verb}`)

@@ -103,6 +103,7 @@ describe("ConfigFile", () => {
         budget: {},
         may: ["inbox", "message", "post", "report", "ask"],
         can: [],
+        labels: [],
         limits: { memory: 4e9, tasks: 1000, cpuWeight: 100, disk: 10e9 },
         output: { maxBytesPerRun: 1_048_576, tailLines: 40 }
       })
