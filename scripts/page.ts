@@ -1,7 +1,7 @@
 /**
  * page: builds the page: dist/web, of src/web. What it needs is in it: it loads nothing from elsewhere.
  */
-import { cp, mkdir, readFile, rename, writeFile } from "node:fs/promises"
+import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { rolldown } from "rolldown"
 
@@ -13,6 +13,13 @@ const small = (css: string): string =>
     .replaceAll(/\/\*[^]*?\*\//g, "")
     .replaceAll(/\s+/g, " ")
     .replaceAll(/ ?([{};,>]) ?/g, "$1")
+
+/** The style sheets, in the order of their names. */
+const styles = async (): Promise<string> => {
+  const folder = join(root, "src/web/styles")
+  const names = (await readdir(folder)).filter((name) => name.endsWith(".css")).toSorted()
+  return (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("\n")
+}
 
 const put = async (file: string, content: string) => {
   await writeFile(`${file}.new`, content)
@@ -33,5 +40,5 @@ export const build = async (out: string): Promise<void> => {
   await mkdir(out, { recursive: true })
   await cp(join(root, "src/web/static"), out, { recursive: true })
   await put(join(out, "app.js"), entry.code)
-  await put(join(out, "app.css"), small(await readFile(join(root, "src/web/app.css"), "utf8")))
+  await put(join(out, "app.css"), small(await styles()))
 }

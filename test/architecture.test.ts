@@ -254,11 +254,6 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "xdg-open finds the person's desktop and browser by their variables"
   },
   {
-    path: "src/web/Api.ts",
-    rule: "setTimeout()",
-    because: "the page is a program of its own in a browser, without Effect"
-  },
-  {
     path: "src/cli/Run.ts",
     rule: "environment",
     because: "it runs a person's program in their terminal, as their shell would"
@@ -362,6 +357,8 @@ const needProblem = (path: string, from: string): ReadonlyArray<Problem> => {
 const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
   const { path } = file
   const banned = bans
+    // the page is a program of its own in a browser, without Effect
+    .filter(() => folderOf(path) !== "web")
     .filter(({ name }) => file.names.has(name) && !(isBin(path) && name.startsWith("process.")))
     .map(({ because, instead, name }) => ({
       path,

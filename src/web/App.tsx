@@ -1,50 +1,47 @@
-/** App: the page begins. */
+/**
+ * App: the page begins: from the board that stands in it, then from the stream.
+ */
 import { render } from "preact"
-import { signal } from "@preact/signals"
-import type { BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import * as Api from "./Api.ts"
+import { Frame } from "./Frame.tsx"
+import * as Keys from "./Keys.ts"
+import { close, dialog } from "./Palette.tsx"
+import { pages } from "./Pages.ts"
+import { go, hrefTo } from "./Router.ts"
+import { connect, link, readSnapshot } from "./Store.ts"
+import * as Theme from "./Theme.ts"
+import * as Worker from "./Worker.ts"
 
-const rows = signal<ReadonlyMap<string, BoardRow>>(new Map())
-const down = signal<Api.Problem | undefined>(undefined)
+Theme.begin()
+readSnapshot()
 
-const App = () => (
-  <main>
-    {down.value !== undefined && (
-      <p role="alert">
-        {down.value.error} {down.value.remedy}
-      </p>
-    )}
-    <ul>
-      {[...rows.value.values()].map((row) => (
-        <li key={row.id}>
-          {row.project}/{row.name}: {row.word} {row.says}
-        </li>
-      ))}
-    </ul>
-  </main>
-)
-
-render(<App />, document.getElementById("app")!)
-await Api.claim().catch((error: unknown) => {
-  if (error instanceof Api.Refused) down.value = error.problem
-})
-void Api.listen<BoardNews>(
-  "/board",
-  {
-    heard: (news) => {
-      const next = new Map(rows.value)
-      for (const id of news.gone) next.delete(id)
-      for (const row of news.rows) next.set(row.id, row)
-      rows.value = next
-    },
-    up: () => {
-      down.value = undefined
-      rows.value = new Map()
-    },
-    down: (problem) => {
-      down.value = problem
-    }
+Keys.listen(
+  (action) => {
+    if (action.is === "palette") dialog.value = dialog.peek() === "palette" ? "" : "palette"
+    else if (action.is === "help") dialog.value = dialog.peek() === "help" ? "" : "help"
+    else if (action.is === "back" && dialog.peek() !== "") close()
+    else if (action.is === "go") {
+      const page = pages.find(({ key }) => key === action.to)
+      if (page === undefined) return false
+      go(hrefTo(page.route))
+    } else return false
+    return true
   },
-  new AbortController().signal,
-  false
+  () => dialog.peek() !== ""
 )
+
+const problemOf = async (): Promise<Api.Problem | undefined> => {
+  try {
+    await Api.claim()
+    return undefined
+  } catch (error) {
+    return error instanceof Api.Refused ? error.problem : undefined
+  }
+}
+
+const problem = await problemOf()
+render(<Frame />, document.getElementById("app")!)
+connect()
+// a link that is good no more says so where there is no token either
+if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }
+void Worker.begin(Api.token())

@@ -1,0 +1,61 @@
+/**
+ * Filter: the rows of the board that are shown, grouped by who acts next, in the order in which a person looks for them.
+ *
+ * Guarantees: a row changes its place only when its word changes.
+ */
+import { computed, signal, type Signal } from "@preact/signals"
+import type { BoardRow } from "../domain/BoardMessages.ts"
+import { order } from "../domain/BoardRow.ts"
+import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
+import { ordered, rows } from "./Store.ts"
+
+/** Words that all must stand in a row. */
+export const filter = signal("")
+export const folded = signal<ReadonlySet<Group>>(new Set())
+/** The id of the chosen row. */
+export const cursor = signal<string | undefined>(undefined)
+
+export const fold = (group: Group): void => {
+  const next = new Set(folded.peek())
+  if (!next.delete(group)) next.add(group)
+  folded.value = next
+}
+
+export type Item =
+  | { readonly is: "group"; readonly group: Group; readonly count: number }
+  | { readonly is: "row"; readonly id: string; readonly group: Group }
+
+const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {
+  if (words.length === 0) return true
+  const { kind, model, name, project, role, says, state, word } = row
+  const text = `${project}/${name} ${word} ${kind} ${role} ${model} ${state} ${says}`.toLowerCase()
+  return words.every((one) => text.includes(one))
+}
+
+/** Groups, each with its rows behind it. Pure. */
+export const itemsOf = (all: Iterable<BoardRow>, query: string, hidden: ReadonlySet<Group>): ReadonlyArray<Item> => {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean)
+  const shown = [...all].filter((row) => matches(row, words)).toSorted(order)
+  return GROUPS.flatMap((group) => {
+    const own = shown.filter(({ word }) => LOOKS[word].group === group)
+    if (own.length === 0) return []
+    const items: ReadonlyArray<Item> = hidden.has(group) ? [] : own.map(({ id }) => ({ is: "row", id, group }))
+    return [{ is: "group", group, count: own.length } as const, ...items]
+  })
+}
+
+const values = (all: ReadonlyMap<string, Signal<BoardRow>>) => [...all.values()].map((row) => row.peek())
+
+export const items = computed<ReadonlyArray<Item>>(() => {
+  void ordered.value
+  return itemsOf(values(rows), filter.value, folded.value)
+})
+
+/** The id of the row so many rows further; the first or the last where none is chosen. Pure. */
+export const moved = (list: ReadonlyArray<Item>, from: string | undefined, by: number): string | undefined => {
+  const ids = list.flatMap((item) => (item.is === "row" ? [item.id] : []))
+  if (ids.length === 0) return undefined
+  const at = from === undefined ? -1 : ids.indexOf(from)
+  if (at < 0) return by > 0 ? ids[0] : ids.at(-1)
+  return ids[Math.max(0, Math.min(ids.length - 1, at + by))]
+}

@@ -1,0 +1,154 @@
+/**
+ * Keys: the one key map of the page. The part that was shown last is asked first, and the frame last.
+ *
+ * Guarantees: no letter that somebody types is a command; beneath a dialog nothing hears; a handler is the one of the
+ * newest drawing, never one that has seen older rows.
+ */
+import { useLayoutEffect, useRef } from "preact/hooks"
+
+/** What a key means; each page says whether it takes it. */
+export type Action =
+  | { readonly is: Named }
+  /** A digit, from 1. */
+  | { readonly is: "option"; readonly option: number }
+  /** The key after `g`. */
+  | { readonly is: "go"; readonly to: string }
+export type Named =
+  | "down"
+  | "up"
+  | "first"
+  | "last"
+  | "open"
+  | "back"
+  | "filter"
+  | "fold"
+  | "approve"
+  | "deny"
+  | "send"
+  | "interrupt"
+  | "restart"
+  | "stop"
+  | "diff"
+  | "help"
+  | "palette"
+
+const MAP: { readonly [key: string]: Named } = {
+  j: "down",
+  ArrowDown: "down",
+  k: "up",
+  ArrowUp: "up",
+  Home: "first",
+  G: "last",
+  End: "last",
+  Enter: "open",
+  "/": "filter",
+  f: "fold",
+  a: "approve",
+  d: "deny",
+  s: "send",
+  i: "interrupt",
+  r: "restart",
+  x: "stop",
+  v: "diff",
+  "?": "help"
+}
+
+export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<readonly [keys: string, does: string]>]> =
+  [
+    [
+      "Move",
+      [
+        ["j k", "down, up"],
+        ["Home G", "first, last"],
+        ["↵", "open"],
+        ["Esc", "back, close"],
+        ["/", "filter"],
+        ["f", "fold the group"],
+        ["Ctrl+K", "go to anything"]
+      ]
+    ],
+    [
+      "Act",
+      [
+        ["a", "see the call; there: approve once"],
+        ["d", "deny, with a reason"],
+        ["1 9", "choose an answer"],
+        ["s", "send a message"],
+        ["v", "the changes of an agent"],
+        ["i i", "interrupt"],
+        ["r r", "restart"],
+        ["x x", "stop for good"]
+      ]
+    ]
+  ]
+
+type Handler = (action: Action) => boolean
+const handlers: Array<Handler> = []
+/** The frame's own, and whether a dialog is open. */
+let frame: { readonly handler: Handler; readonly hasDialog: () => boolean } = {
+  handler: () => false,
+  hasDialog: () => false
+}
+
+const typing = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]")
+
+const tell = (action: Action): boolean => {
+  if (frame.hasDialog()) return action.is === "back" || action.is === "help" ? frame.handler(action) : true
+  return handlers.findLast((handler) => handler(action)) !== undefined || frame.handler(action)
+}
+
+/** `g` counts as a prefix for so long, ms. */
+const PREFIX = 1_500
+let prefixed = -Infinity
+
+const actionOf = (key: string, isAfterPrefix: boolean): Action | undefined => {
+  if (isAfterPrefix) return { is: "go", to: key }
+  if (/^[1-9]$/.test(key)) return { is: "option", option: Number(key) }
+  const is = MAP[key]
+  return is === undefined ? undefined : { is }
+}
+
+const onKey = (event: KeyboardEvent): void => {
+  if (event.isComposing) return
+  if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault()
+    frame.handler({ is: "palette" })
+    return
+  }
+  if (event.key === "Escape") {
+    if (typing(event.target) && !frame.hasDialog()) (event.target as HTMLElement).blur()
+    else tell({ is: "back" })
+    return
+  }
+  if (event.metaKey || event.ctrlKey || event.altKey || typing(event.target)) return
+  const isControl = event.target instanceof HTMLElement && event.target.closest("a, button, summary, [role=option]")
+  if (event.key === "Enter" && isControl) return
+  const isAfterPrefix = event.timeStamp - prefixed < PREFIX
+  prefixed = -Infinity
+  if (event.key === "g" && !isAfterPrefix && !frame.hasDialog()) {
+    prefixed = event.timeStamp
+    return
+  }
+  // a key that is held down does nothing twice but move
+  const action = actionOf(event.key, isAfterPrefix)
+  if (action === undefined || (event.repeat && action.is !== "down" && action.is !== "up")) return
+  if (tell(action)) event.preventDefault()
+}
+
+/** Begins to hear. */
+export const listen = (handler: Handler, hasDialog: () => boolean): void => {
+  frame = { handler, hasDialog }
+  addEventListener("keydown", onKey)
+}
+
+/** Hears while the component is shown; true: it was meant for it. */
+export const useKeys = (handler: Handler): void => {
+  const newest = useRef(handler)
+  newest.current = handler
+  useLayoutEffect(() => {
+    const own: Handler = (action) => newest.current(action)
+    handlers.push(own)
+    return () => void handlers.splice(handlers.indexOf(own), 1)
+  }, [])
+}

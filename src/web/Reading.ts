@@ -1,0 +1,66 @@
+/**
+ * Reading: the answers of verbs, as a page shows them.
+ *
+ * Guarantees: what was read stays until the new is there, so that nothing jumps and nothing is cleared by an error;
+ * the answer of a question that was asked before counts for nothing once a newer one is there.
+ */
+import { signal, type Signal } from "@preact/signals"
+import { useEffect } from "preact/hooks"
+import * as Api from "./Api.ts"
+import { link } from "./Store.ts"
+
+export interface Answer<A> {
+  readonly value?: A
+  /** Of the newest question. */
+  readonly problem?: Api.Problem
+}
+
+const MAX_KEPT = 100
+const kept = new Map<string, Signal<Answer<unknown>>>()
+const asked = new Map<string, number>()
+let count = 0
+
+const slot = <A>(key: string): Signal<Answer<A>> => {
+  const held = kept.get(key) ?? signal<Answer<unknown>>({})
+  kept.delete(key)
+  kept.set(key, held)
+  if (kept.size > MAX_KEPT) kept.delete(kept.keys().next().value!)
+  return held as Signal<Answer<A>>
+}
+
+/** Asks anew. */
+export const ask = async <A>(key: string, question: () => Promise<A>): Promise<void> => {
+  const turn = ++count
+  asked.set(key, turn)
+  const held = slot<A>(key)
+  try {
+    const value = await question()
+    if (asked.get(key) === turn) held.value = { value }
+  } catch (error) {
+    if (asked.get(key) !== turn) return
+    const problem = error instanceof Api.Refused ? error.problem : { status: 500, error: String(error), remedy: "" }
+    held.value = { ...held.peek(), problem }
+  }
+}
+
+/**
+ * The answer of a verb; asked anew whenever `when` changes, and when the daemon is back.
+ */
+export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): Answer<A> => {
+  const key = `${verb} ${JSON.stringify(payload)}`
+  const isLive = link.value.state === "live"
+  useEffect(() => {
+    if (isLive) void ask<A>(key, () => Api.verb<A>(verb, payload))
+  }, [key, when, isLive])
+  return slot<A>(key).value
+}
+
+/** The same for a verb that answers with many. */
+export const useAll = <A>(verb: string, payload: object, when: unknown = 0): Answer<ReadonlyArray<A>> => {
+  const key = `${verb}* ${JSON.stringify(payload)}`
+  const isLive = link.value.state === "live"
+  useEffect(() => {
+    if (isLive) void ask<ReadonlyArray<A>>(key, () => Api.verbAll<A>(verb, payload))
+  }, [key, when, isLive])
+  return slot<ReadonlyArray<A>>(key).value
+}

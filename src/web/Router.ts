@@ -1,0 +1,55 @@
+/**
+ * Router: the place that is shown, as the address has it after `#`: `#/agent/shop/builder?rune=7`. A hash never reaches
+ * the server, so one document serves every place, without the network too.
+ */
+import { signal } from "@preact/signals"
+import type { BoardRow } from "../domain/BoardMessages.ts"
+
+export interface Place {
+  /** The page's route; empty: the board. */
+  readonly page: string
+  /** The path after it, decoded. */
+  readonly rest: string
+  readonly query: URLSearchParams
+}
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+export const parse = (hash: string): Place => {
+  const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2)
+  const [page = "", ...rest] = path.split("/")
+  return { page, rest: rest.map(decoded).join("/"), query: new URLSearchParams(query) }
+}
+
+export const place = signal<Place>(parse(location.hash))
+addEventListener("hashchange", () => (place.value = parse(location.hash)))
+
+export const go = (href: string): void => {
+  if (location.hash !== href) location.hash = href
+}
+
+/** `#/agent/shop/builder` of `agent` and `shop/builder`. */
+export const hrefTo = (page: string, rest = ""): string =>
+  `#/${[page, ...(rest === "" ? [] : rest.split("/").map(encodeURIComponent))].join("/")}`
+
+/** The page of a row. */
+export const hrefOf = ({ called, id, kind, name, project }: BoardRow): string => {
+  switch (kind) {
+    case "agent":
+      return hrefTo("agent", called === "" ? `${project}/${name}` : called)
+    case "session":
+      return hrefTo("session", id.replace(/^session\//, ""))
+    case "goal":
+      return hrefTo("goal", `${project}/${name}`)
+    case "channel":
+      return hrefTo("channel", `${project}/${name.replace(/^#/, "")}`)
+    default:
+      return hrefTo("needs")
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Send: a message to an agent: when it is free, at the next safe boundary, or now.
+ *
+ * Guarantees: a text that was not taken stays in its box.
+ */
+import { signal } from "@preact/signals"
+import { useState } from "preact/hooks"
+import { act, VIEW_ONLY } from "./Acts.ts"
+import { mayAct, right } from "./Store.ts"
+
+export const WAYS = {
+  queue: "heard when it is free",
+  steer: "heard at the next safe boundary",
+  urgent: "heard now: what it does is cut short"
+} as const
+export type Way = keyof typeof WAYS
+
+/** Texts that were begun, by the name they go to: a page that is left keeps them. */
+const drafts = signal<Readonly<Record<string, string>>>({})
+const note = (name: string, text: string) => {
+  drafts.value = { ...drafts.peek(), [name]: text }
+}
+
+/** The way and the text of what was typed: `>` steers, `!` is urgent, as on the terminal. Pure. */
+export const readWay = (typed: string, way: Way): { readonly how: Way; readonly text: string } => {
+  if (typed.startsWith(">")) return { how: "steer", text: typed.slice(1).trim() }
+  if (typed.startsWith("!")) return { how: "urgent", text: typed.slice(1).trim() }
+  return { how: way, text: typed.trim() }
+}
+
+/** Puts the focus into the message's box. */
+export const focusSend = (): boolean => {
+  const box = document.querySelector<HTMLTextAreaElement>(".send textarea")
+  box?.focus()
+  return box !== null
+}
+
+const Ways = ({ how, set }: { readonly how: Way; readonly set: (way: Way) => void }) => (
+  <div class="seg" role="radiogroup" aria-label="When it is heard">
+    {(Object.keys(WAYS) as ReadonlyArray<Way>).map((way) => (
+      <button
+        key={way}
+        type="button"
+        role="radio"
+        aria-checked={how === way}
+        title={WAYS[way]}
+        onClick={() => set(way)}
+      >
+        {way}
+      </button>
+    ))}
+  </div>
+)
+
+export const Send = ({ name }: { readonly name: string }) => {
+  const [way, setWay] = useState<Way>("queue")
+  const [isBusy, setBusy] = useState(false)
+  const typed = drafts.value[name] ?? ""
+  const { how, text } = readWay(typed, way)
+  if (!mayAct.value) return right.value === "view" ? <p class="faint small">{VIEW_ONLY}</p> : null
+  const submit = async () => {
+    if (text === "" || isBusy) return
+    setBusy(true)
+    if (await act("Send", { name, text, how })) note(name, "")
+    setBusy(false)
+  }
+  return (
+    <form
+      class="send"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void submit()
+      }}
+    >
+      <textarea
+        rows={2}
+        value={typed}
+        aria-label={`Message to ${name}`}
+        placeholder="Send a message …"
+        onInput={(event) => note(name, event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || event.shiftKey || event.isComposing) return
+          event.preventDefault()
+          void submit()
+        }}
+      />
+      <div class="line">
+        <Ways how={how} set={setWay} />
+        <span class="faint small grow ways">{WAYS[how]}</span>
+        <button class="btn primary" disabled={text === "" || isBusy}>
+          Send
+        </button>
+      </div>
+    </form>
+  )
+}

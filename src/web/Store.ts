@@ -1,0 +1,143 @@
+/**
+ * Store: the board as the page knows it: its rows, its head, and whether the daemon answers.
+ *
+ * Guarantees: an update draws its own row and no list; a list is ordered anew only when a row comes, goes or changes
+ * its word; nothing that was shown is cleared because the daemon is away.
+ */
+import { batch, computed, signal, type Signal } from "@preact/signals"
+import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
+import { LOOKS } from "../domain/Words.ts"
+import * as Api from "./Api.ts"
+
+/** Rows by id, each a signal of its own. */
+export const rows = new Map<string, Signal<BoardRow>>()
+/** Rises when lists of rows are to be ordered anew. */
+export const ordered = signal(0)
+/** Rises with every news that has rows in it. */
+export const changed = signal(0)
+export const head = signal<BoardHead | undefined>(undefined)
+/** There is something to show. */
+export const loaded = signal(false)
+
+export interface Link {
+  /** `locked`: the token is not known, or there is none. */
+  readonly state: "opening" | "live" | "gone" | "locked"
+  /** When that state began. */
+  readonly since: number
+  readonly problem?: Api.Problem
+}
+export const link = signal<Link>({ state: "opening", since: Date.now() })
+/** The token's right; nothing is offered before it is known. */
+export const right = signal<"view" | "act" | undefined>(undefined)
+export const mayAct = computed(() => right.value === "act")
+
+/** True: it changes the order. */
+const take = (row: BoardRow): boolean => {
+  const held = rows.get(row.id)
+  if (held === undefined) {
+    rows.set(row.id, signal(row))
+    return true
+  }
+  const { name, project, since, word } = held.peek()
+  held.value = row
+  if (word !== row.word || name !== row.name || project !== row.project) return true
+  return since !== row.since && (word === "needs you" || word === "failed")
+}
+
+/** All rows, of a snapshot or of the first news. */
+const load = (board: Board) =>
+  batch(() => {
+    const ids = new Set(board.rows.map(({ id }) => id))
+    let moved = !loaded.peek()
+    for (const id of rows.keys()) if (!ids.has(id)) moved = rows.delete(id) || moved
+    for (const row of board.rows) moved = take(row) || moved
+    head.value = board.head
+    loaded.value = true
+    changed.value++
+    if (moved) ordered.value++
+  })
+
+const apply = (news: BoardNews) =>
+  batch(() => {
+    let moved = false
+    for (const id of news.gone) moved = rows.delete(id) || moved
+    for (const row of news.rows) moved = take(row) || moved
+    head.value = news.head
+    if (news.rows.length > 0 || moved) changed.value++
+    if (moved) ordered.value++
+  })
+
+/** The board that stands in the page itself. */
+export const readSnapshot = (): void => {
+  const text = document.getElementById("snapshot")?.textContent ?? ""
+  if (text.startsWith("{")) load(JSON.parse(text) as Board)
+}
+
+const learnRight = () =>
+  void Api.me().then(
+    (me) => (right.value = me.right),
+    () => undefined
+  )
+
+/** Listens to the board for as long as the page is there. */
+export const connect = (): void => {
+  if (Api.token() === null) {
+    link.value = { state: "locked", since: Date.now() }
+    return
+  }
+  let isFirst = true
+  const listener: Api.Listener<BoardNews> = {
+    heard: (news) => {
+      if (isFirst) load(news)
+      else apply(news)
+      isFirst = false
+    },
+    up: () => {
+      isFirst = true
+      link.value = { state: "live", since: Date.now() }
+      learnRight()
+    },
+    down: (problem) => {
+      const state = problem.status === 401 || problem.status === 403 ? "locked" : "gone"
+      if (link.peek().state !== state) link.value = { state, since: Date.now(), problem }
+    }
+  }
+  void Api.listen<BoardNews>("/board", listener, new AbortController().signal, false)
+}
+
+/** Rows in each group. */
+export const counts = computed(() => {
+  void ordered.value
+  const result = { "Needs you": 0, Failed: 0, Working: 0, Idle: 0 }
+  for (const row of rows.values()) result[LOOKS[row.peek().word].group]++
+  return result
+})
+
+export interface ProjectCount {
+  readonly name: string
+  readonly you: number
+  readonly failed: number
+}
+export const projects = computed<ReadonlyArray<ProjectCount>>(() => {
+  void ordered.value
+  const found = new Map<string, { name: string; you: number; failed: number }>()
+  for (const row of rows.values()) {
+    const { project, word } = row.peek()
+    if (project === "") continue
+    const entry = found.get(project) ?? { name: project, you: 0, failed: 0 }
+    if (word === "needs you") entry.you++
+    if (word === "failed") entry.failed++
+    found.set(project, entry)
+  }
+  return [...found.values()].toSorted((a, b) => Number(a.name > b.name) - Number(a.name < b.name))
+})
+
+/** The row of an agent, a session … by its kind and the name that commands take. */
+export const rowNamed = (kind: BoardRow["kind"], name: string): Signal<BoardRow> | undefined => {
+  void ordered.value
+  for (const row of rows.values()) {
+    const { called, kind: its, name: own, project } = row.peek()
+    if (its === kind && (called === name || `${project}/${own}` === name)) return row
+  }
+  return undefined
+}

@@ -1,0 +1,274 @@
+/**
+ * Ui: the small parts that all pages share: glyphs, words, money, ages, bars, lists; states that are empty or refused.
+ *
+ * Guarantees: each word has a shape and a colour of its own, so that nothing depends on colour; foreign text is text.
+ */
+import type { ComponentChildren, JSX } from "preact"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import type { BoardRow } from "../domain/BoardMessages.ts"
+import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
+import type { Problem } from "./Api.ts"
+import { clock, now, stamp } from "./Time.ts"
+
+const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.6", "stroke-linecap": "round" } as const
+const onFill = { fill: "none", stroke: "var(--on)", "stroke-width": "1.6", "stroke-linecap": "round" } as const
+const shapes: { readonly [word in Word]: JSX.Element } = {
+  "needs you": (
+    <>
+      <path d="M8 .9 15.1 8 8 15.1.9 8Z" fill="currentColor" />
+      <path d="M8 4.6v3.9M8 11v.4" {...onFill} />
+    </>
+  ),
+  failed: (
+    <>
+      <circle cx="8" cy="8" r="6.6" fill="currentColor" />
+      <path d="m5.8 5.8 4.4 4.4m0-4.4-4.4 4.4" {...onFill} />
+    </>
+  ),
+  retrying: <path d="M13.2 8a5.2 5.2 0 1 1-1.6-3.7M13.4 1.9v3h-3" {...line} stroke-linejoin="round" />,
+  waiting: (
+    <>
+      <circle cx="8" cy="8" r="5.7" {...line} />
+      <path d="M8 4.9V8l2 1.4" {...line} stroke-linejoin="round" />
+    </>
+  ),
+  working: (
+    <>
+      <circle cx="8" cy="8" r="5.7" {...line} opacity=".28" />
+      <path class="spin" d="M8 2.3A5.7 5.7 0 0 1 11.4 12.6" {...line} stroke-width="1.8" />
+    </>
+  ),
+  paused: <path d="M5.6 3.6v8.8M10.4 3.6v8.8" {...line} stroke-width="1.9" />,
+  idle: <circle cx="8" cy="8" r="5.6" {...line} stroke-width="1.5" stroke-dasharray="2.2 2.2" />,
+  done: (
+    <>
+      <circle cx="8" cy="8" r="6.6" fill="currentColor" />
+      <path d="m5 8.2 2.1 2.1L11 6.2" {...onFill} stroke-linejoin="round" />
+    </>
+  )
+}
+
+export const Glyph = ({ size = 16, word }: { readonly word: Word; readonly size?: number }) => (
+  <svg
+    class={`glyph c-${LOOKS[word].colour}`}
+    width={size}
+    height={size}
+    viewBox="0 0 16 16"
+    role="img"
+    aria-label={word}
+  >
+    {shapes[word]}
+  </svg>
+)
+
+/** The word with its time: `retrying in 8 s`. */
+export const Phrase = ({ row }: { readonly row: Pick<BoardRow, "word" | "until" | "reason"> }) => (
+  <span class={`phrase c-${LOOKS[row.word].colour}`}>{phrase(row, row.until === null ? 0 : now.value)}</span>
+)
+
+/** The age of something, counted on by itself; nothing around it is drawn again. */
+export const Since = ({ at }: { readonly at: number }) =>
+  at === 0 ? (
+    <span class="num faint" />
+  ) : (
+    <time class="num faint" dateTime={new Date(at).toISOString()} title={stamp(at)}>
+      {span(now.value - at)}
+    </time>
+  )
+
+export const Clock = ({ at }: { readonly at: number }) =>
+  at === 0 ? null : (
+    <time class="num faint clock" dateTime={new Date(at).toISOString()} title={stamp(at)}>
+      {clock(at)}
+    </time>
+  )
+
+/** Thousands with thin spaces; Intl would cost 20 ms at its first use. */
+export const grouped = (n: number): string => String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u202f")
+/** `122 k`, `1.4 M`. */
+export const big = (n: number): string =>
+  n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e3 ? `${Math.round(n / 1e3)} k` : String(Math.round(n))
+/** USD without its sign; nothing where nothing was spent. */
+export const usd = (n: number): string =>
+  n === 0 ? "" : n < 0.01 ? "<0.01" : n < 100 ? n.toFixed(2) : String(Math.round(n))
+
+/** A part of a whole, as a bar with its words for who cannot see it. */
+export const Bar = ({
+  label,
+  part,
+  wide = false
+}: {
+  readonly part: number
+  readonly label: string
+  readonly wide?: boolean
+}) => (
+  <span class={wide ? "bar wide" : "bar"} title={label} role="img" aria-label={label}>
+    <svg width="100%" height="4" preserveAspectRatio="none" viewBox="0 0 100 4" aria-hidden="true">
+      <rect class="bar-all" width="100" height="4" />
+      <rect class={part > 0.8 ? "bar-part full" : "bar-part"} width={Math.min(1, part) * 100} height="4" />
+    </svg>
+  </span>
+)
+
+export const Context = ({ context, wide }: { readonly context: BoardRow["context"]; readonly wide?: boolean }) => {
+  if (context === null || context.window === undefined || context.window === 0) return <span class="bar" />
+  const part = context.used / context.window
+  return <Bar part={part} label={`${Math.round(part * 100)} % of the context is used`} {...(wide ? { wide } : {})} />
+}
+
+/** Errors in a row, a dot for each of those that are allowed. */
+export const Errors = ({ errors }: { readonly errors: BoardRow["errors"] }) => {
+  if (errors === null || errors.inRow === 0) return <span class="pips" />
+  const label = `${errors.inRow} of ${errors.maxInRow} errors in a row`
+  return (
+    <span class="pips" title={label} role="img" aria-label={label}>
+      {Array.from({ length: Math.min(8, errors.maxInRow) }, (_, n) => (
+        <i key={n} class={n < errors.inRow ? "on" : ""} />
+      ))}
+    </span>
+  )
+}
+
+export const Kbd = ({ children }: { readonly children: ComponentChildren }) => <kbd aria-hidden="true">{children}</kbd>
+
+/** A command as it is typed; a press copies it. */
+export const Command = ({ children }: { readonly children: string }) => (
+  <button
+    type="button"
+    class="cmd"
+    title="Copy"
+    onClick={(event) => {
+      event.stopPropagation()
+      void navigator.clipboard?.writeText(children).catch(() => undefined)
+    }}
+  >
+    <code>{children}</code>
+  </button>
+)
+
+/** An empty page says what to type. */
+export const Empty = ({ children, title }: { readonly title: string; readonly children?: ComponentChildren }) => (
+  <div class="empty">
+    <p class="empty-title">{title}</p>
+    <div>{children}</div>
+  </div>
+)
+
+/** A page whose answer was refused: what, why, the remedy. */
+export const Failed = ({ problem }: { readonly problem: Problem }) => (
+  <div class="empty" role="alert">
+    <Glyph word="failed" size={20} />
+    <p class="empty-title">{problem.error}</p>
+    <p>{problem.remedy}</p>
+  </div>
+)
+
+/** Rows that are on their way. */
+export const Loading = () => <div class="skeleton" role="status" aria-label="Loading" />
+
+/** **bold** and `code`, nothing more: what an agent says is text. */
+export const rich = (text: string) =>
+  text
+    .split(/(\*\*[^*\n]+\*\*|`[^`\n]+`)/)
+    .map((part, n) =>
+      n % 2 === 0 ? (
+        part
+      ) : part.startsWith("**") ? (
+        <b key={n}>{part.slice(2, -2)}</b>
+      ) : (
+        <code key={n}>{part.slice(1, -1)}</code>
+      )
+    )
+
+const classOf = (text: string): string => {
+  if (/^(@@|diff --git|index |--- |\+\+\+ )/.test(text)) return "hunk"
+  return text.startsWith("+") ? "add" : text.startsWith("-") ? "del" : ""
+}
+/** A patch with its lines in two colours. */
+export const Patch = ({ text, label = "Changes" }: { readonly text: string; readonly label?: string }) => (
+  <pre class="diff" tabIndex={0} role="region" aria-label={label}>
+    {text.split("\n").map((one, n) => (
+      <div key={n} class={classOf(one)}>
+        {one === "" ? " " : one}
+      </div>
+    ))}
+  </pre>
+)
+
+interface VirtualProps {
+  readonly count: number
+  readonly heightOf: (index: number) => number
+  readonly children: (index: number) => ComponentChildren
+  readonly label: string
+  /** The row that is to be in sight. */
+  readonly to?: number
+}
+/** Rows beyond what is in sight that are drawn too. */
+const MORE = 6
+
+const placesOf = ({ count, heightOf }: VirtualProps): Float64Array => {
+  const tops = new Float64Array(count + 1)
+  for (let n = 0; n < count; n++) tops[n + 1] = tops[n]! + heightOf(n)
+  return tops
+}
+/** The row at that height. */
+const rowAt = (tops: Float64Array, y: number): number => {
+  let low = 0
+  let high = tops.length - 1
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (tops[middle + 1]! <= y) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** A list of known heights, of which only what is in sight is drawn. */
+export const Virtual = (props: VirtualProps) => {
+  const { children, count, label, to } = props
+  const box = useRef<HTMLDivElement>(null)
+  const [view, setView] = useState({ top: 0, height: 900 })
+  const tops = placesOf(props)
+  const first = Math.max(0, rowAt(tops, view.top) - MORE)
+  const last = Math.min(count, rowAt(tops, view.top + view.height) + MORE + 1)
+  useLayoutEffect(() => {
+    const element = box.current!
+    const read = () => setView({ top: element.scrollTop, height: element.clientHeight })
+    read()
+    const sizes = new ResizeObserver(read)
+    sizes.observe(element)
+    element.addEventListener("scroll", read, { passive: true })
+    return () => {
+      sizes.disconnect()
+      element.removeEventListener("scroll", read)
+    }
+  }, [])
+  useLayoutEffect(() => {
+    if (to === undefined || to < 0 || to >= count) return
+    const element = box.current!
+    if (tops[to]! < element.scrollTop + 32) element.scrollTop = tops[to]! - 40
+    else if (tops[to + 1]! > element.scrollTop + element.clientHeight)
+      element.scrollTop = tops[to + 1]! - element.clientHeight + 12
+  }, [to])
+  const shown = Array.from({ length: last - first }, (_, n) => children(first + n))
+  return (
+    <div class="virtual" ref={box} tabIndex={0} role="region" aria-label={label}>
+      <div style={{ height: `${tops[first]}px` }} />
+      {shown}
+      <div style={{ height: `${tops[count]! - tops[last]!}px` }} />
+    </div>
+  )
+}
+
+const phone = matchMedia("(max-width: 720px)")
+export const isPhone = (): boolean => phone.matches
+/** Whether the page is as small as a phone's, as that changes. */
+export const usePhone = (): boolean => {
+  const [is, set] = useState(phone.matches)
+  useEffect(() => {
+    const read = () => set(phone.matches)
+    phone.addEventListener("change", read)
+    return () => phone.removeEventListener("change", read)
+  }, [])
+  return is
+}
