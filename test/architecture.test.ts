@@ -390,7 +390,8 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
     ],
     [file.comments.some((text) => /\b(TODO|FIXME|XXX)\b/.test(text)), "TODO", "promises work: do it, or open an issue"],
     [
-      file.moduleVariables.length > 0 && !isBin(path),
+      // a page is one to its document
+      file.moduleVariables.length > 0 && !isBin(path) && folderOf(path) !== "web",
       "module variable",
       "holds state outside every scope: two daemons in one process would share it"
     ],

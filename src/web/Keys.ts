@@ -6,7 +6,7 @@
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
 
-/** What a key means; each page says whether it takes it. */
+/** The meaning of a key; each page says whether it takes it. */
 export type Action =
   | { readonly is: Named }
   /** A digit, from 1. */

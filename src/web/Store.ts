@@ -16,7 +16,7 @@ export const ordered = signal(0)
 /** Rises with every news that has rows in it. */
 export const changed = signal(0)
 export const head = signal<BoardHead | undefined>(undefined)
-/** There is something to show. */
+/** Rows can be shown. */
 export const loaded = signal(false)
 
 export interface Link {
