@@ -291,9 +291,12 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)), reply)
   }
 
+  /** A run that was taken up in the turn has all of its calls, what the machine has lost of its output among them. */
+  const hasAll = (turnId: string): boolean => live.resumed === turnId
+
   /** Ends the turn's remaining calls with it. False: there are more than one append takes. */
   const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
-    const left = moves.of(turnId).filter(({ callId }) => live.origin(callId) !== undefined)
+    const left = moves.of(turnId).filter(({ callId }) => hasAll(turnId) || live.origin(callId) !== undefined)
     for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
     return left.length <= AT_ONCE
   }
@@ -309,7 +312,7 @@ export const make = Effect.gen(function* () {
     if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
     return decided(moves, [
-      ...told(moves, siblings),
+      ...told(moves, siblings, hasAll(turnId)),
       tell(toLife, { _tag: "Used", turnId, spent }),
       tell(toTurn, { _tag: "Over", turnId, ending })
     ])
@@ -328,7 +331,7 @@ export const make = Effect.gen(function* () {
     const isOpen = turn.state !== "idle" && isOurs && isIts
     if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
     return decided(moves, [
-      ...told(moves, siblings),
+      ...told(moves, siblings, hasAll(turnId)),
       ...(isOpen
         ? [
             tell(toLife, { _tag: "Used" as const, turnId, spent }),

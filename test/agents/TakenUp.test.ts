@@ -53,6 +53,40 @@ describe("a run that is taken up", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("ends its turn and all calls of that with itself, though the machine has lost what it had told of them", () =>
+    Effect.gen(function* () {
+      const first = Puppet.make({ holds: true })
+      const world = yield* make([], {}, { puppet: first })
+      yield* world.tree.send("one", "queue", caller)
+      const run = yield* first.run()
+      const call = { _tag: "ToolCall", tool: "look", arguments: {}, readOnly: false } as const
+      yield* run.say({ ...call, callId: "x", ...out(10) }, { _tag: "ToolStarted", callId: "x", ...out(10, 2) })
+      const asked = { _tag: "ApprovalRequested", callId: "y", reason: "" } as const
+      yield* run.say({ ...call, callId: "y", ...out(20) }, { ...asked, ...out(20, 2) })
+      yield* world.kind("tool.approval_requested")
+      yield* world.lose
+
+      const second = Puppet.make({ holds: true, up: false })
+      world.puppet = second
+      yield* world.open
+      const left = yield* second.run()
+      const { turnId } = run.spec
+      yield* left.say({ _tag: "Given", input: turnId }, { _tag: "Started", ...out(5) })
+      yield* left.say({ _tag: "Resumed", given: turnId })
+      const message = "it ended"
+      yield* left.say({ _tag: "TurnError", turnId, errorType: "exit", message, retry: true })
+      yield* left.say({ _tag: "Exited", outcome: { _tag: "Error", detail: message } })
+      yield* world.rune(({ trigger }) => trigger === "SessionExited")
+      assert.lengthOf(yield* world.kind("turn.error"), 1)
+      const results = yield* world.kind("tool.result", 2)
+      assert.deepStrictEqual(
+        results.map(({ payload }) => payload["status"]),
+        ["unknown", "cancelled"]
+      )
+      assert.deepStrictEqual(yield* world.kind("actor.dead_letter", 0), [])
+    }).pipe(Effect.scoped)
+  )
+
   it.live("has the names for its calls that it had, whatever runs its agent had before", () =>
     Effect.gen(function* () {
       const first = Puppet.make({ holds: true })

@@ -93,6 +93,8 @@ export class Checker implements Witness {
   private readonly byId = new Map<string, Message>()
   private readonly turns = new Map<string, ReadonlyArray<string>>()
   private readonly givenTurns = new Set<string>()
+  /** Turns that runs have begun by themselves. */
+  private readonly own = new Set<string>()
   /** Turns that were steered away while their input was on its way, by the rune that did. */
   private readonly steered = new Map<string, number>()
   private readonly completedByAgent = new Set<string>()
@@ -267,11 +269,13 @@ export class Checker implements Witness {
       case "turn.started":
         if (this.turns.has(event["turnId"])) this.broken("a turn begins once", event["turnId"])
         this.turns.set(event["turnId"], event["messageIds"] ?? [])
+        if (event["source"] === "own") this.own.add(event["turnId"])
         return
       case "turn.completed":
         this.haveAnswered.add(agent)
         if (rune.moves.includes(`worker/${agent}`)) this.ran(agent, true)
-        if (!this.completedByAgent.has(event["turnId"]))
+        // one that nobody asked for may be over when nothing is heard of it any more
+        if (!this.completedByAgent.has(event["turnId"]) && !this.own.has(event["turnId"]))
           this.broken("a turn is done only if its agent said so", event["turnId"])
         return this.over(event["turnId"], "done", "its turn was completed", rune.eventId)
       case "turn.interrupted": {

@@ -65,5 +65,10 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 25_114,
     minutes: 3,
     was: "a point of a run lay before what was known with it: the next daemon looked for output that was gone, in a circle"
+  },
+  {
+    seed: 27_525,
+    minutes: 3,
+    was: "a run's end left its turn open, where a power cut had taken what the run had told of its calls"
   }
 ]
