@@ -20,6 +20,9 @@ const clockOf = (text: string): number | undefined => {
   return h < 24 && m < 60 && s < 60 ? h * 3600 + m * 60 + s : undefined
 }
 
+/** `2 hours ago` without its last word. */
+const agoOf = (text: string): string => (/\sago$/.test(text) ? text.slice(0, -"ago".length).trimEnd() : text)
+
 /** Undefined: it is none of these. */
 export const parse = (given: string): Moment | undefined => {
   const text = given.trim().toLowerCase()
@@ -27,7 +30,7 @@ export const parse = (given: string): Moment | undefined => {
   if (Object.hasOwn(DAYS, text)) return { _tag: "Day", back: DAYS[text]! }
   const seconds = clockOf(text)
   if (seconds !== undefined) return { _tag: "Clock", seconds }
-  const span = /^\d+$/.test(text) ? Option.none() : decodeSpan(text.replace(/^-(?=\d)/, "").replace(/\s+ago$/, ""))
+  const span = /^\d+$/.test(text) ? Option.none() : decodeSpan(agoOf(text.replace(/^-(?=\d)/, "")))
   if (Option.isSome(span)) return { _tag: "Ago", millis: Duration.toMillis(span.value) }
   if (!/^\d{4}-\d\d/.test(text)) return undefined
   // a bare date would be read as one of UTC

@@ -23,7 +23,7 @@ import { sizeOf } from "./Backup.ts"
 import { confirm } from "./Confirm.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { explain } from "./Explanation.ts"
+import { explain, told } from "./Explanation.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry, hint, Invocation, print, printLines } from "./Invocation.ts"
 import { count, plain } from "./Output.ts"
@@ -212,6 +212,9 @@ const keep = ({ kept, root }: Looked): void => {
   fs.renameSync(`${kept}.part`, kept)
 }
 
+/** As npm calls a package that it has moved aside; one that was killed leaves it. */
+const RETIRED = /^\.agentd-[A-Za-z0-9_-]{8}$/
+
 /** The package before, in its place; what was there goes. */
 const putBack = ({ kept, link, root }: Looked, target: string | undefined): void => {
   const aside = `${kept}.failed`
@@ -219,6 +222,9 @@ const putBack = ({ kept, link, root }: Looked, target: string | undefined): void
   if (fs.existsSync(root)) fs.renameSync(root, aside)
   fs.renameSync(kept, root)
   fs.rmSync(aside, { recursive: true, force: true })
+  const modules = dirname(root)
+  for (const name of fs.readdirSync(modules))
+    if (RETIRED.test(name)) fs.rmSync(join(modules, name), { recursive: true, force: true })
   if (target === undefined || linkOf(link) === target) return
   fs.rmSync(link, { force: true })
   fs.symlinkSync(target, link)
@@ -371,6 +377,12 @@ const tidied = ({ kept }: Looked) =>
         fs.rmSync(join(dirname(kept), name), { recursive: true, force: true })
   })
 
+/** The words of a failure, where an interruption hides it. */
+const said = Effect.fnUntraced(function* (failure: VerbFailed) {
+  const { json } = yield* Invocation
+  yield* Console.error(told({ ...explain(failure), remedy: yield* hint(failure.remedy) }, json))
+})
+
 const upgraded = Effect.fnUntraced(function* (it: Looked) {
   const { columns, json } = yield* Invocation
   const tell = (text: string) => (columns !== null && !json ? Console.error(text) : Effect.void)
@@ -381,8 +393,10 @@ const upgraded = Effect.fnUntraced(function* (it: Looked) {
       const exit = yield* Effect.exit(restore(advanced(it, progress, tell)))
       if (Exit.isSuccess(exit)) return exit.value
       if (progress.replaced) yield* tell(`Putting agentd ${it.from} back …`)
-      const why = Cause.hasInterruptsOnly(exit.cause) ? "it was interrupted" : explain(Cause.squash(exit.cause)).message
-      return yield* undone(it, progress, target, why)
+      const isInterrupted = Cause.hasInterruptsOnly(exit.cause)
+      const why = isInterrupted ? "it was interrupted" : explain(Cause.squash(exit.cause)).message
+      const failing = undone(it, progress, target, why)
+      return yield* isInterrupted ? Effect.andThen(Effect.catch(failing, said), Effect.interrupt) : failing
     })
   )
 })

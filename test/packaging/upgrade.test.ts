@@ -11,6 +11,7 @@ import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { SCHEMA_VERSION } from "../../src/event-log/Migrations.ts"
 import * as StoreCopy from "../../src/event-log/StoreCopy.ts"
 import { VERSION } from "../../src/rpc/Version.ts"
+import { launch } from "../cli/Child.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Stage from "../support/Stage.ts"
 
@@ -137,6 +138,29 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
           /agentd 0\.3\.0 is not in force: .*broken.* agentd 0\.1\.0 is in its place again, and its daemon ran on/
         )
         assert.deepStrictEqual(yield* daemon, first, "it was not even restarted")
+
+        // interrupted while npm works
+        const npm = join(dirname(prefix), "slow", "npm")
+        fs.mkdirSync(dirname(npm))
+        write(
+          npm,
+          `#!/bin/sh\nmkdir '${home}/../.agentd-12345678'; rm '${home}/package.json'; touch '${npm}.begun'; exec sleep 60\n`
+        )
+        const env = { ...box.environment, PATH: `${dirname(npm)}:${box.environment["PATH"]}` }
+        const args = ["--state", box.state, "upgrade", good, "--yes"]
+        const { child, ended } = yield* launch(args, { env, program: box.program })
+        yield* box.until(
+          "npm works",
+          Effect.sync(() => fs.existsSync(`${npm}.begun`)),
+          (begun) => begun
+        )
+        child.kill("SIGINT")
+        const over = yield* ended
+        assert.strictEqual(over.code, 130)
+        assert.include(over.err, "is not in force: it was interrupted. agentd 0.1.0 is in its place again")
+        assert.deepStrictEqual(fs.readdirSync(dirname(home)), ["agentd"])
+        assert.strictEqual(version(), `agentd v${VERSION}`)
+        assert.deepStrictEqual(yield* daemon, first)
 
         const ends = `if (process.argv.includes("up")) { console.error("no good"); process.exit(1) }\nawait import("./whole.mjs")\n`
         const sick = pack("0.4.0", {}, (at) => {
