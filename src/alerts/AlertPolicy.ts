@@ -15,6 +15,7 @@ import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
 import { nameOf as nameOfAccount } from "../domain/Weather.ts"
+import { predicate } from "../domain/Words.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
 
 /** Longest headline and reason, in characters: an alert is a rune and a subject line. */
@@ -55,6 +56,10 @@ export type Alert = typeof Alert.Type
 
 type Words = Pick<Alert, "headline" | "reason"> &
   Partial<Pick<Alert, "of" | "kind" | "key" | "remedy" | "errors" | "runId">>
+
+/** As the board and `ps` say it. */
+export const FAILED = predicate({ word: "failed" }, 0)
+const NEEDS_YOU = predicate({ word: "needs you" }, 0)
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
@@ -106,7 +111,7 @@ const stopped = ({ actor, from, payload, to }: ToldOf<"worker.moved">): Words | 
     kind: "agent.stopped",
     errors: { row, all },
     // the reason's first clause; the rest is in the mail
-    headline: `${nameOf(actor)} stopped: ${putRight(fatal.message).split(";")[0]}`,
+    headline: `${nameOf(actor)} ${FAILED}: ${putRight(fatal.message).split(";")[0]}`,
     reason: putRight(fatal.message),
     remedy: fatal.remedy,
     ...(event._tag === "SessionExited" ? { runId: event.runId } : {})
@@ -153,7 +158,7 @@ const planStopped = (rune: ToldOf<"plan.stopped">): Words | undefined => {
   return event._tag === "user_cancel" && event.by !== "agentd"
     ? undefined
     : {
-        ...cameTo(`goal ${nameOf(rune.actor)}`, "stopped", reasonOf(rune)),
+        ...cameTo(`goal ${nameOf(rune.actor)}`, FAILED, reasonOf(rune)),
         remedy: `See what was done: agentd goal show ${goal}\nTake it as it is: agentd goal merge ${goal} --unreviewed\nGive it anew: agentd goal "…"`
       }
 }
@@ -161,13 +166,13 @@ const planStopped = (rune: ToldOf<"plan.stopped">): Words | undefined => {
 const planBlocked = (rune: ToldOf<"plan.blocked">): Words => {
   const goal = goalOf(rune)
   return {
-    ...cameTo(`goal ${nameOf(rune.actor)}`, "is blocked", reasonOf(rune)),
+    ...cameTo(`goal ${nameOf(rune.actor)}`, NEEDS_YOU, reasonOf(rune)),
     remedy: `See what it needs: agentd goal show ${goal}\nLet it go on, with what failed tried again: agentd goal retry ${goal}\nGive it up: agentd goal cancel ${goal}`
   }
 }
 
 const suspended = (rune: ToldOf<"session.suspended">): Words => ({
-  ...cameTo(nameOf(rune.actor), "is suspended", reasonOf(rune)),
+  ...cameTo(nameOf(rune.actor), NEEDS_YOU, reasonOf(rune)),
   remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd resume ${rune.stream}`
 })
 

@@ -7,7 +7,7 @@
  */
 import { DateTime, Option } from "effect"
 import { stripVTControlCharacters } from "node:util"
-import type { Alert } from "./AlertPolicy.ts"
+import { type Alert, FAILED } from "./AlertPolicy.ts"
 
 const MAX_SUBJECT = 78
 const MAX_LINE = 500
@@ -100,11 +100,11 @@ const story = ({ alert, output, project, why }: Told, typed: (text: string) => s
 const short = ({ alert, project }: Told): string =>
   `- ${time(alert.at)}  ${plain(`${project}: ${alert.headline}`)}${times(alert)}`
 
-/** As much of the names as fits: `3 alerts: builder stopped, tester stopped, …`. */
+/** As much of the names as fits: `3 alerts: builder has failed, tester has failed, …`. */
 const digestSubject = (letter: Letter): string => {
   const { more, told } = letter
   const names = told.map(({ alert }) =>
-    alert.headline.includes(" stopped") ? `${alert.name} stopped` : alert.headline
+    alert.headline.includes(` ${FAILED}`) ? `${alert.name} ${FAILED}` : alert.headline
   )
   return `[agentd] ${told.length + more} alerts: ${names.join(", ")}`
 }

@@ -1,17 +1,24 @@
 /** ChannelTable: channels, their seats and what was said in them, as a person sees them. Pure. */
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
-import { age, type Cell, clock, type Colour, paint, plain, plainLines, table, type TableOptions } from "./Output.ts"
+import { LOOKS } from "../domain/Words.ts"
+import {
+  age,
+  type Cell,
+  clock,
+  type Colour,
+  lookColour,
+  paint,
+  plain,
+  plainLines,
+  table,
+  type TableOptions
+} from "./Output.ts"
 
 /** Of what was said, with `show`. */
 const SHOWN = 20
 
-const colours: { readonly [s in SeatInfo["state"]]: Colour | undefined } = {
-  OFFLINE: "red",
-  IDLE: "dim",
-  QUEUED: undefined,
-  ACTIVE: "green",
-  WAITING: "yellow"
-}
+/** The word for people. */
+const wordOf = ({ word }: Pick<SeatInfo, "word">): Cell => ({ text: word, colour: lookColour[LOOKS[word].colour] })
 
 /** `for 42s more`, where it ends by itself. */
 const ends = (until: number | null, now: number): string =>
@@ -21,7 +28,8 @@ const rowOf = (channel: ChannelInfo, now: number): ReadonlyArray<Cell> => {
   const floor = channel.seats.find(({ agent }) => agent === channel.floor)
   return [
     { text: `${channel.project}/${channel.name}`, colour: "bold" },
-    { text: channel.floor ?? "-", colour: "green" },
+    wordOf(channel),
+    { text: channel.floor ?? "-" },
     { text: channel.order },
     { text: String(channel.seats.length) },
     { text: String(channel.posts) },
@@ -33,7 +41,7 @@ export const list = (channels: ReadonlyArray<ChannelInfo>, now: number, options:
   channels.length === 0
     ? ["There are no channels. Make one: agentd channel new NAME AGENT…"]
     : table(
-        ["CHANNEL", "FLOOR", "ORDER", "SEATS", "POSTS", "DETAIL"],
+        ["CHANNEL", "STATE", "FLOOR", "ORDER", "SEATS", "POSTS", "DETAIL"],
         channels.map((channel) => rowOf(channel, now)),
         options
       )
@@ -44,7 +52,7 @@ export const seats = (channel: ChannelInfo, now: number, options: TableOptions):
     channel.seats.map((seat) => [
       { text: seat.position === null ? "-" : String(seat.position) },
       { text: seat.agent, colour: "bold" },
-      { text: seat.state, colour: colours[seat.state] },
+      wordOf(seat),
       { text: seat.since === 0 ? "-" : age(now - seat.since) },
       { text: String(seat.unread), colour: seat.unread > 0 ? "cyan" : undefined },
       { text: plain(seat.detail) + ends(seat.until, now) }

@@ -2,7 +2,8 @@
 import type { ConversationInfo, Spending } from "../domain/Messages.ts"
 import { declare, map, off, read, send, word, words } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { age, clock, count, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
+import { LOOKS, predicate } from "../domain/Words.ts"
+import { age, clock, count, lookColour, paint, plain, table, type TableOptions } from "./Output.ts"
 
 const units: {
   readonly [resource in keyof Spending]: { readonly unit: string; readonly of: (value: number) => string }
@@ -35,7 +36,7 @@ const list = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableO
         all.map((each) => [
           { text: each.conversation, colour: "bold" },
           { text: each.project },
-          { text: each.state, colour: stateColour(each.state) },
+          { text: each.word, colour: lookColour[LOOKS[each.word].colour] },
           { text: each.since === 0 ? "-" : age(now - each.since) },
           { text: String(each.agents.length) },
           { text: String(each.turns) },
@@ -48,7 +49,7 @@ const describe = (found: ConversationInfo, now: number, colour: boolean): Readon
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${plain(text)}`
   const spent = spending(found.spent, found.limits)
   return [
-    `${paint(colour, "bold", found.conversation)} is ${paint(colour, stateColour(found.state), found.state)} since ${clock(found.since, now)} (rune ${found.restsOn}).`,
+    `${paint(colour, "bold", found.conversation)} ${paint(colour, lookColour[LOOKS[found.word].colour], predicate({ word: found.word }, now))} since ${clock(found.since, now)} (rune ${found.restsOn}).`,
     ...(found.detail === "" ? [] : [line("now", found.detail)]),
     line("project", `${found.project}, ${found.config}`),
     line("agents", found.agents.length === 0 ? "none" : found.agents.join(", ")),

@@ -5,16 +5,8 @@
  * the others named beside it; deep ones are indented no further than a limit.
  */
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../domain/GoalMessages.ts"
-import { age, type Colour, count, cut, paint, plain, table, type TableOptions } from "./Output.ts"
-
-const states: { readonly [state: string]: Colour | undefined } = {
-  planning: "yellow",
-  executing: "green",
-  reviewing: "cyan",
-  blocked: "red",
-  goal_met: "green",
-  stopped: "dim"
-}
+import { LOOKS, predicate } from "../domain/Words.ts"
+import { age, type Colour, count, cut, lookColour, paint, plain, table, type TableOptions } from "./Output.ts"
 
 const marks: { readonly [state in TaskInfo["state"]]: readonly [string, Colour | undefined] } = {
   pending: ["·", "dim"],
@@ -46,7 +38,7 @@ export const list = (goals: ReadonlyArray<GoalInfo>, now: number, options: Table
         ["GOAL", "STATE", "SINCE", "TASKS", "DETAIL", "WHAT"],
         goals.map((goal) => [
           { text: `${goal.project}/${goal.goalId}`, colour: "bold" as const },
-          { text: goal.state, colour: states[goal.state] },
+          { text: goal.word, colour: lookColour[LOOKS[goal.word].colour] },
           { text: age(now - goal.since) },
           { text: `${goal.tasks.completed}/${goal.total}`, right: true },
           { text: cut(plain(goal.detail), 60) },
@@ -115,7 +107,7 @@ const findingColours: { readonly [severity in Finding["severity"]]: Colour | und
 }
 
 export const head = (goal: GoalInfo, now: number, colour: boolean): ReadonlyArray<string> => [
-  `${paint(colour, "bold", `${goal.project}/${goal.goalId}`)} ${paint(colour, states[goal.state], goal.state)} for ${age(now - goal.since)}: ${progress(goal)}`,
+  `${paint(colour, "bold", `${goal.project}/${goal.goalId}`)} ${paint(colour, lookColour[LOOKS[goal.word].colour], predicate({ word: goal.word }, now))} for ${age(now - goal.since)}: ${progress(goal)}`,
   titleOf(goal),
   ...(goal.detail === "" ? [] : [paint(colour, "dim", plain(goal.detail))])
 ]

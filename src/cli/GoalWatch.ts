@@ -12,6 +12,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import * as GoalView from "./GoalView.ts"
 import { hint, Invocation, print } from "./Invocation.ts"
+import { predicate } from "../domain/Words.ts"
 import { clock, cut, plain } from "./Output.ts"
 import { json as jsonOf, through } from "./TerminalDoor.ts"
 import * as Backoff from "../supervision/Backoff.ts"
@@ -36,7 +37,7 @@ export const frame = (page: GoalPage, now: number, rows: number, colour: boolean
 }
 
 const line = ({ goal }: GoalPage, now: number): string =>
-  `${clock(now, now)} ${goal.goalId} ${goal.state}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
+  `${clock(now, now)} ${goal.goalId} ${predicate({ word: goal.word }, now)}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
 
 /** The part of a page whose change a script is told; the passing of time is none. */
 const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])

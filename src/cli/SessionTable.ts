@@ -4,28 +4,9 @@
  */
 import * as NodePath from "node:path"
 import type { PlateInfo } from "../domain/Messages.ts"
+import { LOOKS } from "../domain/Words.ts"
 import { inWorld } from "./Hint.ts"
-import { age, type Cell, type Colour, cut, plain, table, type TableOptions } from "./Output.ts"
-
-const colours: { readonly [status in PlateInfo["status"]]: Colour | undefined } = {
-  Starting: "cyan",
-  Running: "green",
-  Idle: undefined,
-  AwaitingInput: "yellow",
-  AwaitingApproval: "yellow",
-  Error: "red",
-  Closed: "dim"
-}
-
-const words: { readonly [status in PlateInfo["status"]]: string } = {
-  Starting: "starting",
-  Running: "running",
-  Idle: "idle",
-  AwaitingInput: "asks you",
-  AwaitingApproval: "needs approval",
-  Error: "error",
-  Closed: "closed"
-}
+import { age, type Cell, cut, lookColour, plain, table, type TableOptions } from "./Output.ts"
 
 /** Whether it waits for a person. */
 export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
@@ -60,14 +41,14 @@ const restsOn = ({ restsOn }: PlateInfo, now: number): string =>
 
 const leading = (plate: PlateInfo, now: number): ReadonlyArray<Cell> => [
   { text: plate.plateId.slice(0, SHORT), colour: "bold" },
-  { text: words[plate.status], colour: colours[plate.status] },
+  { text: plate.word, colour: lookColour[LOOKS[plate.word].colour] },
   { text: age(now - plate.since) },
   { text: restsOn(plate, now), colour: "dim" },
   { text: plain(projectOf(plate)) },
   { text: plain(plate.branch ?? "-") }
 ]
 
-const LEADING = ["PLATE", "STATUS", "SINCE", "BY", "PROJECT", "BRANCH"]
+const LEADING = ["PLATE", "STATE", "SINCE", "BY", "PROJECT", "BRANCH"]
 
 const count = (value: number | null): Cell => ({ text: value === null ? "-" : String(value), right: true })
 

@@ -6,7 +6,8 @@ import * as Accounts from "./Accounts.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { declare, read, type World } from "./DeclaredVerb.ts"
 import { shown as bytes } from "../config/ByteCount.ts"
-import { age, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
+import { LOOKS } from "../domain/Words.ts"
+import { age, clock, type Colour, count, lookColour, paint, plain, plainLines } from "./Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
   recovering: ["recovering: it reads its log, and answers meanwhile", "yellow"],
@@ -87,15 +88,22 @@ const checked = (last: DaemonStatus["log"]["checked"], { colour, now }: World): 
     : [paint(colour, "red", `${when}: ${count(problems, "problem")}: ${plain(first ?? "")} → agentd verify`)]
 }
 
+/** `3 working (rune 12)`: by the word for people; an older daemon tells its own states alone. */
+const countsOf = ({ states, words }: StatusReply, colour: boolean): ReadonlyArray<string> =>
+  words === undefined
+    ? states.map(({ agents, restsOn, state }) => `${agents} ${plain(state)} (rune ${restsOn})`)
+    : words.map(
+        ({ agents, restsOn, word }) =>
+          `${agents} ${paint(colour, lookColour[LOOKS[word].colour], word)} (rune ${restsOn})`
+      )
+
 export const view = (status: StatusReply, world: World): ReadonlyArray<string> => {
   const { colour, now } = world
-  const { accounts = [], daemon, projects, states, uptime } = status
+  const { accounts = [], daemon, projects, uptime } = status
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
   const [phase, phaseColour] = phases[daemon.phase]
   const skew = daemon.version === VERSION ? "" : ` (this command is ${VERSION}: agentd restart brings them together)`
-  const agents = states.map(
-    ({ agents, restsOn, state }) => `${agents} ${paint(colour, stateColour(state), state)} (rune ${restsOn})`
-  )
+  const agents = countsOf(status, colour)
   return [
     line("daemon", `${paint(colour, phaseColour, phase)}, pid ${daemon.pid}, version ${plain(daemon.version)}${skew}`),
     ...(daemon.replaced === true

@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect"
 import { AgentInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
+import { Word } from "../domain/BoardMessages.ts"
 import { AccountRow } from "./AccountMessages.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
@@ -134,12 +135,18 @@ export const StateCount = Schema.Struct({
 })
 export type StateCount = typeof StateCount.Type
 
+/** So many agents are so. */
+const WordCount = Schema.Struct({ word: Word, agents: Schema.Int, restsOn: Schema.Int })
+export type WordCount = typeof WordCount.Type
+
 export const StatusReply = Schema.Struct({
   daemon: DaemonStatus,
   /** On the daemon's clock: ms since it started. */
   uptime: Schema.Finite,
   projects: Schema.Array(ProjectInfo),
   states: Schema.Array(StateCount),
+  /** The same by the word for people. Not there: an older daemon. */
+  words: Schema.optionalKey(Schema.Array(WordCount)),
   /** Accounts with providers of which something was told. Not there: an older daemon. */
   accounts: Schema.optionalKey(Schema.Array(AccountRow))
 })

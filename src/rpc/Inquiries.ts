@@ -21,9 +21,17 @@ import { type CostKey, grouped } from "./CostMessages.ts"
 import * as Answers from "./Answers.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "./LogReader.ts"
-import type { LogSelection, StateCount, VerifyEvent } from "./DaemonMessages.ts"
+import { WORDS } from "../domain/Words.ts"
+import type { LogSelection, StateCount, VerifyEvent, WordCount } from "./DaemonMessages.ts"
 import { partsOf } from "./TreeMessages.ts"
 import * as Version from "./Version.ts"
+
+/** In the order in which a person looks for them. */
+export const countWords = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<WordCount> =>
+  WORDS.flatMap((word) => {
+    const so = agents.filter((agent) => agent.word === word)
+    return so.length === 0 ? [] : [{ word, agents: so.length, restsOn: Math.max(...so.map(({ restsOn }) => restsOn)) }]
+  })
 
 export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
   const counts = new Map<string, StateCount>()
@@ -83,11 +91,13 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
   const status = yield* daemon.status
   const now = yield* Clock.currentTimeMillis
   const accounts = yield* daemon.accounts
+  const all = yield* agents.all
   return {
     daemon: status,
     uptime: Math.max(0, now - status.startedAt),
     projects: yield* agents.projects,
-    states: countStates(yield* agents.all),
+    states: countStates(all),
+    words: countWords(all),
     accounts: accounts.filter(({ state, windows }) => state !== "Available" || windows.length > 0)
   }
 })

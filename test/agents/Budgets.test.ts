@@ -45,7 +45,7 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
   const runes = yield* world.runes
   const alerts = runes.map(alertOf).filter((alert) => alert !== undefined)
   assert.lengthOf(alerts, 1, JSON.stringify(alerts))
-  assert.match(alerts[0]!.headline, /builder stopped: the budget of tokens is spent/)
+  assert.match(alerts[0]!.headline, /builder has failed: the budget of tokens is spent/)
   assert.match(alerts[0]!.remedy ?? "", /Raise its budget .* agentd start shop\/builder/)
   const row = AgentView.row({
     conversation: "shop-1",

@@ -113,7 +113,7 @@ describe("EmailAlerter", () => {
       const [done] = yield* alertRunes("alert.sent")
       assert.isBelow(done!.at - stop!.at, 60_000)
       const [mail] = server.taken
-      assert.strictEqual(header(mail, "Subject"), "[agentd] builder stopped: 5 errors in a row")
+      assert.strictEqual(header(mail, "Subject"), "[agentd] builder has failed: 5 errors in a row")
       for (const part of [
         "demo/builder",
         "exit code 1",
@@ -211,7 +211,7 @@ describe("EmailAlerter", () => {
       yield* quiet
       assert.deepStrictEqual(
         server.taken.map((mail) => header(mail, "Subject")),
-        ["builder", "tester"].map((name) => `[agentd] ${name} stopped: 5 errors in a row`)
+        ["builder", "tester"].map((name) => `[agentd] ${name} has failed: 5 errors in a row`)
       )
     }).pipe(Effect.scoped, withLog)
   )
@@ -316,8 +316,8 @@ describe("EmailAlerter", () => {
       yield* until("a mail", recorded("alert.sent"))
       yield* quiet
       assert.strictEqual(server.taken.length, 1)
-      assert.match(header(server.taken[0], "Subject")!, /^\[agentd\] 20 alerts: agent0 stopped, /)
-      for (let n = 0; n < 20; n++) assert.include(body(server.taken[0]), `demo: agent${n} stopped`)
+      assert.match(header(server.taken[0], "Subject")!, /^\[agentd\] 20 alerts: agent0 has failed, /)
+      for (let n = 0; n < 20; n++) assert.include(body(server.taken[0]), `demo: agent${n} has failed`)
       assert.include(body(server.taken[0]), "(2 times)")
     }).pipe(Effect.scoped, withLog)
   )
@@ -335,7 +335,7 @@ describe("EmailAlerter", () => {
       }
       assert.strictEqual(server.taken.length, 1)
       yield* until("the digest", recorded("alert.sent", 2))
-      assert.match(header(server.taken[1], "Subject")!, /3 alerts: a stopped, b stopped, c stopped/)
+      assert.match(header(server.taken[1], "Subject")!, /3 alerts: a has failed, b has failed, c has failed/)
     }).pipe(Effect.scoped, withLog)
   )
 
@@ -357,7 +357,7 @@ describe("EmailAlerter", () => {
       assert.strictEqual(server.taken.length, 2)
       assert.strictEqual((yield* summary).waiting, 2)
       yield* until("the rest", recorded("alert.sent", 3), "2 minutes")
-      assert.match(header(server.taken[2], "Subject")!, /2 alerts: c stopped, d stopped/)
+      assert.match(header(server.taken[2], "Subject")!, /2 alerts: c has failed, d has failed/)
     }).pipe(Effect.scoped, withLog)
   )
 

@@ -38,18 +38,18 @@ const fatal: Outcome = { _tag: "Fatal", detail: "not logged in", remedy: "Log in
 
 describe("AlertPolicy", () => {
   for (const [what, given, headline] of [
-    ["errors in a row", { payload: exited(error) }, "builder stopped: 5 errors in a row"],
-    ["errors in all", { payload: exited(error, 1, 20) }, "builder stopped: 20 errors in all"],
+    ["errors in a row", { payload: exited(error) }, "builder has failed: 5 errors in a row"],
+    ["errors in all", { payload: exited(error, 1, 20) }, "builder has failed: 20 errors in all"],
     [
       "the 20th that is a timeout",
       { payload: exited({ _tag: "Timeout" }, 2, 20) },
-      "builder stopped: 20 errors in all"
+      "builder has failed: 20 errors in all"
     ],
-    ["a run that cannot succeed", { payload: exited(fatal) }, "builder stopped: not logged in"],
+    ["a run that cannot succeed", { payload: exited(fatal) }, "builder has failed: not logged in"],
     [
       "an event of a newer agentd",
       { payload: { event: { _tag: "Later" }, fatal: { message: "no git\nrepository", remedy: null } } },
-      "builder stopped: no git repository"
+      "builder has failed: no git repository"
     ],
     [
       "a violated invariant",
@@ -59,7 +59,7 @@ describe("AlertPolicy", () => {
     [
       "a plan",
       { kind: "plan.stopped", actor: "plan/p1", payload: { event: { reason: "blocked" } } },
-      "goal p1 stopped: blocked"
+      "goal p1 has failed: blocked"
     ],
     [
       "a suspension",
@@ -68,7 +68,7 @@ describe("AlertPolicy", () => {
         actor: "conversation/demo",
         payload: { event: { _tag: "budget_exhausted", resource: "usd", spent: 2, limit: 1 } }
       },
-      "demo is suspended"
+      "demo needs you"
     ]
   ] as const) {
     it(`${what} → ${headline}`, () => assert.strictEqual(alertOf(rune(given as Partial<Rune>))?.headline, headline))
@@ -125,8 +125,8 @@ const letter = (...all: ReadonlyArray<Mail.Told>): Mail.Letter => ({
 describe("Mail", () => {
   it("tells who, when, why, what led there, the last lines and how to start again", () => {
     assert.deepStrictEqual(Mail.render(letter(told())), {
-      subject: "[agentd] builder stopped: 5 errors in a row",
-      text: `builder stopped: 5 errors in a row
+      subject: "[agentd] builder has failed: 5 errors in a row",
+      text: `builder has failed: 5 errors in a row
 
 Who:     agent demo/builder
 When:    2026-01-01 00:00:00 UTC
@@ -161,18 +161,18 @@ agentd on lab
 
   it("a digest lists all, tells the first ten, and counts what is not named", () => {
     const all = Array.from({ length: 12 }, (_, n) =>
-      told({ name: `a${n}`, headline: `a${n} stopped: 5 errors in a row` })
+      told({ name: `a${n}`, headline: `a${n} has failed: 5 errors in a row` })
     )
     const { subject, text } = Mail.render({ ...letter(...all), more: 3 })
-    assert.isTrue(subject.startsWith("[agentd] 15 alerts: a0 stopped, a1 stopped"))
+    assert.isTrue(subject.startsWith("[agentd] 15 alerts: a0 has failed, a1 has failed"))
     assert.isAtMost(subject.length, 78)
-    assert.include(text, "demo: a11 stopped")
+    assert.include(text, "demo: a11 has failed")
     assert.include(text, "and 3 more")
     assert.strictEqual(text.split("Start it again").length - 1, 10)
   })
 
   it("takes known secrets out of subject and text", () => {
-    const secret = told({ headline: "builder stopped: hunter22", reason: "hunter22" }, { output: ["hunter22"] })
+    const secret = told({ headline: "builder has failed: hunter22", reason: "hunter22" }, { output: ["hunter22"] })
     const mail = Mail.render({ ...letter(secret), redact: (text) => text.replaceAll("hunter22", "[redacted]") })
     assert.notInclude(JSON.stringify(mail), "hunter22")
   })

@@ -235,7 +235,7 @@ describe("with a daemon", () => {
       const { out } = yield* agentd(["--state", state, "status"])
       expect(out).toContain(`ready, pid ${process.pid}, version ${VERSION}`)
       expect(out).toContain(socket)
-      expect(out).toContain("1 Running (rune 3)")
+      expect(out).toContain("1 working (rune 3)")
       expect(out).toContain("1 rune, 4.1 kB")
       expect(out).toContain("no INVOCATION_ID in its environment")
     })

@@ -67,7 +67,7 @@ describe("GoalView", () => {
   })
 
   it("progress and what is left are in one line", () => {
-    assert.strictEqual(drawn([])[0], "web/g1 executing for 1m: 1 of 0 done, 1 failed, about 4m left")
+    assert.strictEqual(drawn([])[0], "web/g1 is working for 1m: 1 of 0 done, 1 failed, about 4m left")
   })
 
   it("a chain of 500 is indented no further than a limit", () => {

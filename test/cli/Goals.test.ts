@@ -31,20 +31,20 @@ describe("agentd goal", () => {
         assert.match(submitted.out, /^g1 is submitted: pm makes a plan\. See: agentd .*goal show g1/)
         yield* world.state("g1", "goal_met")
         const shown = yield* agentd("goal", "show", "g1")
-        assert.match(shown.out, /web\/g1 goal_met for \d+s: 2 of 2 done\nship it\n/)
+        assert.match(shown.out, /web\/g1 is done for \d+s: 2 of 2 done\nship it\n/)
         assert.match(shown.out, /✓ a first {2}\(bob\)\n└ ✓ b then {2}\(bob\)/)
         assert.match(shown.out, /info: `true` succeeded/)
         const { goal, tasks } = JSON.parse((yield* agentd("--json", "goal", "show", "g1")).out) as GoalPage
         assert.deepStrictEqual([goal.maxRounds, tasks.length], [2, 2])
         const watched = yield* agentd("goal", "watch", "web/g1")
-        assert.match(watched.out, /g1 goal_met: 2 of 2 done/)
+        assert.match(watched.out, /g1 is done: 2 of 2 done/)
         assert.strictEqual(watched.code, 0)
         const rows = JSON.parse((yield* agentd("--json", "goal", "ls")).out) as ReadonlyArray<GoalInfo>
         assert.deepStrictEqual(
           rows.map(({ goalId }) => goalId),
           ["g1"]
         )
-        assert.match((yield* agentd("goal", "ls")).out, /web\/g1 +goal_met +\d+s +2\/2/)
+        assert.match((yield* agentd("goal", "ls")).out, /web\/g1 +done +\d+s +2\/2/)
       })
     )
   )
@@ -57,7 +57,7 @@ describe("agentd goal", () => {
           const plan = world.file({ id: "a", title: "x" })
           const met = yield* agentd("goal", "ship it", "--plan", plan, "--auto-start", "--wait")
           assert.strictEqual(met.code, 0, met.err)
-          assert.match(met.out, /^g1 has a plan of 1 task[^]*g1 goal_met: 1 of 1 done/)
+          assert.match(met.out, /^g1 has a plan of 1 task[^]*g1 is done: 1 of 1 done/)
           const asks = yield* agentd("goal", "ship it again", "--plan", plan, "--wait")
           assert.strictEqual(asks.code, 5)
           assert.match(asks.err, /g2 waits for a person: .*\n.*goal approve g2\. Then wait on: agentd .*goal watch g2/)

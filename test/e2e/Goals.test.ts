@@ -282,7 +282,7 @@ together("a goal under a daemon that is killed", () => {
         const watched = yield* Fiber.join(watching)
         assert.strictEqual(watched.code, 1)
         assert.match(watched.stderr, /^(The daemon is away.*\n)*agentd: g1 stopped: .*seen enough/)
-        assert.match(watched.stdout, /g1 executing: [^]*g1 stopped: /)
+        assert.match(watched.stdout, /g1 is working: [^]*g1 is done: /)
         const merge = yield* box.cli("goal", "merge", "g1", "--unreviewed")
         assert.strictEqual(merge.code, 1)
         assert.match(merge.stdout, /merged agentd\/ann .*\n.*conflict agentd\/ben .*same\.txt/)
@@ -291,7 +291,7 @@ together("a goal under a daemon that is killed", () => {
         assert.isFalse(existsSync(box.file("after.txt")))
         yield* inOrder
         assert.lengthOf(taken, 1)
-        assert.match(SmtpStand.header(taken[0], "Subject")!, /goal g1 is blocked: 1 task depends on bad/)
+        assert.match(SmtpStand.header(taken[0], "Subject")!, /goal g1 needs you: 1 task depends on bad/)
         const text = SmtpStand.body(taken[0])
         for (const line of [
           "Who:     goal shop/g1",
@@ -345,7 +345,7 @@ together("a goal under a daemon that is killed", () => {
         1
       )
       const told = taken.map(SmtpStand.body).join("\n")
-      assert.lengthOf(told.match(/^goal g1 stopped: the budget of ann is spent/gm) ?? [], 1)
+      assert.lengthOf(told.match(/^goal g1 has failed: the budget of ann is spent/gm) ?? [], 1)
       assert.notMatch(told, /g2/, "who cancels a goal knows")
     })
   )

@@ -139,7 +139,7 @@ describe("a mail that cannot be sent", () => {
         (count) => count === 1
       )
       const text = SmtpStand.body(taken[0])
-      assert.match(SmtpStand.header(taken[0], "Subject")!, /two stopped/)
+      assert.match(SmtpStand.header(taken[0], "Subject")!, /two has failed/)
       assert.match(text, /Its last lines:[^]*\| the key is missing[^]*\| 500/)
       const commands = text.split("\r\n").flatMap((line) => /^ +(?:.*: )?(agentd .*)$/.exec(line)?.[1] ?? [])
       assert.isNotEmpty(commands)
