@@ -17,8 +17,13 @@ export interface MailerShape {
     message: Mail & { readonly messageId?: string },
     timeouts?: Smtp.Timeouts
   ) => Effect.Effect<Smtp.Receipt, Smtp.MailError, FileSystem.FileSystem | Redact>
+  /** Asks the server whether it would take a mail, and sends none; answers in words. */
+  readonly probe: (
+    mail: MailConfig,
+    timeouts?: Smtp.Timeouts
+  ) => Effect.Effect<string, Smtp.MailError, FileSystem.FileSystem | Redact>
 }
 
 export const Mailer = Context.Reference<MailerShape>("agentd/alerts/Mailer", {
-  defaultValue: () => ({ host: hostname, send: Smtp.send })
+  defaultValue: () => ({ host: hostname, send: Smtp.send, probe: Smtp.probe })
 })

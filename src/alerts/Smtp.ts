@@ -43,6 +43,9 @@ export interface Timeouts {
 
 export const defaultTimeouts: Timeouts = { greeting: "10 seconds", silence: "20 seconds", whole: "45 seconds" }
 
+/** Somebody waits for what a probe says. */
+const probeTimeouts: Timeouts = { greeting: "5 seconds", silence: "5 seconds", whole: "8 seconds" }
+
 const MAX_ANSWER = 500
 
 const PORTS = { none: 25, starttls: 587, tls: 465 } as const
@@ -165,12 +168,8 @@ const without = (secret: string | undefined, user: string | undefined) => (text:
   return forms.reduce((clean, form) => clean.replaceAll(form, "[redacted]"), text)
 }
 
-export const send = Effect.fn("Smtp.send")(function* (
-  mail: MailConfig,
-  message: Mail & { readonly messageId?: string },
-  timeouts: Timeouts = defaultTimeouts
-) {
-  const { smtp } = mail
+/** A connection to the server as the config says, and what takes the password out of its words. */
+const lineTo = Effect.fnUntraced(function* ({ smtp }: MailConfig, timeouts: Timeouts) {
   const redact = yield* Redact
   const secret = yield* password(smtp)
   if (secret !== undefined) yield* redact.register([secret])
@@ -195,6 +194,33 @@ export const send = Effect.fn("Smtp.send")(function* (
     disableFileAccess: true,
     disableUrlAccess: true
   })
+  return { transport, clean }
+})
+
+/** Connects, greets and logs in, and sends nothing: fails where the server would take no mail of ours. */
+export const probe = Effect.fn("Smtp.probe")(function* (mail: MailConfig, timeouts: Timeouts = probeTimeouts) {
+  const { smtp } = mail
+  const { clean, transport } = yield* lineTo(mail, timeouts)
+  yield* Effect.tryPromise({
+    try: () => transport.verify(),
+    catch: (error) => failureOf(error, smtp, clean)
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: timeouts.whole,
+      orElse: () => Effect.fail(failureOf(new Error("the server did not answer in time"), smtp, clean))
+    })
+  )
+  const how = smtp.security === "none" ? "without TLS" : "over TLS"
+  return `${smtp.host}:${portOf(smtp)} answers ${how}${smtp.user === undefined ? "" : ` and knows ${smtp.user}`}; nothing was sent`
+})
+
+export const send = Effect.fn("Smtp.send")(function* (
+  mail: MailConfig,
+  message: Mail & { readonly messageId?: string },
+  timeouts: Timeouts = defaultTimeouts
+) {
+  const { smtp } = mail
+  const { clean, transport } = yield* lineTo(mail, timeouts)
   const to = recipients(mail)
   const info = yield* Effect.tryPromise({
     try: (signal) =>

@@ -14,6 +14,7 @@ import { accountsOf } from "../rpc/AccountMessages.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../rpc/DaemonMessages.ts"
 import * as Reaches from "../rpc/Reaches.ts"
+import * as MailCheck from "../alerts/MailCheck.ts"
 import * as Readiness from "../rpc/Readiness.ts"
 import { treeOf, type TreeRow } from "../rpc/TreeMessages.ts"
 import type { Supervisor } from "../supervision/Supervisor.ts"
@@ -230,27 +231,30 @@ const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
 const LOOK_AT_PORT = Backoff.constant("20 millis")
 const PORT_WAIT = "5 seconds"
 
+/** Every mail section in force, each once. */
+const sections = Effect.gen(function* () {
+  const agents = yield* Agents
+  const { mailFor } = yield* AlertContext
+  const projects = yield* agents.projects
+  // a stream that no project has: the user's own section
+  const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
+  const mails = (yield* Effect.forEach(streams, mailFor)).filter((mail) => mail !== undefined)
+  return [...new Map(mails.map((mail) => [JSON.stringify(mail), mail])).values()]
+})
+
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const isReplaced = InstalledProgram.noted(facts.command[1] ?? "")
   const log = yield* EventLog
   const logSize = yield* LogSize.make(facts.state)
-  const agents = yield* Agents
-  const correspondence = yield* AlertContext
   const letters = yield* LiveOutbox
   const redact = yield* Redact
   const weather = yield* Weather
   const listening = yield* Listening.Listening
-  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Agents | LiveOutbox | Redact>()
+  const context = yield* Effect.context<
+    AlertContext | Channels | FileSystem.FileSystem | Agents | LiveOutbox | Redact
+  >()
   const by = yield* Effect.orDie(supervision)
-  /** Every mail section in force, each once. */
-  const mails = Effect.gen(function* () {
-    const projects = yield* agents.projects
-    // a stream that no project has: the user's own section
-    const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
-    const found = yield* Effect.forEach(streams, correspondence.mailFor)
-    const sections = found.filter((mail) => mail !== undefined)
-    return [...new Map(sections.map((mail) => [JSON.stringify(mail), mail])).values()]
-  })
+  const mails = Effect.provideContext(sections, context)
   const alertTest = Effect.gen(function* () {
     const sections = yield* mails
     if (sections.length === 0) return yield* nobodyIsMailed(facts)
@@ -288,6 +292,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     alertTest,
     checks: Effect.all([
       fleetChecks(facts.environment),
+      Effect.flatMap(mails, MailCheck.checks),
       Effect.map(listening.report, (report) => [Listening.check(report)]),
       Effect.sync(() => programCheck(isReplaced()))
     ]).pipe(

@@ -2,9 +2,11 @@
 import { Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
+import { Redact } from "../event-log/Redact.ts"
+import * as MailCheck from "../alerts/MailCheck.ts"
 import * as Readiness from "../rpc/Readiness.ts"
 import { VERSION } from "../rpc/Version.ts"
-import { load } from "../config/ConfigFile.ts"
+import { load, loadUser } from "../config/ConfigFile.ts"
 import * as Checks from "./Checks.ts"
 import { ExitCode } from "./ExitCode.ts"
 import * as Hooks from "./Hooks.ts"
@@ -19,13 +21,17 @@ const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", w
 
 /** Findings of a daemon that would be started here. */
 const fromHere = Effect.gen(function* () {
-  const { caller } = yield* Invocation
+  const { caller, paths } = yield* Invocation
   const { env } = yield* Entry
   const project = caller.config === null ? null : yield* Effect.result(load(caller.config))
+  const user = yield* Effect.result(loadUser(paths.userConfig))
+  const own = project?._tag === "Success" ? project.success.mail : undefined
+  const mail = own ?? (user._tag === "Success" ? user.success.mail : undefined)
+  const mails = yield* Effect.provide(MailCheck.checks(mail === undefined ? [] : [mail]), Redact.layer)
   // What is wrong with the file is a finding already.
-  if (project === null || project._tag === "Failure") return []
+  if (project === null || project._tag === "Failure") return mails
   const { agents, root } = project.success
-  return yield* Readiness.checks(agents, { root, environment: env, whose: "this" })
+  return [...(yield* Readiness.checks(agents, { root, environment: env, whose: "this" })), ...mails]
 })
 
 /** Findings of the running daemon; its silence is a finding, too. */

@@ -214,4 +214,28 @@ describe("Smtp", () => {
       assert.isUndefined(header(server.taken[0], "Bcc"))
     }).pipe(Effect.scoped, withLayers)
   )
+
+  it.live("a probe greets and logs in, and sends nothing; a server that refuses says why", () =>
+    Effect.gen(function* () {
+      const passwordFile = join(yield* folder, "password")
+      writeFileSync(passwordFile, SECRET)
+      const server = yield* stand(onlyAda)
+      const good = yield* Smtp.probe(mailTo({ port: server.port, user: "ada", passwordFile }))
+      assert.match(good, /:\d+ answers without TLS and knows ada; nothing was sent/)
+      writeFileSync(passwordFile, "hunter2")
+      const wrong = yield* Effect.flip(Smtp.probe(mailTo({ port: server.port, user: "ada", passwordFile })))
+      assert.include(wrong.message, "535")
+      assert.notInclude(wrong.message, "hunter2")
+      const refusing = yield* stand({
+        onConnect: (_, done) => done(Object.assign(new Error("go away"), { responseCode: 554 }))
+      })
+      assert.include((yield* Effect.flip(Smtp.probe(mailTo({ port: refusing.port })))).message, "go away")
+      const nobody = yield* Effect.flip(Smtp.probe(mailTo({ port: yield* closedPort })))
+      assert.include(nobody.message, "ECONNREFUSED")
+      const silent = yield* silence
+      const quick = { greeting: "200 millis", silence: "200 millis", whole: "1 second" } as const
+      assert.strictEqual((yield* Effect.flip(Smtp.probe(mailTo({ port: silent.port }), quick))).class, "transient")
+      assert.deepStrictEqual([server.taken.length, refusing.taken.length], [0, 0])
+    }).pipe(Effect.scoped, withLayers)
+  )
 })

@@ -49,6 +49,7 @@ export class Mail {
 
   readonly mailer: MailerShape = {
     host: () => "lab",
+    probe: () => Effect.succeed("the lab's server answers"),
     send: (mail, message) =>
       Effect.suspend(() => {
         const mood = this.lurks("noMail") ? "refuses" : this.isUnruly ? this.chance.weighed(this.swarm.mail) : "takes"
