@@ -157,6 +157,10 @@ const doorsOf = ([, program = ""]: Options["command"]) =>
     } satisfies Doors
   })
 
+/** Worlds of one user, each in a folder of its own, do not want the same port; 0: the user's own. */
+const worldNumber = (state: string, socket: string): number =>
+  dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
+
 /** The HTTP server, with its doors and figures. */
 const httpOf = (
   { command, environment, socket, state }: Options,
@@ -171,7 +175,8 @@ const httpOf = (
         socket: join(dirname(socket), "http.sock"),
         claim: Endpoint.claim,
         port: portOf(http, uid),
-        spare: http.enabled === false ? undefined : portOf({ ...http, enabled: true }, uid),
+        spare:
+          http.enabled === false ? undefined : portOf({ ...http, enabled: true }, uid + worldNumber(state, socket)),
         names: http.names,
         doors,
         about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook },
