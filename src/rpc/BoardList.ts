@@ -209,11 +209,21 @@ const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boole
 const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> =>
   matters.toSorted((a, b) => Number(b.kind === "agent") - Number(a.kind === "agent"))
 
-/** A matter that a row has in itself: its words, and what to do. */
+/** The command of a call that has one, without the JSON around it. */
+const commandIn = (input: string): string => {
+  try {
+    const { command } = JSON.parse(input) as { readonly command?: unknown }
+    return typeof command === "string" ? command : input
+  } catch {
+    return input
+  }
+}
+
+/** A matter that a row has in itself: its words with what is asked, and what to do. */
 const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): BoardRow => {
-  const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more: `
-  const said = kind === "approval" && details[0] !== undefined ? `${text}${more || ": "}${details[0]}` : text + more
-  return { ...row, says: said.replace(/: $/, ""), commands }
+  const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more`
+  const asked = ASKS.has(kind) && details[0] !== undefined ? `: ${commandIn(details[0])}` : ""
+  return { ...row, says: `${text}${more}${asked}`, commands }
 }
 
 const ENDED: ReadonlySet<string> = new Set(["goal_met", "stopped"])

@@ -46,7 +46,7 @@ const NavLink = ({ icon, page: { key, route, title } }: { readonly page: Page; r
     <Icon path={icon} />
     <span class="grow">{title}</span>
     {route === "needs" && <Count />}
-    {key !== "" && (
+    {key !== "" && !(route === "needs" && counts.value["Needs you"] > 0) && (
       <span class="hint">
         <Kbd>g</Kbd>
         <Kbd>{key}</Kbd>

@@ -1,6 +1,7 @@
 /** Pages: every page, a line each: its route, its title, its key after `g`, its icon, where it is listed. */
 import type { FunctionComponent } from "preact"
 import { Board } from "./pages/Board.tsx"
+import { NeedsYou } from "./pages/NeedsYou.tsx"
 
 export interface PageProps {
   /** The path after the route: `shop/builder`. */
@@ -22,6 +23,14 @@ export interface Page {
 }
 
 export const pages: ReadonlyArray<Page> = [
+  {
+    route: "needs",
+    title: "Needs you",
+    key: "a",
+    icon: "M8 1.6 14.4 8 8 14.4 1.6 8Z",
+    isListed: true,
+    component: NeedsYou
+  },
   { route: "", title: "Board", key: "b", icon: "M2.5 4h11M2.5 8h11M2.5 12h7", isListed: true, component: Board }
 ]
 

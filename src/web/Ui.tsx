@@ -116,13 +116,22 @@ export const Context = ({ context, wide }: { readonly context: BoardRow["context
   return <Bar part={part} label={`${Math.round(part * 100)} % of the context is used`} {...(wide ? { wide } : {})} />
 }
 
+/** More are a number. */
+const MAX_PIPS = 5
+
 /** Errors in a row, a dot for each of those that are allowed. */
 export const Errors = ({ errors }: { readonly errors: BoardRow["errors"] }) => {
   if (errors === null || errors.inRow === 0) return <span class="pips" />
   const label = `${errors.inRow} of ${errors.maxInRow} errors in a row`
+  if (errors.maxInRow > MAX_PIPS)
+    return (
+      <span class="pips num c-failed small" title={label}>
+        {errors.inRow}/{errors.maxInRow}
+      </span>
+    )
   return (
     <span class="pips" title={label} role="img" aria-label={label}>
-      {Array.from({ length: Math.min(8, errors.maxInRow) }, (_, n) => (
+      {Array.from({ length: errors.maxInRow }, (_, n) => (
         <i key={n} class={n < errors.inRow ? "on" : ""} />
       ))}
     </span>

@@ -1,0 +1,88 @@
+/**
+ * Call: what a call would do, whole.
+ *
+ * Guarantees: nothing is left out, and nothing is hidden: a character that does not show as itself is a mark, and a
+ * word of two alphabets is told; each line has its number.
+ */
+import type { AskedCall } from "../domain/Messages.ts"
+import { lookalikes, visible } from "../domain/Visible.ts"
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
+
+/** Names and values of an input. Pure. */
+export const fieldsOf = (input: string): ReadonlyArray<readonly [name: string, text: string]> => {
+  const value = parsed(input)
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return [["", textOf(value)]]
+  return Object.entries(value).map(([name, one]) => [name, textOf(one)])
+}
+
+/** A line of what a call would do, for a list. Pure. */
+export const briefOf = (input: string): string => {
+  const value = parsed(input)
+  if (typeof value !== "object" || value === null) return input
+  const { command } = value as { readonly command?: unknown }
+  return typeof command === "string" ? command : input
+}
+
+/** Bold: what makes a command another one. */
+const emphasised = (line: string) =>
+  line.split(/(\s--?[\w-]+\b|&&|\|\||;|\|)/).map((part, n) => (n % 2 === 1 ? <b key={n}>{part}</b> : part))
+
+interface LinesProps {
+  readonly text: string
+  readonly label: string
+  readonly tone?: "add" | "del" | ""
+  readonly isShell?: boolean
+}
+const Lines = ({ isShell = false, label, text, tone = "" }: LinesProps) => (
+  <pre class={`call ${tone}`} tabIndex={0} role="region" aria-label={label}>
+    {visible(text)
+      .split("\n")
+      .map((line, n) => (
+        <div key={n}>
+          <span class="ln" aria-hidden="true">
+            {n + 1}
+          </span>
+          <code>{isShell ? emphasised(line) : line}</code>
+        </div>
+      ))}
+  </pre>
+)
+
+/** Names under which tools take the text that goes and the text that comes. */
+const GOES = /^(old|old_string|oldText|old_text)$/
+const COMES = /^(new|new_string|newText|new_text|content|text)$/
+
+export const Call = ({ asked: { input } }: { readonly asked: Pick<AskedCall, "input"> }) => {
+  const fields = fieldsOf(input)
+  const hasOld = fields.some(([name]) => GOES.test(name))
+  const mixed = lookalikes(fields.flat().join("\n"))
+  return (
+    <div class="fields">
+      {fields.map(([name, text]) => (
+        <div key={name}>
+          {(fields.length > 1 || name !== "command") && name !== "" && <h3 class="label">{visible(name)}</h3>}
+          <Lines
+            text={text}
+            label={name === "" ? "input" : name}
+            isShell={name === "command" || name === "cmd"}
+            tone={hasOld && GOES.test(name) ? "del" : hasOld && COMES.test(name) ? "add" : ""}
+          />
+        </div>
+      ))}
+      {mixed.length > 0 && (
+        <p class="c-failed" role="note">
+          Letters of more than one alphabet: {mixed.join(", ")}
+        </p>
+      )}
+    </div>
+  )
+}

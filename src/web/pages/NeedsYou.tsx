@@ -1,0 +1,302 @@
+/**
+ * NeedsYou: what waits for a person, one after another, and the queue beside it.
+ *
+ * Guarantees: what is approved is what was shown: the whole call, by its hash; a key or a press counts once the call
+ * has been in sight for a moment, since the next one slides under the same finger.
+ */
+import { computed } from "@preact/signals"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
+import type { AskedCall } from "../../domain/Messages.ts"
+import { span } from "../../domain/Words.ts"
+import type { WaitingReply, WaitingRow } from "../../rpc/WaitingMessages.ts"
+import { act, VIEW_ONLY } from "../Acts.ts"
+import { briefOf, Call } from "../Call.tsx"
+import { useKeys } from "../Keys.ts"
+import type { PageProps } from "../Pages.ts"
+import { useAnswer } from "../Reading.ts"
+import { go, hrefOf, hrefTo } from "../Router.ts"
+import { mayAct, ordered, right, rows } from "../Store.ts"
+import { now } from "../Time.ts"
+import { Empty, Failed, Glyph, Kbd, Loading, Since } from "../Ui.tsx"
+import { Choices } from "./Choices.tsx"
+import { Matter } from "./Matter.tsx"
+import { Who } from "./Board.tsx"
+
+/** ms: what was meant for the call before this one does nothing. */
+const SETTLE = 350
+
+/** The name under which a person decides it; undefined: nobody can, from here. */
+export const askOf = ({ id, kind }: WaitingRow): string | undefined => {
+  if (kind !== "approval" && kind !== "question") return undefined
+  const [what, name] = id.split("/")
+  return what === "call" || what === "plate" ? name : undefined
+}
+
+const rowOf = ({ of }: WaitingRow) => (of === undefined ? undefined : rows.get(of)?.value)
+
+/** Changes with whatever begins or ceases to wait. */
+const waits = computed(() => {
+  void ordered.value
+  return [...rows.values()]
+    .map((row) => row.value)
+    .filter(({ word }) => word === "needs you")
+    .map(({ asks, id, restsOn, since }) => `${id} ${since} ${restsOn} ${asks.join()}`)
+    .join("\n")
+})
+
+/** A moment after the thing was drawn, what is pressed counts. */
+const useSettled = (shown: unknown) => {
+  const since = useRef(Infinity)
+  useLayoutEffect(() => {
+    since.current = shown === undefined ? Infinity : performance.now()
+  }, [shown])
+  return () => performance.now() - since.current > SETTLE
+}
+
+const Times = ({ row: { since, until } }: { readonly row: Pick<WaitingRow, "since" | "until"> }) => {
+  const left = until === null ? undefined : until - now.value
+  return (
+    <span class="times num muted">
+      {since > 0 && <>{span(now.value - since)} ago</>}
+      {left !== undefined && <span class={left < 120_000 ? "c-failed" : ""}> · {span(left)} left</span>}
+    </span>
+  )
+}
+
+const Head = ({ row, title }: { readonly row: WaitingRow; readonly title: string }) => {
+  const board = rowOf(row)
+  return (
+    <header>
+      <p class="line">
+        <Glyph word="needs you" />
+        {board === undefined ? (
+          <b class="clip">{row.who}</b>
+        ) : (
+          <a href={hrefOf(board)} class="clip">
+            <Who row={board} />
+          </a>
+        )}
+        <span class="grow" />
+        <Times row={row} />
+      </p>
+      <h2>{title}</h2>
+    </header>
+  )
+}
+
+const Deny = ({ deny, cancel }: { readonly deny: (reason: string) => void; readonly cancel: () => void }) => {
+  const input = useRef<HTMLInputElement>(null)
+  useLayoutEffect(() => input.current?.focus(), [])
+  return (
+    <form
+      class="deny"
+      onSubmit={(event) => {
+        event.preventDefault()
+        deny(input.current?.value ?? "")
+      }}
+      onKeyDown={(event) => event.key === "Escape" && cancel()}
+    >
+      <input ref={input} placeholder="Why not? It reads this and goes on." aria-label="Why not" maxLength={2_000} />
+      <button class="btn danger">
+        Deny<Kbd>↵</Kbd>
+      </button>
+      <button type="button" class="btn quiet-btn" onClick={cancel}>
+        Cancel<Kbd>Esc</Kbd>
+      </button>
+    </form>
+  )
+}
+
+interface OneProps {
+  readonly row: WaitingRow
+  /** Goes on to what is next. */
+  readonly next: () => void
+}
+
+const Facts = ({ asked }: { readonly asked: AskedCall }) => (
+  <dl class="facts">
+    {asked.reason !== null && asked.reason !== "" && (
+      <>
+        <dt>Why it asks</dt>
+        <dd>{asked.reason}</dd>
+      </>
+    )}
+    <dt>Runs in</dt>
+    <dd>
+      <code>{asked.folder}</code>
+    </dd>
+    <dt>Call</dt>
+    <dd>
+      <code>{asked.id}</code>{" "}
+      <code class="faint hash" title={asked.hash}>
+        sha256 {asked.hash.slice(0, 8)} {asked.hash.slice(8, 16)} {asked.hash.slice(16, 24)} {asked.hash.slice(24, 32)}
+      </code>
+    </dd>
+  </dl>
+)
+
+const Leave = ({
+  asked,
+  isSettled,
+  next
+}: Pick<OneProps, "next"> & { readonly asked: AskedCall; readonly isSettled: () => boolean }) => {
+  const [isDenying, setDenying] = useState(false)
+  const isBusy = useRef(false)
+  const answer = async (decision: "allow" | "deny", reason = "") => {
+    if (!isSettled() || isBusy.current) return
+    isBusy.current = true
+    const { hash, id } = asked
+    if (await act("Answer", { name: id, decision, reason, ...(decision === "allow" ? { hash } : {}) })) next()
+    isBusy.current = false
+  }
+  useKeys(({ is }) => {
+    if (is === "approve") void answer("allow")
+    else if (is === "deny") setDenying(true)
+    else return false
+    return true
+  })
+  if (isDenying) return <Deny deny={(reason) => void answer("deny", reason)} cancel={() => setDenying(false)} />
+  return (
+    <div class="answers">
+      <button type="button" class="btn primary large" onClick={() => void answer("allow")}>
+        Approve once<Kbd>a</Kbd>
+      </button>
+      <button type="button" class="btn large" onClick={() => setDenying(true)}>
+        Deny …<Kbd>d</Kbd>
+      </button>
+      <span class="grow" />
+      <button type="button" class="btn quiet-btn large" onClick={next}>
+        Later<Kbd>j</Kbd>
+      </button>
+    </div>
+  )
+}
+
+/** A call, or a session's request, that a person decides. */
+const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
+  const { problem, value: asked } = useAnswer<AskedCall>("Asked", { name }, row.since)
+  const isSettled = useSettled(asked?.hash)
+  if (asked === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
+  const { questions } = asked
+  return (
+    <article class="one">
+      <Head row={row} title={questions === undefined ? `Asks to run ${asked.tool}` : "Asks you to choose"} />
+      {questions === undefined && <Call asked={asked} />}
+      {questions === undefined && <Facts asked={asked} />}
+      {!mayAct.value && right.value === "view" && <p class="muted">{VIEW_ONLY}</p>}
+      {mayAct.value && questions === undefined && <Leave asked={asked} isSettled={isSettled} next={next} />}
+      {questions !== undefined && <Choices asked={asked} questions={questions} isSettled={isSettled} next={next} />}
+    </article>
+  )
+}
+
+const One = ({ next, row }: OneProps) => {
+  const name = askOf(row)
+  if (name !== undefined) return <Decided name={name} row={row} next={next} />
+  return (
+    <article class="one">
+      <Head row={row} title={row.text} />
+      <Matter row={row} board={rowOf(row)} next={next} />
+    </article>
+  )
+}
+
+const Queue = ({
+  chosen,
+  list,
+  pick
+}: {
+  readonly list: ReadonlyArray<WaitingRow>
+  readonly chosen: WaitingRow
+  readonly pick: (row: WaitingRow) => void
+}) => (
+  <ul class="queue scroll" aria-label="Waiting">
+    {list.map((row) => (
+      <li key={row.id}>
+        <button type="button" aria-current={row.id === chosen.id ? "true" : undefined} onClick={() => pick(row)}>
+          <span class="line">
+            <b class="clip grow">{row.who}</b>
+            <span class="small">
+              <Since at={row.since} />
+            </span>
+          </span>
+          <span class="muted clip small">
+            {row.kind === "approval" || row.kind === "question" ? briefOf(row.details[0] ?? row.text) : row.text}
+          </span>
+        </button>
+      </li>
+    ))}
+  </ul>
+)
+
+const useQueue = () => {
+  const answer = useAnswer<WaitingReply>("Waiting", {}, waits.value)
+  // what has failed is on the board: nobody waits for an answer there
+  const list = answer.value?.rows.filter((row) => {
+    const board = rowOf(row)
+    return board === undefined ? row.of === undefined : board.word === "needs you"
+  })
+  return { list, problem: answer.problem }
+}
+
+const at = (list: ReadonlyArray<WaitingRow>, id: string): number =>
+  Math.max(
+    0,
+    list.findIndex((row) => row.id === id || (askOf(row) ?? "").startsWith(id))
+  )
+
+export const NeedsYou = ({ rest }: PageProps) => {
+  const { list, problem } = useQueue()
+  const [id, setId] = useState(rest === "" ? "\n" : rest)
+  const index = list === undefined ? 0 : at(list, id)
+  const row = list?.[index]
+  const move = (by: number) => {
+    const to = list?.[(index + by + list.length) % list.length]
+    if (to !== undefined) setId(to.id)
+    return true
+  }
+  // it holds on to what it shows: what comes before it in the queue does not push it aside
+  useLayoutEffect(() => {
+    if (row !== undefined && row.id !== id) setId(row.id)
+  }, [row?.id])
+  useKeys(({ is }) => {
+    if (is === "down" || is === "up") return move(is === "down" ? 1 : -1)
+    if (is === "open" && row !== undefined) {
+      const board = rowOf(row)
+      if (board !== undefined) go(hrefOf(board))
+      return true
+    }
+    if (is !== "back") return false
+    go(hrefTo(""))
+    return true
+  })
+  return (
+    <div class="page needs">
+      <header class="top">
+        <h1>Needs you</h1>
+        <span class="num muted">{list === undefined || row === undefined ? "" : `${index + 1} of ${list.length}`}</span>
+      </header>
+      {list === undefined ? (
+        problem === undefined ? (
+          <Loading />
+        ) : (
+          <Failed problem={problem} />
+        )
+      ) : row === undefined ? (
+        <Empty title="Nobody waits for you">
+          <p>
+            Questions and calls that need leave show up here, oldest first. The page may stay open: its title counts
+            them.
+          </p>
+        </Empty>
+      ) : (
+        <div class="split">
+          <Queue list={list} chosen={row} pick={(one) => setId(one.id)} />
+          <section class="stage scroll" aria-label="What is asked" tabIndex={0}>
+            <One row={row} key={row.id} next={() => move(1)} />
+          </section>
+        </div>
+      )}
+    </div>
+  )
+}
