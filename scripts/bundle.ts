@@ -16,7 +16,6 @@ import { existsSync } from "node:fs"
 import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
 import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
-import * as page from "./page.ts"
 
 const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
@@ -123,7 +122,7 @@ const apart = {
   resolveId: (id: string) => (id === DAEMON ? { id, external: true } : null)
 }
 
-await page.build(join(out, "web"))
+if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(join(out, "web"))
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined

@@ -31,7 +31,8 @@ export const build = async (out: string): Promise<void> => {
     cwd: root,
     input: "src/web/App.tsx",
     platform: "browser",
-    transform: { jsx: { runtime: "automatic", importSource: "preact" }, target: "es2022" }
+    // where JSX comes from, tsconfig.json says
+    transform: { jsx: { runtime: "automatic" }, target: "es2022" }
   })
   const { output } = await page.generate({ format: "esm", minify: true })
   await page.close()

@@ -7,6 +7,7 @@
 import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
+import { commandOf, variablesFor } from "../../src/systemd/DaemonNode.ts"
 import type { Bench, Row } from "./Bench.ts"
 import { Client } from "./Client.ts"
 import { AGENTS, MAIN, type Place, phaseOf, placeOf, stopped } from "./History.ts"
@@ -15,8 +16,8 @@ import { addressOf, grown, Inspected, type Look, outside } from "./Inspected.ts"
 const MINUTES = Number(process.env["MINUTES"] ?? 8)
 const FIRST = 0.25
 /** As `agentd start` has it. */
-const FLAGS = ["--max-semi-space-size=1"]
-const MEMORY = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" }
+const FLAGS = commandOf([""]).slice(1)
+const MEMORY = variablesFor({})
 /** Bytes of a kind that are worth a line. */
 const WORTH = 20_000
 

@@ -88,22 +88,28 @@ describe("scripts/agentd", () => {
   it("gives a daemon what keeps it small, another verb nothing, and leaves a setting of the user's own", () => {
     write(
       join(project, "dist", "agentd.mjs"),
-      "const { MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, AGENTD_GIVEN } = process.env\n" +
-        "console.log(JSON.stringify([process.execArgv, MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, AGENTD_GIVEN]))\n"
+      "const { MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, AGENTD_GIVEN } = process.env\n" +
+        "const set = [MALLOC_ARENA_MAX, MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, AGENTD_GIVEN]\n" +
+        "console.log(JSON.stringify([process.execArgv, ...set]))\n"
     )
     age("dist/agentd.mjs", 0)
     const said = (args: ReadonlyArray<string>, env = {}) => JSON.parse(run(launcher(), args, env).stdout)
     const flags = DaemonNode.commandOf(["node"]).slice(1)
     const given = DaemonNode.variablesFor({})
-    const [, , threshold] = said(["--state", "/s p", "up"])
+    const thresholds = [given["MALLOC_TRIM_THRESHOLD_"], given["MALLOC_MMAP_THRESHOLD_"]]
     assert.deepStrictEqual(said(["--state", "/s p", "up"]), [
       flags,
       given["MALLOC_ARENA_MAX"],
-      given["MALLOC_TRIM_THRESHOLD_"],
+      ...thresholds,
       ` ${given[DaemonNode.GIVEN]}`
     ])
-    assert.deepStrictEqual(said(["up"], { MALLOC_ARENA_MAX: "8" }), [flags, "8", threshold, " MALLOC_TRIM_THRESHOLD_"])
-    assert.deepStrictEqual(said(["send", "bob", "get up"]), [[], null, null, null])
+    assert.deepStrictEqual(said(["up"], { MALLOC_ARENA_MAX: "8" }), [
+      flags,
+      "8",
+      ...thresholds,
+      " MALLOC_TRIM_THRESHOLD_ MALLOC_MMAP_THRESHOLD_"
+    ])
+    assert.deepStrictEqual(said(["send", "bob", "get up"]), [[], null, null, null, null])
   })
 
   it("runs the bundle, with every argument as it was given", () => {
