@@ -20,6 +20,7 @@ const root = join(import.meta.dirname, "..")
  */
 const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly because: string }> = [
   { folders: ["web"], because: "the page is a program of its own in a browser: it asks over HTTP" },
+  { folders: ["client"], because: "a program of somebody else's has it, and asks the daemon as a verb does" },
   { folders: ["app"], because: "the composition root is the only place that knows all" },
   { folders: ["cli"], because: "a verb is a client of the daemon, and nothing is a client of a verb" },
   {
@@ -71,7 +72,7 @@ const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; re
   },
   {
     package: /^effect\/rpc\b/,
-    home: /^src\/(rpc|cluster)\//,
+    home: /^src\/(rpc|cluster|client)\//,
     because: "one protocol is the whole command surface"
   },
   { package: /^effect\/sql\b/, home: /^src\/(event-log|cluster)\//, because: "the rune log is the only store" },

@@ -1,7 +1,7 @@
 /**
- * libraries: builds dist/lib/, the four libraries as `agentd/supervision`,
- * `agentd/event-log`, `agentd/event-actor` and `agentd/backends`: JavaScript and
- * declarations, module by module, as they lie in src.
+ * libraries: builds dist/lib/, the five libraries as `agentd/supervision`,
+ * `agentd/event-log`, `agentd/event-actor`, `agentd/backends` and `agentd/client`: JavaScript and
+ * declarations, module by module, as they lie in src, with what they need of other folders and no more.
  *
  * `main.ts [OUT]`. Beside each folder stands its entry, which names the modules that a
  * user begins with, each as one namespace. src has no such file: a barrel there would
@@ -9,13 +9,13 @@
  * path (`agentd/backends/Backends`).
  */
 import { spawnSync } from "node:child_process"
-import { copyFile, mkdir, rename, rm, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
 
 const root = join(import.meta.dirname, "../..")
 const out = process.argv[2] ?? join(root, "dist")
 
-/** The modules of each entry. They need `effect` and nothing else. */
+/** The modules of each entry. They need `effect` and nothing else; the client `@effect/platform-node`, too. */
 const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   supervision: [
     "Backoff",
@@ -72,7 +72,25 @@ const entries: { readonly [library: string]: ReadonlyArray<string> } = {
     "process/Reaper",
     "process/RunProcess",
     "sandbox/Sandbox"
-  ]
+  ],
+  client: ["Client", "Promises"]
+}
+
+/** Folders of which users may take any module. */
+const whole = [...Object.keys(entries), "gateway"]
+
+/** Removes what nothing in those folders imports: the compiler writes also what only a type was taken of. */
+const prune = async (folder: string, ending: ".js" | ".d.ts"): Promise<void> => {
+  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(ending))
+  const left = new Set(names)
+  const reached = names.filter((name) => whole.includes(name.split("/")[0]!))
+  for (const name of reached) {
+    if (!left.delete(name)) continue
+    const text = await readFile(join(folder, name), "utf8")
+    for (const [, path = ""] of text.matchAll(/(?:from |import |import\()"(\.[^"]+)"/g))
+      reached.push(join(dirname(name), path.replace(/\.[jt]s$/, ending)))
+  }
+  await Promise.all([...left].map((name) => rm(join(folder, name))))
 }
 
 /** From sources the log's threads strip types; these files hold none, so that a thread starts from the file itself. */
@@ -94,6 +112,8 @@ if (status !== 0) throw new Error("libraries: the sources do not compile, see ab
 
 await writeFile(join(made, "event-log/ThreadFile.js"), THREADS)
 await writeFile(join(made, "gateway/GatewayFile.js"), GATEWAY)
+await prune(made, ".js")
+await prune(made, ".d.ts")
 for (const [library, modules] of Object.entries(entries)) {
   const names = modules.map((path) => `export * as ${path.replace(/^.*\//, "")} from "./${library}/${path}.js"\n`)
   await writeFile(join(made, `${library}.js`), names.join(""))

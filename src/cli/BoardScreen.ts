@@ -21,7 +21,7 @@ import * as Focus from "./Focus.ts"
 import * as Hint from "./Hint.ts"
 import { Entry, Invocation } from "./Invocation.ts"
 import { plain } from "./Output.ts"
-import { worldOf } from "./Places.ts"
+import { worldOf } from "../config/Places.ts"
 import type { BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 
 /** Between two pages that no key asked for, ms. */

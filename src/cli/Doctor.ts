@@ -13,7 +13,7 @@ import * as Hooks from "./Hooks.ts"
 import { VerbFailed } from "./Failure.ts"
 import * as Hint from "./Hint.ts"
 import { Entry, Invocation, print } from "./Invocation.ts"
-import { worldOf } from "./Places.ts"
+import { worldOf } from "../config/Places.ts"
 import * as Security from "./Security.ts"
 import { type Colour, paint, plainLines } from "./Output.ts"
 

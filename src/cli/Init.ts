@@ -4,7 +4,7 @@ import * as NodePath from "node:path"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { print } from "./Invocation.ts"
-import { CONFIG_NAME } from "./Places.ts"
+import { CONFIG_NAME } from "../config/Places.ts"
 import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
 export const SAMPLE = `// What agentd keeps running in this project.

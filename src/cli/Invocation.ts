@@ -8,7 +8,7 @@ import { userInfo } from "node:os"
 import type { Caller, ConfigChangeInfo } from "../domain/Messages.ts"
 import * as Hint from "./Hint.ts"
 import * as Paths from "./Paths.ts"
-import { worldOf } from "./Places.ts"
+import { worldOf } from "../config/Places.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
 
 /** How the bin was started, and what it can start; the bin provides it. */

@@ -5,7 +5,7 @@
 import { Config, Effect, FileSystem, Option } from "effect"
 import { homedir } from "node:os"
 import * as NodePath from "node:path"
-import { configsFrom, placesOf } from "./Places.ts"
+import { configsFrom, placesOf } from "../config/Places.ts"
 
 export interface Paths {
   /** Absolute. */

@@ -29,7 +29,7 @@ import { Entry, hint, Invocation, print, printLines } from "./Invocation.ts"
 import { count, plain } from "./Output.ts"
 import * as PackageFile from "./PackageFile.ts"
 import * as Patience from "./Patience.ts"
-import { worldOf } from "./Places.ts"
+import { worldOf } from "../config/Places.ts"
 import { cutShort } from "./Restart.ts"
 import * as Plan from "./UpgradePlan.ts"
 

@@ -1,5 +1,5 @@
 /** ProcedureTypes: what each procedure of the protocol takes and answers, by its name. Types alone. */
-import type { Rpc, RpcGroup } from "effect/rpc"
+import type { Rpc, RpcGroup, RpcSchema } from "effect/rpc"
 import type { Control } from "./Protocol.ts"
 
 type Procedures = RpcGroup.Rpcs<typeof Control>
@@ -19,5 +19,9 @@ export type PlainTag = {
     : never
 }[Procedures["_tag"]]
 export type Reply<T extends string> = Rpc.SuccessExitSchema<Named<T>>["Type"]
+/** Procedures that answer with many values: `Reply` is the type of each. */
+export type StreamTag = {
+  [T in Tag]: Rpc.SuccessSchema<Named<T>> extends RpcSchema.Stream<infer _A, infer _E> ? T : never
+}[Tag]
 /** Of a procedure without one it is null on the wire. */
 export type PayloadOf<T extends string> = [Rpc.Payload<Named<T>>] extends [void] ? null : Rpc.Payload<Named<T>>

@@ -1,6 +1,6 @@
 /**
- * The four libraries as a user of the package has them: packed by npm, unpacked beside
- * `effect` and nothing else, compiled against with their types, run by a plain Node. The
+ * The five libraries as a user of the package has them: packed by npm, unpacked beside
+ * `effect` and what the package itself needs, compiled against with their types, run by a plain Node. The
  * user's code is the READMEs' examples as they stand there.
  */
 import { spawnSync } from "node:child_process"
@@ -46,6 +46,7 @@ import { Supervisor, type SupervisorOptions } from "agentd/supervision"
 import { EventKinds, SqlEventLog } from "agentd/event-log"
 import { CommitScope, StateMachine } from "agentd/event-actor"
 import { type Backend, Outcome, ProcessTree, ScriptedBackend } from "agentd/backends"
+import { Client, Promises } from "agentd/client"
 import * as Restart from "agentd/supervision/Restart"
 import * as CommandBackend from "agentd/backends/command/CommandBackend"
 import { steps } from "./supervision.js"
@@ -65,6 +66,10 @@ export const c = SqlEventLog.layer({ path: "no such option" })
 // @ts-expect-error
 export const d = new CommitScope.CommitScope("no system", { id: 1 })
 // @ts-expect-error
+export const f = () => Promises.connect().call("Send", { name: "builder", text: "hello", how: "soon" })
+// @ts-expect-error
+export const g = () => Client.use()((client) => client.NoSuchProcedure())
+// @ts-expect-error
 export const e = Restart.noSuchFunction
 
 const [, , file] = process.argv
@@ -75,8 +80,11 @@ const sold = await Effect.runPromise(shop)
 const said = await Effect.runPromise(events)
 const made = await Effect.runPromiseExit(Effect.scoped(Supervisor.make(options)))
 const names = [EventKinds.make, StateMachine.define, ProcessTree.ProcessTree, CommandBackend.outcomeOf, Outcome]
+const asked = await Promises.connect({ state: "/nowhere" })
+  .call("Agents")
+  .catch((error: unknown) => (error instanceof Client.DaemonUnreachable ? error.reason : String(error)))
 const found = names.every((name) => name !== undefined) && backend.turns === false
-console.log(JSON.stringify({ supervised, first, second, sold, said, made: Exit.isSuccess(made), found }))
+console.log(JSON.stringify({ supervised, first, second, sold, said, made: Exit.isSuccess(made), asked, found }))
 `
 
 const TSCONFIG = {
@@ -118,6 +126,9 @@ describe.skipIf(lacks.length > 0)("the package's libraries", () => {
   beforeAll(() => {
     pack()
     symlinkSync(join(root, "node_modules/effect"), join(user, "node_modules/effect"))
+    // as npm does with what the package needs itself
+    mkdirSync(join(installed, "node_modules/@effect"), { recursive: true })
+    symlinkSync(join(root, "node_modules/@effect/platform-node"), join(installed, "node_modules/@effect/platform-node"))
     write(join(user, "package.json"), JSON.stringify({ name: "user", type: "module" }))
     write(join(user, "tsconfig.json"), JSON.stringify(TSCONFIG))
     write(join(user, "main.ts"), MAIN)
@@ -146,7 +157,7 @@ describe.skipIf(lacks.length > 0)("the package's libraries", () => {
     assert.notInclude(readdirSync(installed), "src")
   })
 
-  it("are compiled against with all their types, and run: the four READMEs' examples", { timeout: 120_000 }, () => {
+  it("are compiled against with all their types, and run: the five READMEs' examples", { timeout: 120_000 }, () => {
     run(user, process.execPath, join(root, "node_modules/typescript/bin/tsc"), "-p", ".")
     const said = run(user, process.execPath, "out/main.js", join(user, "state/till.sqlite"))
     const rune = { refused: "INV-NEVER-BELOW-ZERO", problems: 0 }
@@ -157,6 +168,7 @@ describe.skipIf(lacks.length > 0)("the package's libraries", () => {
       sold: { sales: 1, money: 350, refused: "Refused", runes: ["till.sold", "drawer.filled"] },
       said: ["hello, Ada", "Error"],
       made: true,
+      asked: "not-running",
       found: true
     })
   })

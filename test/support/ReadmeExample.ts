@@ -7,7 +7,7 @@ import { join } from "node:path"
 
 const root = join(import.meta.dirname, "../..")
 
-export const LIBRARIES = ["supervision", "event-log", "event-actor", "backends"] as const
+export const LIBRARIES = ["supervision", "event-log", "event-actor", "backends", "client"] as const
 export type Library = (typeof LIBRARIES)[number]
 
 export const readme = (library: Library): string => readFileSync(join(root, "src", library, "README.md"), "utf8")
