@@ -4,8 +4,39 @@
 import { cp, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { rolldown } from "rolldown"
+import * as AgentMachine from "../src/agents/AgentMachine.ts"
+import * as ConversationMachine from "../src/agents/ConversationMachine.ts"
+import * as ToolMachine from "../src/agents/ToolMachine.ts"
+import * as TurnMachine from "../src/agents/TurnMachine.ts"
+import * as WorkerMachine from "../src/agents/WorkerMachine.ts"
+import * as SeatMachine from "../src/channels/SeatMachine.ts"
+import { type AnyMachine, edges } from "../src/event-actor/StateMachine.ts"
+import * as GoalMachine from "../src/goals/GoalMachine.ts"
+import * as PlateMachine from "../src/plates/PlateMachine.ts"
+import * as ProviderMachine from "../src/providers/ProviderMachine.ts"
 
 const root = join(import.meta.dirname, "..")
+
+/** States and ways of the daemon's machines, as the page draws them. */
+const machines = () => {
+  const all: { readonly [name: string]: AnyMachine } = {
+    worker: WorkerMachine.Worker,
+    turn: TurnMachine.Turn,
+    tool: ToolMachine.Tool,
+    agent: AgentMachine.Agent,
+    conversation: ConversationMachine.Conversation,
+    plate: PlateMachine.Plate,
+    autonomy: GoalMachine.Autonomy,
+    provider: ProviderMachine.Provider,
+    seat: SeatMachine.Seat
+  }
+  return Object.fromEntries(
+    Object.entries(all).map(([name, machine]) => {
+      const ways = new Map(edges(machine).map(({ from, to }) => [`${from} ${to}`, [from, to]]))
+      return [name, { states: Object.keys(machine.table), edges: [...ways.values()] }]
+    })
+  )
+}
 
 /** Without comments, and with no space that means nothing. */
 const small = (css: string): string =>
@@ -41,5 +72,6 @@ export const build = async (out: string): Promise<void> => {
   await mkdir(out, { recursive: true })
   await cp(join(root, "src/web/static"), out, { recursive: true })
   await put(join(out, "app.js"), entry.code)
+  await put(join(out, "machines.json"), JSON.stringify(machines()))
   await put(join(out, "app.css"), small(await styles()))
 }

@@ -1,5 +1,6 @@
 /** Pages: every page, a line each: its route, its title, its key after `g`, its icon, where it is listed. */
 import type { FunctionComponent } from "preact"
+import { Agent } from "./pages/Agent.tsx"
 import { Board } from "./pages/Board.tsx"
 import { NeedsYou } from "./pages/NeedsYou.tsx"
 
@@ -31,7 +32,8 @@ export const pages: ReadonlyArray<Page> = [
     isListed: true,
     component: NeedsYou
   },
-  { route: "", title: "Board", key: "b", icon: "M2.5 4h11M2.5 8h11M2.5 12h7", isListed: true, component: Board }
+  { route: "", title: "Board", key: "b", icon: "M2.5 4h11M2.5 8h11M2.5 12h7", isListed: true, component: Board },
+  { route: "agent", title: "Agent", key: "", icon: "", isListed: false, under: "", component: Agent }
 ]
 
 export const pageOf = (route: string): Page =>

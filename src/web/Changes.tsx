@@ -1,0 +1,261 @@
+/**
+ * Changes: what an agent has changed in its folder, as a diff whose lines take comments.
+ *
+ * Guarantees: comments go to the agent as one message, each with its file, its line and the line itself; a comment
+ * that was not sent is kept while the page is there.
+ */
+import { signal } from "@preact/signals"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
+import type { DiffInfo } from "../domain/DiffMessages.ts"
+import { act } from "./Acts.ts"
+import { useKeys } from "./Keys.ts"
+import { useAnswer } from "./Reading.ts"
+import { mayAct } from "./Store.ts"
+import { Empty, Failed, Kbd, Loading } from "./Ui.tsx"
+
+export interface Line {
+  readonly sign: "+" | "-" | " " | "@"
+  readonly text: string
+  /** Of the file as it is; of the file as it was, for a line that goes; 0: none. */
+  readonly number: number
+}
+export interface FilePatch {
+  readonly path: string
+  readonly lines: ReadonlyArray<Line>
+}
+
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/
+
+/** The path of a file's head: of the file as it is, or as it was where it is gone. */
+const pathIn = (head: ReadonlyArray<string>): string => {
+  const named = (mark: string) =>
+    head
+      .find((line) => line.startsWith(mark))
+      ?.slice(4)
+      .replace(/^[ab]\//, "")
+      .replace(/\t$/, "")
+  const [comes, goes] = [named("+++ "), named("--- ")]
+  if (comes !== undefined && comes !== "/dev/null") return comes
+  return goes ?? /^diff --git a\/.+ b\/(.+)$/.exec(head[0] ?? "")?.[1] ?? ""
+}
+
+const linesOf = (body: ReadonlyArray<string>): ReadonlyArray<Line> => {
+  let [before, after] = [0, 0]
+  return body.flatMap((text): ReadonlyArray<Line> => {
+    const hunk = HUNK.exec(text)
+    if (hunk !== null) {
+      before = Number(hunk[1])
+      after = Number(hunk[2])
+      return [{ sign: "@", text: hunk[3]!.trim(), number: 0 }]
+    }
+    if (text.startsWith("+")) return [{ sign: "+", text: text.slice(1), number: after++ }]
+    if (text.startsWith("-")) return [{ sign: "-", text: text.slice(1), number: before++ }]
+    if (!text.startsWith(" ")) return []
+    before++
+    return [{ sign: " ", text: text.slice(1), number: after++ }]
+  })
+}
+
+/** Files of a patch as git writes it. Pure. */
+export const filesOf = (patch: string): ReadonlyArray<FilePatch> =>
+  patch
+    .split(/^(?=diff --git )/m)
+    .filter((part) => part.startsWith("diff --git "))
+    .map((part) => {
+      const lines = part.split("\n")
+      const first = lines.findIndex((line) => line.startsWith("@@"))
+      const head = first < 0 ? lines : lines.slice(0, first)
+      return { path: pathIn(head), lines: first < 0 ? [] : linesOf(lines.slice(first)) }
+    })
+
+export interface Comment {
+  readonly path: string
+  readonly line: Line
+  readonly text: string
+}
+
+/** The message that has all comments. Pure. */
+export const messageOf = (comments: ReadonlyArray<Comment>): string =>
+  [
+    comments.length === 1 ? "A comment on your changes:" : `${comments.length} comments on your changes:`,
+    ...comments.map(({ line, path, text }) => {
+      const gone = line.sign === "-" ? " (as it was)" : ""
+      return `${path}:${line.number}${gone}\n    ${line.sign}${line.text}\n${text}`
+    })
+  ].join("\n\n")
+
+/** Comments by the agent's name, and by the place. */
+const drafts = signal<{ readonly [name: string]: { readonly [place: string]: Comment } }>({})
+const placeOf = (path: string, { number, sign }: Line): string => `${path}:${sign === "-" ? "-" : ""}${number}`
+const put = (name: string, place: string, comment: Comment | undefined) => {
+  const { [place]: _, ...rest } = drafts.peek()[name] ?? {}
+  drafts.value = { ...drafts.peek(), [name]: comment === undefined ? rest : { ...rest, [place]: comment } }
+}
+
+interface EditorProps {
+  readonly draft: string
+  readonly done: (text: string | undefined) => void
+}
+const Editor = ({ done, draft }: EditorProps) => {
+  const box = useRef<HTMLTextAreaElement>(null)
+  useLayoutEffect(() => box.current?.focus(), [])
+  return (
+    <form
+      class="comment"
+      onSubmit={(event) => {
+        event.preventDefault()
+        done(box.current?.value.trim() ?? "")
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape") {
+          event.stopPropagation()
+          done(undefined)
+        } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+          event.preventDefault()
+          done(box.current?.value.trim() ?? "")
+        }
+      }}
+    >
+      <textarea ref={box} rows={2} defaultValue={draft} placeholder="A comment on this line …" aria-label="Comment" />
+      <button class="btn small-btn">
+        Keep<Kbd>↵</Kbd>
+      </button>
+    </form>
+  )
+}
+
+interface FileProps {
+  readonly file: FilePatch
+  readonly name: string
+  /** The place whose comment is written. */
+  readonly at: string | undefined
+  readonly open: (place: string | undefined) => void
+  readonly cursor: string | undefined
+}
+const SIGN = { "+": "add", "-": "del", " ": "", "@": "hunk" } as const
+
+const LineRow = ({ at, cursor, file: { path }, line, name, open }: FileProps & { readonly line: Line }) => {
+  const place = placeOf(path, line)
+  const comment = drafts.value[name]?.[place]
+  const isOn = cursor === place
+  const row = useRef<HTMLDivElement>(null)
+  useLayoutEffect(() => {
+    if (isOn) row.current?.scrollIntoView({ block: "nearest" })
+  }, [isOn])
+  if (line.sign === "@") return <div class="code hunk">… {line.text}</div>
+  return (
+    <>
+      <div
+        ref={row}
+        class={`code ${SIGN[line.sign]}${isOn ? " on" : ""}`}
+        onClick={() => mayAct.peek() && getSelection()?.isCollapsed !== false && open(place)}
+      >
+        <span class="ln">{line.number}</span>
+        <span class="sign">{line.sign}</span>
+        <code>{line.text === "" ? " " : line.text}</code>
+      </div>
+      {at === place ? (
+        <Editor
+          draft={comment?.text ?? ""}
+          done={(text) => {
+            if (text !== undefined) put(name, place, text === "" ? undefined : { path, line, text })
+            open(undefined)
+          }}
+        />
+      ) : (
+        comment !== undefined && (
+          <button type="button" class="comment kept" onClick={() => open(place)}>
+            {comment.text}
+          </button>
+        )
+      )}
+    </>
+  )
+}
+
+/** A longer file begins folded. */
+const MAX_OPEN = 600
+
+const FileView = (props: FileProps) => {
+  const { lines, path } = props.file
+  return (
+    <details class="file" open={lines.length <= MAX_OPEN}>
+      <summary>
+        <b class="clip">{path}</b>
+        <span class="num small">
+          <span class="c-good">+{lines.filter(({ sign }) => sign === "+").length}</span>{" "}
+          <span class="c-failed">−{lines.filter(({ sign }) => sign === "-").length}</span>
+        </span>
+      </summary>
+      <div class="lines" tabIndex={0} role="region" aria-label={`Changes of ${path}`}>
+        {lines.length === 0 && <p class="muted small none">no text, or nothing but its mode</p>}
+        {lines.map((line, n) => (
+          <LineRow key={n} {...props} line={line} />
+        ))}
+      </div>
+    </details>
+  )
+}
+
+const Bar = ({ name }: { readonly name: string }) => {
+  const comments = Object.values(drafts.value[name] ?? {})
+  if (comments.length === 0) return null
+  const send = async () => {
+    if (await act("Send", { name, text: messageOf(comments), how: "queue" }))
+      drafts.value = { ...drafts.peek(), [name]: {} }
+  }
+  return (
+    <div class="comments-bar">
+      <span class="grow">
+        {comments.length} {comments.length === 1 ? "comment" : "comments"}
+      </span>
+      <button type="button" class="btn primary" onClick={() => void send()}>
+        Send as one message
+      </button>
+    </div>
+  )
+}
+
+/** `when`: changes when the agent may have changed something. */
+export const Changes = ({ name, when }: { readonly name: string; readonly when: unknown }) => {
+  const { problem, value } = useAnswer<DiffInfo>("Diff", { name }, when)
+  const [at, setAt] = useState<string | undefined>(undefined)
+  const [cursor, setCursor] = useState<string | undefined>(undefined)
+  const files = value === undefined ? [] : filesOf(value.patch)
+  const places = files.flatMap(({ lines, path }) =>
+    lines.filter(({ sign }) => sign !== "@").map((line) => placeOf(path, line))
+  )
+  useKeys(({ is }) => {
+    if (is === "down" || is === "up") {
+      const from = cursor === undefined ? -1 : places.indexOf(cursor)
+      setCursor(places[Math.max(0, Math.min(places.length - 1, from + (is === "down" ? 1 : -1)))])
+    } else if (is === "open" && cursor !== undefined && mayAct.peek()) setAt(cursor)
+    else return false
+    return true
+  })
+  if (value === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
+  if (files.length === 0)
+    return (
+      <Empty title="Nothing is changed">
+        <p>
+          Against <code>{value.base.slice(0, 12)}</code> in <code>{value.folder}</code>
+        </p>
+      </Empty>
+    )
+  return (
+    <div class="changes">
+      <div class="scroll changes-in" tabIndex={0} role="region" aria-label="Changes">
+        <p class="muted small">
+          {value.files.length} {value.files.length === 1 ? "file" : "files"} against{" "}
+          <code>{value.base.slice(0, 12)}</code>
+          {mayAct.value && ". Press a line, or j k and ↵, to comment on it."}
+          {value.isCut && " The patch is longer than what is shown."}
+        </p>
+        {files.map((file) => (
+          <FileView key={file.path} file={file} name={name} at={at} open={setAt} cursor={cursor} />
+        ))}
+      </div>
+      <Bar name={name} />
+    </div>
+  )
+}

@@ -1,0 +1,412 @@
+/**
+ * Agent: its conversation, live, or its changes; beside it why it is as it is, its machine, what it spent, its runs.
+ *
+ * Guarantees: the end of the conversation stays in sight as it grows, unless somebody reads further up.
+ */
+import { signal, useSignal } from "@preact/signals"
+import type { ComponentChildren } from "preact"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import type { BoardRow } from "../../domain/BoardMessages.ts"
+import type { Rune } from "../../event-log/Rune.ts"
+import type { CostRow } from "../../rpc/CostMessages.ts"
+import * as Acts from "../Acts.ts"
+import * as Api from "../Api.ts"
+import { Changes } from "../Changes.tsx"
+import { Chat } from "../Chat.tsx"
+import { useKeys } from "../Keys.ts"
+import { Machine } from "../Machine.tsx"
+import type { PageProps } from "../Pages.ts"
+import { useAnswer } from "../Reading.ts"
+import { go, hrefTo } from "../Router.ts"
+import { focusSend, Send } from "../Send.tsx"
+import { loaded, mayAct, rowNamed } from "../Store.ts"
+import { Remedies, Story } from "../Story.tsx"
+import { type Item, KINDS, type RunOf, type Said, Talk } from "../Talk.ts"
+import { now } from "../Time.ts"
+import { span } from "../../domain/Words.ts"
+import { Bar, big, Clock, Command, Context, Empty, Errors, Failed, Glyph, Kbd, Loading, Phrase, usd } from "../Ui.tsx"
+
+/** Runes that are asked for at first, and with each step back. */
+const TAIL = 600
+const MOST = 10_000
+
+interface Heard {
+  readonly items: ReadonlyArray<Item>
+  readonly runs: ReadonlyArray<RunOf>
+  readonly isThere: boolean
+  /** Runes that came. */
+  readonly count: number
+  readonly problem?: Api.Problem
+}
+
+/** The agent's runes, the newest and then those that come. */
+const useTalk = (name: string, tail: number): Heard => {
+  const heard = useSignal<Heard>({ items: [], runs: [], isThere: false, count: 0 })
+  useEffect(() => {
+    const talk = new Talk()
+    const abort = new AbortController()
+    let isDue = false
+    let count = 0
+    const show = () => {
+      isDue = false
+      heard.value = { items: talk.items, runs: talk.runs, isThere: true, count }
+    }
+    // one drawing for all that came in one piece
+    const due = () => {
+      if (!isDue) queueMicrotask(show)
+      isDue = true
+    }
+    const listener: Api.Listener<Rune> = {
+      heard: (rune) => {
+        talk.feed(rune)
+        count++
+        due()
+      },
+      up: () => setTimeout(due, 300),
+      down: (problem) => {
+        if (problem.status === 409) heard.value = { ...heard.peek(), isThere: true, problem }
+      }
+    }
+    const query = new URLSearchParams({ agent: name, tail: String(tail), kinds: KINDS.join(",") })
+    void Api.listen<Rune>(`/events?${query}`, listener, abort.signal, true)
+    return () => abort.abort()
+  }, [name, tail])
+  return heard.value
+}
+
+const Part = ({
+  children,
+  note,
+  title
+}: {
+  readonly title: string
+  readonly note?: ComponentChildren
+  readonly children: ComponentChildren
+}) => (
+  <section class="part">
+    <h2 class="label">
+      {title}
+      {note !== undefined && <span>{note}</span>}
+    </h2>
+    {children}
+  </section>
+)
+
+const Spent = ({ row }: { readonly row: BoardRow }) => {
+  const costs = useAnswer<ReadonlyArray<CostRow>>("Costs", { by: ["agent"], since: "" }, row.today?.tokens ?? 0)
+  const all = costs.value?.find(({ agent }) => agent === `${row.project}/${row.name}`)
+  const cached = all === undefined || all.input === 0 ? undefined : all.cacheRead / all.input
+  return (
+    <dl class="facts">
+      {row.context !== null && (
+        <>
+          <dt>Context</dt>
+          <dd class="line">
+            {row.context.window !== undefined && <Context context={row.context} wide />}
+            <span class="num">
+              {big(row.context.used)}
+              {row.context.window !== undefined && ` of ${big(row.context.window)}`}
+            </span>
+          </dd>
+        </>
+      )}
+      <dt>Today</dt>
+      <dd class="num">
+        {row.today === null || (row.today.usd === 0 && row.today.tokens === 0)
+          ? "nothing"
+          : `${row.today.usd > 0 ? `${usd(row.today.usd)} USD, ` : ""}${big(row.today.tokens)} tokens`}
+      </dd>
+      {all !== undefined && (
+        <>
+          <dt>In all</dt>
+          <dd class="num">
+            {all.usd > 0 && `${usd(all.usd)} USD, `}
+            {big(all.input)} in, {big(all.output)} out
+          </dd>
+        </>
+      )}
+      {cached !== undefined && cached > 0 && (
+        <>
+          <dt>Cache</dt>
+          <dd class="line">
+            <Bar part={cached} wide label={`${Math.round(cached * 100)} % of the input came from a cache`} />
+            <span class={cached < 0.6 ? "num strong" : "num"}>{Math.round(cached * 100)} % of the input</span>
+          </dd>
+        </>
+      )}
+    </dl>
+  )
+}
+
+const Inbox = ({ items }: { readonly items: ReadonlyArray<Item> }) => (
+  <>
+    {items
+      .filter((item): item is Said => item.is === "said" && item.isWaiting)
+      .map(({ at, by, key, text }) => (
+        <p key={key} class="inboxed">
+          <b>{by}</b> <Clock at={at} />
+          <br />
+          {text.slice(0, 400)}
+        </p>
+      ))}
+  </>
+)
+
+const Runs = ({ runs }: { readonly runs: ReadonlyArray<RunOf> }) => (
+  <table class="runs">
+    <thead class="hidden">
+      <tr>
+        <th>Began</th>
+        <th>Lasted</th>
+        <th>Ended</th>
+        <th>Cost</th>
+      </tr>
+    </thead>
+    <tbody>
+      {runs.slice(0, 12).map(({ began, end, ended, id, isBad, tokens, turns, usd: spent }) => (
+        <tr key={id} title={`${turns} turns`}>
+          <td>
+            <Clock at={began} />
+          </td>
+          <td class="num">{span((ended ?? now.value) - began)}</td>
+          <td class="clip">
+            {ended === undefined ? (
+              <span class="c-work">now</span>
+            ) : (
+              <span class={isBad ? "c-failed" : "muted"} title={end}>
+                {end}
+              </span>
+            )}
+          </td>
+          <td class="num">{spent > 0 ? usd(spent) : tokens > 0 ? big(tokens) : ""}</td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)
+
+const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard }) => {
+  const waiting = heard.items.filter((item) => item.is === "said" && item.isWaiting).length
+  return (
+    <aside class="rail" tabIndex={0} aria-label="Why and state">
+      <Part title="Why">
+        <Story row={row} />
+        <Remedies commands={row.asks.length > 0 ? [] : row.commands} />
+      </Part>
+      <Part title="State" note={`worker · ${row.state}`}>
+        <Machine name="worker" lit={row.state} />
+      </Part>
+      <Part title="Spent" note={row.model}>
+        <Spent row={row} />
+      </Part>
+      <Part title="Inbox" note={row.inbox === 0 ? "empty" : `${row.inbox} wait`}>
+        {waiting > 0 && <Inbox items={heard.items} />}
+      </Part>
+      <Part title="Runs" note={row.runs > 0 ? row.runs : undefined}>
+        <Runs runs={heard.runs} />
+      </Part>
+      <Part title="Place">
+        <dl class="facts">
+          {row.branch !== null && (
+            <>
+              <dt>Branch</dt>
+              <dd>
+                <code>{row.branch}</code>
+              </dd>
+            </>
+          )}
+          {row.cwd !== null && (
+            <>
+              <dt>Folder</dt>
+              <dd>
+                <code>{row.cwd}</code>
+              </dd>
+            </>
+          )}
+          {row.pid !== null && (
+            <>
+              <dt>Process</dt>
+              <dd class="num">{row.pid}</dd>
+            </>
+          )}
+        </dl>
+      </Part>
+    </aside>
+  )
+}
+
+/** So near the end counts as there, px. */
+const NEAR = 60
+
+const Conversation = ({
+  heard,
+  more,
+  row
+}: {
+  readonly row: BoardRow
+  readonly heard: Heard
+  readonly more: (() => void) | undefined
+}) => {
+  const box = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  const { isThere, items, problem } = heard
+  useLayoutEffect(() => {
+    const element = box.current
+    if (element !== null && isAtEnd.current) element.scrollTop = element.scrollHeight
+  }, [items, isThere])
+  useLayoutEffect(() => {
+    const element = box.current
+    if (element === null) return
+    const sizes = new ResizeObserver(() => {
+      if (isAtEnd.current) element.scrollTop = element.scrollHeight
+    })
+    sizes.observe(element)
+    return () => sizes.disconnect()
+  }, [isThere])
+  const onScroll = () => {
+    const { clientHeight, scrollHeight, scrollTop } = box.current!
+    isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR
+  }
+  if (!isThere) return <Loading />
+  if (problem !== undefined && items.length === 0) return <Failed problem={problem} />
+  return (
+    <div class="talk scroll" ref={box} onScroll={onScroll} tabIndex={0} role="region" aria-label="Conversation">
+      <div class="talk-in">
+        {more !== undefined && (
+          <button type="button" class="btn quiet-btn earlier" onClick={more}>
+            Earlier
+          </button>
+        )}
+        {items.length === 0 && (
+          <Empty title="Nothing was said yet">
+            <p>A message begins its work:</p>
+            <Command>{`agentd send ${row.called} "…"`}</Command>
+          </Empty>
+        )}
+        <Chat items={items} name={row.name} />
+        {row.word === "working" && (
+          <p class="doing">
+            <Glyph word="working" size={14} />
+            {row.says}
+          </p>
+        )}
+      </div>
+    </div>
+  )
+}
+
+const Ends = ({ row }: { readonly row: BoardRow }) =>
+  !mayAct.value ? null : (
+    <span class="acts">
+      {(["interrupt", "restart", "stop"] as const).map((what) => (
+        <button key={what} type="button" class="btn quiet-btn" onClick={() => void Acts.end(what, row)}>
+          {what[0]!.toUpperCase() + what.slice(1)}
+          <Kbd>{Acts.ENDINGS[what].key}</Kbd>
+        </button>
+      ))}
+    </span>
+  )
+
+type Tab = "talk" | "changes" | "state"
+const TABS: ReadonlyArray<readonly [Tab, string]> = [
+  ["talk", "Conversation"],
+  ["changes", "Changes"],
+  ["state", "Why and state"]
+]
+const tabs = signal<{ readonly [name: string]: Tab }>({})
+
+const Switch = ({ set, tab }: { readonly tab: Tab; readonly set: (tab: Tab) => void }) => (
+  <div class="switch" role="group" aria-label="What is shown">
+    {TABS.map(([of, title]) => (
+      <button key={of} type="button" class={`to-${of}`} aria-pressed={tab === of} onClick={() => set(of)}>
+        {title}
+        {of === "changes" && <Kbd>v</Kbd>}
+      </button>
+    ))}
+  </div>
+)
+
+const Top = ({ row, set, tab }: { readonly row: BoardRow; readonly tab: Tab; readonly set: (tab: Tab) => void }) => (
+  <header class="top">
+    <a href={hrefTo("")} class="back" aria-label="Board">
+      ←
+    </a>
+    <Glyph word={row.word} />
+    <h1>
+      <span class="faint">{row.project}/</span>
+      {row.name}
+    </h1>
+    <Phrase row={row} />
+    <Errors errors={row.errors} />
+    <Switch tab={tab} set={set} />
+    <span class="grow" />
+    <Ends row={row} />
+  </header>
+)
+
+const Shown = ({ row }: { readonly row: BoardRow }) => {
+  const [tail, setTail] = useState(TAIL)
+  const heard = useTalk(row.called, tail)
+  const tab = tabs.value[row.id] ?? "talk"
+  const set = (to: Tab) => {
+    tabs.value = { ...tabs.peek(), [row.id]: to }
+  }
+  useKeys((action) => {
+    switch (action.is) {
+      case "back":
+        if (tab === "talk") go(hrefTo(""))
+        else set("talk")
+        return true
+      case "diff":
+        set(tab === "changes" ? "talk" : "changes")
+        return true
+      case "approve":
+      case "deny":
+        if (row.word === "needs you") go(hrefTo("needs", row.asks[0]))
+        return true
+      case "send":
+        if (tab !== "talk") set("talk")
+        return focusSend()
+      case "interrupt":
+      case "restart":
+      case "stop":
+        return Acts.end(action.is, row)
+      default:
+        return false
+    }
+  })
+  const more = tail < MOST && heard.count >= tail ? () => setTail(Math.min(MOST, tail * 4)) : undefined
+  return (
+    <div class={`page agent tab-${tab}`}>
+      <Top row={row} tab={tab} set={set} />
+      <div class="split">
+        <section class="talk-col" aria-label={tab === "changes" ? "Changes" : "Conversation"}>
+          {tab === "changes" ? (
+            <Changes name={row.called} when={`${row.word} ${row.restsOn}`} />
+          ) : (
+            <>
+              <Conversation row={row} heard={heard} more={more} />
+              <div class="composer">
+                <Send name={row.called} />
+              </div>
+            </>
+          )}
+        </section>
+        <Rail row={row} heard={heard} />
+      </div>
+    </div>
+  )
+}
+
+export const Agent = ({ rest }: PageProps) => {
+  const row = rowNamed("agent", rest)?.value
+  if (row !== undefined) return <Shown row={row} key={row.id} />
+  if (!loaded.value) return <Loading />
+  return (
+    <Empty title={`No agent is called ${rest}`}>
+      <a href={hrefTo("")} class="btn">
+        Board<Kbd>g b</Kbd>
+      </a>
+    </Empty>
+  )
+}
