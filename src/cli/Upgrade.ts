@@ -49,6 +49,16 @@ const WORDS = 600
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
+/** Words of a program that failed: those of a verb under --json are a value's. */
+const wordsOf = (text: string): string => {
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: unknown }
+    return typeof message === "string" ? message : text
+  } catch {
+    return text
+  }
+}
+
 /** Runs a program to its end; fails, with its own words, unless it ends well. */
 const ran = Effect.fnUntraced(function* (
   words: readonly [string, ...ReadonlyArray<string>],
@@ -81,7 +91,7 @@ const ran = Effect.fnUntraced(function* (
     Effect.catchTag("PlatformError", ({ message }) => Effect.fail(broken(message)))
   )
   if (Number(code) === 0) return stdout
-  return yield* broken(plain(`${stderr.trim() || stdout.trim()}`.slice(-WORDS)) || `exit code ${code}`)
+  return yield* broken(plain(wordsOf(stderr.trim() || stdout.trim()).slice(-WORDS)) || `exit code ${code}`)
 })
 
 const installation = Effect.gen(function* () {
@@ -318,7 +328,8 @@ const advanced = Effect.fnUntraced(function* (
 /** Ends a new daemon that is not well: what it holds goes on. */
 const endNew = Effect.gen(function* () {
   const { paths } = yield* Invocation
-  if ((yield* probe(paths.socket)) !== "live") return
+  // where systemd listens somebody is always there: one that has the store is a daemon
+  if (holderOf(paths.state) === undefined || (yield* probe(paths.socket)) !== "live") return
   const stopping = DaemonLife.stop("agentd upgrade: back", true)
   yield* Effect.catch(stopping, () =>
     Effect.sync(() => {

@@ -12,31 +12,11 @@ import { SCHEMA_VERSION } from "../../src/event-log/Migrations.ts"
 import * as StoreCopy from "../../src/event-log/StoreCopy.ts"
 import { VERSION } from "../../src/rpc/Version.ts"
 import { launch } from "../cli/Child.ts"
-import { PROGRAM } from "../support/Program.ts"
+import * as Package from "../support/Package.ts"
 import * as Stage from "../support/Stage.ts"
 
-const root = join(import.meta.dirname, "..", "..")
 const hasNpm = spawnSync("npm", ["--version"]).status === 0
 if (!hasNpm) console.warn("SKIPPED: upgrade (no npm on this machine)")
-
-/** The folder of a package of that version, as npm lays it out. */
-const layOut = (folder: string, version: string, more: object = {}): string => {
-  for (const name of ["agentd", "find-node.sh"]) {
-    fs.cpSync(join(root, "scripts", name), join(folder, "scripts", name))
-  }
-  fs.cpSync(dirname(PROGRAM), join(folder, "dist"), { recursive: true })
-  const chunks = join(folder, "dist", "chunks")
-  for (const name of fs.readdirSync(chunks)) {
-    const file = join(chunks, name)
-    // V8 would take what was compiled for a text of the same length
-    if (name.endsWith(".cache")) fs.rmSync(file)
-    else fs.writeFileSync(file, fs.readFileSync(file, "utf8").replaceAll(`\`${VERSION}\``, `\`${version}\``))
-  }
-  const { bin, engines, files } = JSON.parse(fs.readFileSync(join(root, "package.json"), "utf8"))
-  const manifest = { name: "agentd", version, type: "module", bin, engines, files, agentd: { schema: SCHEMA_VERSION } }
-  fs.writeFileSync(join(folder, "package.json"), JSON.stringify({ ...manifest, ...more }))
-  return folder
-}
 
 /** Makes the program one whose daemon brings the store forward, and dies of it. */
 const forward = (at: string): void => {
@@ -46,10 +26,11 @@ const forward = (at: string): void => {
     store.exec("INSERT INTO schema_versions (migration_id, name) VALUES (99, 'tomorrow')")
     store.close()
     process.exit(1)`
-  write(join(at, "dist", "agentd.mjs"), `if (process.argv.includes("up")) { ${up} }\nawait import("./whole.mjs")\n`)
+  Package.write(
+    join(at, "dist", "agentd.mjs"),
+    `if (process.argv.includes("up")) { ${up} }\nawait import("./whole.mjs")\n`
+  )
 }
-
-const write = (file: string, text: string) => fs.writeFileSync(file, text, { mode: 0o755 })
 
 const alive = (pid: number): boolean => ProcessTable.isAlive(ProcessTable.identify(pid))
 
@@ -60,7 +41,7 @@ const installed = Effect.gen(function* () {
   const folder = fs.realpathSync(box.folder)
   const prefix = join(folder, "prefix")
   const home = join(prefix, "lib", "node_modules", "agentd")
-  layOut(home, VERSION)
+  Package.layOut(home, VERSION)
   fs.mkdirSync(join(prefix, "bin"))
   fs.symlinkSync("../lib/node_modules/agentd/scripts/agentd", join(prefix, "bin", "agentd"))
   box.program = join(home, "dist", "agentd.mjs")
@@ -70,16 +51,7 @@ const installed = Effect.gen(function* () {
     npm_config_offline: "true",
     PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`
   })
-  /** Packs a package; `change` makes it another one first. */
-  const pack = (version: string, more: object = {}, change: (folder: string) => void = () => {}) => {
-    const from = layOut(join(folder, `packed-${version}`), version, more)
-    change(from)
-    execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", folder], {
-      cwd: from,
-      env: { ...process.env, ...box.environment }
-    })
-    return join(folder, `agentd-${version}.tgz`)
-  }
+  const pack = Package.packer(folder, { ...process.env, ...box.environment })
   const daemon = Effect.map(
     stage.rpc((client) => client.Status()),
     ({ daemon: { pid, replaced, version } }) => ({ pid, replaced, version })
@@ -129,7 +101,7 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
         assert.deepStrictEqual(fs.readdirSync(dirname(home)), ["agentd"], "nothing was touched")
 
         const mute = pack("0.3.0", {}, (at) =>
-          write(join(at, "scripts", "agentd"), "#!/bin/sh\necho broken >&2; exit 1\n")
+          Package.write(join(at, "scripts", "agentd"), "#!/bin/sh\necho broken >&2; exit 1\n")
         )
         const one = yield* shop.cli("upgrade", mute, "--yes")
         assert.strictEqual(one.code, 1)
@@ -142,7 +114,7 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
         // interrupted while npm works
         const npm = join(dirname(prefix), "slow", "npm")
         fs.mkdirSync(dirname(npm))
-        write(
+        Package.write(
           npm,
           `#!/bin/sh\nmkdir '${home}/../.agentd-12345678'; rm '${home}/package.json'; touch '${npm}.begun'; exec sleep 60\n`
         )
@@ -162,11 +134,7 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
         assert.strictEqual(version(), `agentd v${VERSION}`)
         assert.deepStrictEqual(yield* daemon, first)
 
-        const ends = `if (process.argv.includes("up")) { console.error("no good"); process.exit(1) }\nawait import("./whole.mjs")\n`
-        const sick = pack("0.4.0", {}, (at) => {
-          fs.renameSync(join(at, "dist", "agentd.mjs"), join(at, "dist", "whole.mjs"))
-          write(join(at, "dist", "agentd.mjs"), ends)
-        })
+        const sick = pack("0.4.0", {}, Package.ending)
         const two = yield* shop.cli("upgrade", sick, "--yes")
         assert.strictEqual(two.code, 1)
         assert.match(

@@ -26,12 +26,12 @@ describe.skipIf(!isAsked || !isAble)("booted", () => {
       {
         cwd: ROOT,
         encoding: "utf8",
-        timeout: 240_000,
+        timeout: 480_000,
         env: { ...process.env, LONG: "0", PATH: `${dirname(process.execPath)}:${process.env["PATH"]}` }
       }
     )
     assert.isUndefined(error)
     assert.strictEqual(status, 0, `${stdout}\n${stderr}`)
     assert.notInclude(stdout, "SKIPPED")
-  }, 250_000)
+  }, 490_000)
 })

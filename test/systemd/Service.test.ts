@@ -1,18 +1,29 @@
 /** `agentd service`: against programs that write down what they are asked; and a life of it under a real systemd. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import type { AddressInfo } from "node:net"
 import { homedir, tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Exit, Schedule } from "effect"
 import { SMTPServer } from "smtp-server"
+import { VERSION } from "../../src/rpc/Version.ts"
 import { unitName } from "../../src/systemd/Unit.ts"
 import { MARK } from "../../src/systemd/UnitFile.ts"
 import * as ControlClient from "../../src/rpc/ControlClient.ts"
 import { agentd } from "../cli/Child.ts"
 import { PATIENCE } from "../support/Patience.ts"
+import * as Package from "../support/Package.ts"
 import { PROGRAM } from "../support/Program.ts"
 import { hasUserManager } from "./Manager.ts"
 
@@ -430,5 +441,69 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
         assert.strictEqual(sh("test -e /var/lib/agentd/runes.db").status, 0, "what it knows stays")
       }).pipe(Effect.scoped),
     120_000
+  )
+
+  it.live(
+    "an upgrade goes by the unit: the new program is its main process, and a run goes on; one that is broken is undone",
+    () =>
+      Effect.gen(function* () {
+        const folder = realpathSync(yield* scratch)
+        const [state, shop] = [join(folder, "s"), join(folder, "shop")]
+        const home = Package.layOut(join(folder, "prefix", "lib", "node_modules", "agentd"), VERSION)
+        mkdirSync(join(folder, "prefix", "bin"))
+        const config = join(homedir(), ".config")
+        const env = {
+          ...(process.env as { [name: string]: string }),
+          HOME: homedir(),
+          XDG_CONFIG_HOME: config,
+          PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`,
+          npm_config_cache: join(folder, "npm"),
+          npm_config_offline: "true"
+        }
+        mkdirSync(shop)
+        const shell = "cat > /dev/null; echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done; echo done > result"
+        writeFileSync(
+          join(shop, "agentd.jsonc"),
+          JSON.stringify({ agents: { one: { backend: { type: "command", shell } } } })
+        )
+        const run = (...args: ReadonlyArray<string>) =>
+          agentd(["--state", state, ...args], { env, cwd: shop, program: join(home, "dist", "agentd.mjs") })
+        const read = (name: string) =>
+          existsSync(join(shop, name)) ? readFileSync(join(shop, name), "utf8").trim() : ""
+        const until = (what: () => boolean) =>
+          Effect.sync(what).pipe(
+            Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("100 millis") }),
+            Effect.timeout(PATIENCE)
+          )
+        const installed = yield* run("service", "install")
+        yield* Effect.addFinalizer(() => Effect.ignore(run("service", "uninstall", "--yes")))
+        yield* Effect.addFinalizer(() => Effect.ignore(run("stop", "--daemon", "--yes")))
+        assert.strictEqual(installed.code, 0, installed.err)
+        assert.strictEqual((yield* run("start")).code, 0)
+        assert.strictEqual((yield* run("send", "one", "work")).code, 0)
+        yield* until(() => read("pids") !== "")
+        const pid = read("pids")
+        const pack = Package.packer(folder, env)
+        const facts = Effect.map(run("service", "status", "--json"), ({ out }) => JSON.parse(out))
+        const version = Effect.map(run("status", "--json"), ({ out }) => JSON.parse(out).daemon.version)
+
+        const good = yield* run("upgrade", pack("0.2.0"), "--yes", "--json")
+        assert.strictEqual(good.code, 0, good.err)
+        assert.strictEqual(yield* version, "0.2.0")
+        assert.deepInclude(yield* facts, { state: "active", pid: JSON.parse(good.out).daemon.pid, listens: true })
+        const bad = yield* run("upgrade", pack("0.4.0", {}, Package.ending), "--yes")
+        assert.strictEqual(bad.code, 1)
+        assert.match(
+          bad.err,
+          /0\.4\.0 is not in force: .* agentd 0\.2\.0 is in its place again, and its daemon runs again/s
+        )
+        assert.strictEqual(yield* version, "0.2.0")
+        yield* until(() => spawnSync("systemctl", ["--user", "is-active", unitName(state, "")]).status === 0)
+        assert.strictEqual(read("pids"), pid)
+        writeFileSync(join(shop, "go"), "")
+        yield* until(() => read("result") === "done")
+        assert.strictEqual(read("pids"), pid)
+      }).pipe(Effect.scoped),
+    PATIENCE
   )
 })
