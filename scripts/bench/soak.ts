@@ -134,9 +134,10 @@ const flat = (what: string, atMost: number) => ({
   atMost
 })
 
+/** Two more descriptors: the file of the actors' runes, and its log, are opened as it is read first. */
 export const bench: Bench = {
   name: "soak",
   isLong: true,
   run: soaked,
-  aims: [flat("rss", 1.1), flat("heap", 1.1), flat("file descriptors", 1.02), flat("threads", 1)]
+  aims: [flat("rss", 1.1), flat("heap", 1.1), flat("file descriptors", 1.05), flat("threads", 1)]
 }

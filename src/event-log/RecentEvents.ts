@@ -10,6 +10,8 @@ import type { Payload, Rune } from "./Rune.ts"
 /** Limits of the kept runes: whichever is reached first. */
 const MAX_RUNES = 4096
 const MAX_CHARS = 16 * 1024 * 1024
+/** Dropped runes that are not worth the while of letting them go. */
+const LEAST = 16
 
 export class RecentEvents {
   private recent: Array<Rune> = []
@@ -42,7 +44,8 @@ export class RecentEvents {
       this.chars -= this.sizes[this.first]!
       this.first += 1
     }
-    if (this.first > MAX_RUNES) {
+    // what was dropped is let go before it is a third of what is kept, however large it is
+    if (this.first > LEAST && this.first * 4 > this.recent.length) {
       this.recent = this.recent.slice(this.first)
       this.sizes = this.sizes.slice(this.first)
       this.first = 0
