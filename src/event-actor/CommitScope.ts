@@ -262,6 +262,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
       }
       if (member.isRemoved) return this.lose(member, item)
       metrics.macrosteps += 1
+      log.beforeAppend?.()
       unit = macrostep.run(this.self, member, item)
       if (unit === undefined) return this.postpone(member, item)
       // The last that may throw: from here on the macrostep stands.

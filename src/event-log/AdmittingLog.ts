@@ -37,6 +37,8 @@ export abstract class AdmittingLog implements Log {
     return this.admission.seqOf(stream)
   }
 
+  beforeAppend: (() => void) | undefined = undefined
+
   prepare(draft: RuneDraft): Prepared | RuneRefused {
     return this.drafts.prepare(draft)
   }

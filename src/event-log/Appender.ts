@@ -72,6 +72,8 @@ export class Appender implements Owner {
   private readonly room = Latch.makeUnsafe(true)
   private readonly pending = new Map<Unit, Pending>()
   private lazyAhead = 0
+  /** When the newest lazy draft was given. */
+  private lazyAt = 0
   private again: Array<Pending> = []
   private isPlanned = false
   private isClosed = false
@@ -86,6 +88,10 @@ export class Appender implements Owner {
     this.soon = soon
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
     this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
+    // what a run said comes before what follows from it, whoever appends that
+    log.beforeAppend = () => {
+      if (this.lazies.size > 0) this.flushLazies(options.maxLazyAhead - this.lazyAhead, this.lazyAt)
+    }
   }
 
   readonly append = (
@@ -107,6 +113,7 @@ export class Appender implements Owner {
   readonly appendLazy = (drafts: ReadonlyArray<RuneDraft>): Effect.Effect<void> =>
     Effect.clockWith((clock) => {
       const at = clock.currentTimeMillisUnsafe()
+      this.lazyAt = at
       const refused: Array<string> = []
       for (const draft of drafts) {
         const prepared = this.log.drafts.prepareLazy(draft)

@@ -59,6 +59,8 @@ export interface Log {
    * taken. A log whose storage has given up takes units that never become durable: the program is about to end.
    */
   append(unit: Unit): boolean
+  /** Called between appends: what was given before and nobody waits for comes before the next one. */
+  readonly beforeAppend?: (() => void) | undefined
   /** How many runes of one owner may be on their way, where so many others are ready; an owner beyond its share waits. */
   share(ready: number): number
   /** Units on their way; none where everything is durable at once. */

@@ -1,5 +1,5 @@
 /** `agentd logs`: lines of output and of decisions, whose they are, and how they look. */
-import { describe, expect, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Console, Effect, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { ascii, isAsciiOnly } from "../../src/cli/Ascii.ts"
@@ -370,7 +370,15 @@ describe("agentd logs", () => {
         shell: "echo early; echo bad >&2; cat > /dev/null; sleep 0.3; echo late",
         readyAfter: "200ms"
       }
-      box.configure({ agents: { worker: { backend } } })
+      const bad = {
+        mode: "loop",
+        prompt: "x",
+        backend: { type: "command", shell: "echo said; exit 1" },
+        maxConsecutiveErrors: 4,
+        backoff: { base: "1ms", cap: "1ms" },
+        minRunInterval: "0ms"
+      }
+      box.configure({ agents: { worker: { backend }, bad } })
       yield* box.up()
       yield* box.cli("send", "worker", "go")
       const args = ["logs", "worker", "--run", "last", "-o", "cat"]
@@ -382,6 +390,10 @@ describe("agentd logs", () => {
         "late",
         "— the run has ended"
       ])
+      // what a run said comes before its end
+      const ends = box.cli("logs", "bad", "-o", "cat")
+      const { stdout } = yield* box.until("it has failed", ends, (all) => all.stdout.includes("for good"))
+      for (const run of stdout.split("▶ a turn begins").slice(1)) assert.match(run, /^\nsaid\n— the run has ended/)
       yield* box.kill9
       expect((yield* box.cli(...args)).stdout).toBe(live.stdout)
     })
