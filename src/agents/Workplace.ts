@@ -48,6 +48,17 @@ const specOf = ({ agent, config, project, stores, worktrees }: Workplace): Workt
 }
 
 /** Makes it where it is not there yet. */
+/** Git's own words for a project whose folder is gone say nothing of it. */
+const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
+  const files = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
+  return yield* new Worktree.WorktreeError({
+    reason: "NotARepository",
+    message: `the folder ${root} of its project is not there any more`,
+    remedy: `bring it back, or end the project: agentd project remove ${name}`
+  })
+})
+
 export const prepare = (
   of: Workplace
 ): Effect.Effect<
@@ -56,7 +67,9 @@ export const prepare = (
   FileSystem.FileSystem
 > => {
   const spec = specOf(of)
-  return spec === undefined ? Effect.succeed({ cwd: of.project.root, branch: undefined }) : Worktree.prepare(spec)
+  return spec === undefined
+    ? Effect.succeed({ cwd: of.project.root, branch: undefined })
+    : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
 }
 
 /** Hands over what the agent has committed in a worktree of its own. */

@@ -2,6 +2,7 @@
  * DaemonInfo: what the daemon says of itself: its status, its own checks, and how
  * it is asked to end.
  */
+import { GONE } from "../config/FileTrouble.ts"
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
 import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
@@ -90,7 +91,9 @@ const projectChecks = Effect.map(
             name: `project ${name}`,
             level: "fail",
             detail: problems.join("\n"),
-            remedy: `Mend ${config}; it is read again when it changes.`
+            remedy: problems.some((problem) => problem.endsWith(GONE))
+              ? `Bring it back, or end the project: agentd project remove ${name}`
+              : `Mend ${config}; it is read again when it changes.`
           }
     )
 )

@@ -18,6 +18,9 @@ const RUN = "This is a run of an agent (AGENTD_RUN is set): it names no project.
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
+  ...(project.stopped === undefined
+    ? []
+    : [`It is stopped, by ${project.stopped.by}. Start its agents: agentd project start ${project.name}`]),
   ...(project.unmetered ?? []).flatMap(plainLines),
   ...(project.problems.length === 0
     ? []

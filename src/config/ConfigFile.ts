@@ -13,6 +13,7 @@ import { Effect, Result, Schema } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import { Config, type MailConfig, UserConfig } from "./Config.ts"
 import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
+import { GONE } from "./FileTrouble.ts"
 import * as FallbackEntry from "./FallbackEntry.ts"
 import * as ProjectName from "./ProjectName.ts"
 import * as Jsonc from "./Jsonc.ts"
@@ -168,7 +169,10 @@ const readError =
           reason,
           problems: [],
           message: `${path}: ${message}`,
-          remedy: 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
+          remedy:
+            message === GONE
+              ? `Bring ${dirname(path)} back, or write the project's file anew.`
+              : 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
         })
       case "noFile":
         return unreadable(path, message, "Name a file of text.")

@@ -3,6 +3,9 @@
  */
 import { PlatformError } from "effect"
 
+/** How a file is told whose folder has been deleted or moved. */
+export const GONE = "its folder is not there any more"
+
 interface Trouble {
   readonly says: string
   /** Undefined: it depends on the file. */

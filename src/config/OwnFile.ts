@@ -8,11 +8,11 @@
  * come from one descriptor, which is opened without following a link. Opening does not wait, as it
  * would at a pipe; no more is read than may be taken, and one byte.
  */
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect, Result, Schema } from "effect"
 import { constants, type Stats } from "node:fs"
 import { type FileHandle, lstat, open, readFile, readlink } from "node:fs/promises"
 import { dirname, isAbsolute, join, resolve } from "node:path"
-import { troubleOf } from "./FileTrouble.ts"
+import { GONE, troubleOf } from "./FileTrouble.ts"
 
 /** `reason`: foreign: somebody else could have written it. */
 export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFileRefused", {
@@ -124,17 +124,27 @@ const readOwn = async (path: string, most: number, uid: number): Promise<Uint8Ar
   }
 }
 
-const errorOf = (error: unknown): OwnFileRefused => {
+const errorOf = async (error: unknown, path: string): Promise<OwnFileRefused> => {
   if (error instanceof OwnFileRefused) return error
   const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT"
-  return refused(isMissing ? "missing" : "unreadable", isMissing ? "there is no such file" : troubleOf(error))
+  if (!isMissing) return refused("unreadable", troubleOf(error))
+  const isFolder = await lstat(dirname(path)).then(
+    () => true,
+    () => false
+  )
+  return refused("missing", isFolder ? "there is no such file" : GONE)
 }
 
 /** Reads a file of this user's, or of the one that is given. */
 export const reading =
   (uid: number = process.getuid?.() ?? 0): Read =>
   (path, most) =>
-    Effect.tryPromise({ try: () => readOwn(path, most, uid), catch: errorOf })
+    Effect.flatMap(
+      Effect.promise(() =>
+        readOwn(path, most, uid).then(Result.succeed, async (error: unknown) => Result.fail(await errorOf(error, path)))
+      ),
+      Effect.fromResult
+    )
 
 /** The service that reads such files; by default from this machine, as the user who runs this. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })

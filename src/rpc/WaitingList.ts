@@ -7,6 +7,7 @@
  * any folder; what is damaged comes first, then what asks, then what waits longest; the list and each row are bounded and say what they
  * leave out. Texts of others are as they came: whoever shows them makes them harmless.
  */
+import { GONE } from "../config/FileTrouble.ts"
 import { putRight } from "../domain/ErrorLimit.ts"
 import type { Question } from "../backends/Question.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
@@ -354,16 +355,21 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
     ]
   }
   if (problems.length === 0) return []
+  const isGone = problems.some((problem) => problem.endsWith(GONE))
   return [
     {
       id: `project/${conversation}`,
       kind: "project",
       who: name,
-      text: `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
+      text: isGone
+        ? `the folder of the project ${name} is not there any more: bring it back, or end the project`
+        : `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
       details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
       since: 0,
       until: null,
-      commands: [run("see what is wrong", "status")]
+      commands: isGone
+        ? [run("end the project; its log is kept", "project", "remove", called)]
+        : [run("see what is wrong", "status")]
     }
   ]
 }

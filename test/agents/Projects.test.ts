@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import * as World from "./World.ts"
@@ -73,6 +73,23 @@ describe("Projects", () => {
       assert.strictEqual(row?.inbox, 1, "the acknowledged message is still there")
       assert.strictEqual(row?.state, "Stopped", "what a person stopped stays stopped")
       assert.strictEqual((yield* fleet.projects).length, 1)
+    })
+  )
+
+  it.live("a folder that is gone is told in words, with what to do, also where a worktree was wanted", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([works]))
+      world.configure({ agents: { a: World.command({ autostart: false, worktree: true }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      rmSync(dirname(world.config), { recursive: true })
+      yield* fleet.start("a", world.caller)
+      yield* fleet.send("a", { text: "x", how: "queue" }, world.caller)
+      const row = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
+      assert.match(row.detail, /the folder \S+\/shop of its project is not there any more/)
+      yield* fleet.register(world.config, world.caller)
+      const [project] = yield* fleet.projects
+      assert.match(project!.problems.join("\n"), /agentd\.jsonc: its folder is not there any more$/)
     })
   )
 

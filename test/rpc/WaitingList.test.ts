@@ -152,6 +152,19 @@ describe("the list of what needs a person", () => {
     assert.include(row!.text, "has changed 3 times and waits for you")
   })
 
+  it("a project whose folder is gone is told as that, with its end", () => {
+    const gone: ProjectInfo = {
+      conversation: "web-1a2b3c4d",
+      name: "web",
+      config: "/srv/web/agentd.jsonc",
+      agents: [],
+      problems: ["/srv/web/agentd.jsonc: its folder is not there any more"]
+    }
+    const [row] = listOf({ ...nothingWaits, projects: [gone] }).rows
+    assert.include(row!.text, "is not there any more")
+    assert.strictEqual(row!.commands[0]!.command, "agentd project remove web")
+  })
+
   it("names what is in two projects of one name beyond doubt", () => {
     const other = { conversation: "web-ffff0000", project: "web" }
     const { rows } = listOf({
