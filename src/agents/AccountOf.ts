@@ -43,6 +43,7 @@ export const accountOf = (backend: BackendConfig): Account | undefined => {
       return keyed("anthropic", { ...provider, baseUrl }, env["CLAUDE_CONFIG_DIR"] ?? LOGIN)
     }
     case "acp":
+    case "exec":
       return given(backend.provider) ?? { provider: programOf(backend.argv), account: LOGIN }
     case "command":
       return given(backend.provider)

@@ -65,11 +65,12 @@ export const objection = (backend: BackendConfig, { mode, model }: Choice): Refu
       return { message: "that is no name of a model or a mode", remedy: "Give its name as the agent knows it." }
   }
   switch (backend.type) {
+    case "exec":
     case "command":
       return model === null && mode === null
         ? undefined
         : {
-            message: "a command has no model and no mode that agentd knows",
+            message: "a program has no model and no mode that agentd knows",
             remedy: "Name it in its argv or shell in agentd.jsonc."
           }
     case "acp":
@@ -108,6 +109,7 @@ export const inBackend = (backend: BackendConfig, choice: Choice | undefined): B
       return { ...backend, ...(model === null ? {} : { model }), ...(mode === null ? {} : { mode }) }
     case "model":
       return model === null ? backend : { ...backend, model }
+    case "exec":
     case "command":
       return backend
   }

@@ -28,6 +28,8 @@ export const of = (backend: BackendConfig): Metering => {
     case "acp":
       if (backend.metering === "gateway") return "request"
       return TELLING.has(programOf(backend.argv)) ? "request" : "turn"
+    case "exec":
+      return "request"
     case "command":
       return backend.metering === "gateway" ? "request" : "none"
   }

@@ -8,6 +8,7 @@ import * as AcpBackend from "./acp/AcpBackend.ts"
 import type { Backend } from "./Backend.ts"
 import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
+import * as ExecBackend from "./exec/ExecBackend.ts"
 import type { Host } from "./Host.ts"
 import * as ModelBackend from "./model/ModelBackend.ts"
 import type { ProcessTree } from "./process/ProcessTree.ts"
@@ -35,6 +36,8 @@ export class Backends extends Context.Service<
               return CommandBackend.make(config, host)
             case "acp":
               return AcpBackend.make(config, host)
+            case "exec":
+              return ExecBackend.make(config, host)
             case "claude":
               return ClaudeBackend.make(config, host)
             case "model":

@@ -53,6 +53,43 @@ export const mcp = Command.make(
   ])
 )
 
+export const conformance = Command.make(
+  "conformance",
+  {
+    command: Argument.String("command").pipe(
+      Argument.withDescription("The backend's program and its arguments"),
+      Argument.atLeast(1)
+    ),
+    asks: Flag.String("asks").pipe(
+      Flag.withMetavar("TEXT"),
+      Flag.withDescription("Words that make it use a tool for which it asks"),
+      Flag.optional
+    ),
+    long: Flag.String("long").pipe(
+      Flag.withMetavar("TEXT"),
+      Flag.withDescription("Words that keep it busy for some seconds"),
+      Flag.optional
+    ),
+    timeout: Flag.String("timeout").pipe(
+      Flag.withMetavar("TIME"),
+      Flag.withDescription("The longest time of a step: 90s, 10m. Default: 1m"),
+      Flag.mapTryCatch(spanOf, (error) => (error instanceof Error ? error.message : String(error))),
+      Flag.withDefault(60_000)
+    )
+  },
+  verb(() => import("./Conformance.ts"))
+).pipe(
+  Command.withDescription(
+    "Try whether a program keeps the contract of a backend of the type exec (docs/exec-backend.md)"
+  ),
+  Command.withExamples([
+    {
+      command: "agentd conformance -- python3 my-backend.py",
+      description: "Each check by its name; exit code 1 where one fails"
+    }
+  ])
+)
+
 const server = Argument.String("server").pipe(
   Argument.withDescription("Its name under mcp of a model backend in agentd.jsonc")
 )

@@ -199,6 +199,28 @@ export const AcpBackend = Schema.Struct({
 }).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
+/** Any program that speaks agentd's own records, a line of JSON each: docs/exec-backend.md. */
+export const ExecBackend = Schema.Struct({
+  type: described(Schema.Literal("exec"), "A program that speaks agentd's own records over its input and output."),
+  argv: described(
+    Argv,
+    'The program and its arguments: ["my-backend", "--fast"]. Try it: agentd conformance -- my-backend'
+  ),
+  readOnlyTools: Schema.Array(Word).pipe(
+    withDefault([], "Tools of its that are taken to have no side effects, by name, on its word alone. Default: none.")
+  ),
+  ...process,
+  ...confinement,
+  ...metering,
+  provider: optional(
+    Provider,
+    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
+  ),
+  ...turns,
+  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+}).check(needsProvider)
+export type ExecBackend = typeof ExecBackend.Type
+
 /** A server of the Model Context Protocol: a program that is started with each run, or one that is reached by HTTP. */
 export const McpServerConfig = Schema.Struct({
   argv: optional(
@@ -277,5 +299,5 @@ export const ModelBackend = Schema.Struct({
 export type ModelBackend = typeof ModelBackend.Type
 
 /** By `type`. */
-export const BackendConfig = Schema.Union([CommandBackend, ClaudeBackend, AcpBackend, ModelBackend])
+export const BackendConfig = Schema.Union([CommandBackend, ClaudeBackend, AcpBackend, ModelBackend, ExecBackend])
 export type BackendConfig = typeof BackendConfig.Type

@@ -139,6 +139,7 @@ const runs = (backend: AgentConfig["backend"]): string => {
     case "command":
       return `runs ${backend.shell === undefined ? shown(backend.argv) : `sh -c ${shown(backend.shell)}`}`
     case "acp":
+    case "exec":
       return `runs ${shown(backend.argv)}`
     case "claude":
       return `runs ${shown([backend.binary, ...backend.args])}, permissionMode ${backend.permissionMode}`

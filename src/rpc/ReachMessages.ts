@@ -9,7 +9,7 @@ const Names = Schema.Array(Schema.String)
 export const AgentReach = Schema.Struct({
   project: Schema.String,
   agent: Schema.String,
-  backend: Schema.Literals(["command", "claude", "acp", "model"]),
+  backend: Schema.Literals(["command", "claude", "acp", "model", "exec"]),
   /** False: nothing holds it; it has the rights of the daemon's user. */
   confined: Schema.Boolean,
   by: Schema.NullOr(Schema.Literals(["bubblewrap", "namespaces"])),

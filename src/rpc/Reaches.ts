@@ -30,6 +30,8 @@ const bound = ({ backend }: AgentConfig): string => {
       return backend.permissionMode === "bypassPermissions" || backend.args.includes("--dangerously-skip-permissions")
         ? "nothing: Claude Code is told to ask for nothing"
         : `what Claude Code asks for (${backend.permissionMode})`
+    case "exec":
+      return "what it asks for"
     case "acp":
       return "what it asks for, and what it has agentd do; it runs its own copy of a call"
     case "model":

@@ -31,6 +31,7 @@ const programOf = (backend: BackendConfig): { readonly program: string; readonly
     case "command":
       return backend.argv === undefined ? undefined : { program: backend.argv[0] ?? "", setting: "argv" }
     case "acp":
+    case "exec":
       return { program: backend.argv[0] ?? "", setting: "argv" }
     case "claude":
       return { program: backend.binary, setting: "binary" }

@@ -1,0 +1,84 @@
+/**
+ * ExecBackend: any program that speaks agentd's own records over its standard input and output (docs/exec-backend.md).
+ * One process is one session, which takes one turn after the other, asks before it uses a tool, and can be interrupted
+ * within a turn.
+ *
+ * Guarantees: those of ExecRun; the program is a process of RunProcess, so that all it starts ends with the run; it is
+ * confined, limited and kept over a restart of the daemon as any other backend's.
+ */
+import { Effect, type FileSystem } from "effect"
+import * as path from "node:path"
+import type * as Config from "../../config/BackendConfig.ts"
+import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
+import * as FileContents from "../FileContents.ts"
+import * as GatewayMeter from "../GatewayMeter.ts"
+import type { Host } from "../Host.ts"
+import * as LeftRuns from "../LeftRuns.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
+import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import * as Enclosure from "../sandbox/Enclosure.ts"
+import { services } from "../Services.ts"
+import * as ExecRun from "./ExecRun.ts"
+
+/** A run of it as it would be. */
+export const outlined = (config: Config.ExecBackend, host: Host, spec: RunSpec) => {
+  const [binary = "", ...args] = config.argv
+  const options: Enclosure.EnclosureOptions = {
+    config,
+    provider: config.provider,
+    host,
+    spec,
+    inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
+    passEnv: config.passEnv,
+    keeps: true,
+    own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
+  }
+  return { argv: [binary, ...args], options } as const
+}
+
+const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host, spec: RunSpec) {
+  if (config.argv.length === 0)
+    return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
+  // registered first, hence the scope's last act
+  const queue = yield* ExecRun.queue
+  const { argv, options } = outlined(config, host, spec)
+  // one that is confined sees what is there when it begins
+  const folder = yield* FileContents.folderOf(host, spec)
+  const enclosure = yield* Enclosure.make({ ...options, files: [folder.path] })
+  const program = yield* RunProcess.make({
+    store: host.store,
+    runId: spec.runId,
+    ...(yield* enclosure.start(argv, path.resolve(spec.cwd, config.cwd ?? "."))),
+    env: enclosure.env,
+    limits: spec.limits,
+    keepInput: true,
+    keeps: true,
+    takesUp: spec.adopt !== undefined,
+    grace: config.killGrace
+  })
+  const read = yield* FileContents.reader
+  const run = yield* ExecRun.make({ config, spec, program, read, folder }, queue)
+  return GatewayMeter.metered(run, enclosure.passed)
+})
+
+/** The start record and the first turn have been written, or more was. */
+const isBegun = (runId: string) =>
+  KeptProcess.isHeldWith(runId, (inputs, point) => point !== undefined || inputs.length > 1)
+
+/** The backend of one agent. */
+export const make = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host) {
+  const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const backend: Backend = {
+    name: "exec",
+    turns: true,
+    // one that has not even its first input is begun anew
+    holds: (runId) => Effect.provideContext(isBegun(runId), context),
+    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
+    forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
+    start: (spec) => start(config, host, spec).pipe(Effect.provideContext(context))
+  }
+  return backend
+})

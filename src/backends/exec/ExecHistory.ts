@@ -1,0 +1,58 @@
+/**
+ * ExecHistory: what an earlier daemon told an outside program, set into what that has said.
+ *
+ * Each line that the program is given is noted beside it: what kind it was, and how much of the program's output had
+ * been taken by then. Guarantees: a note holds no words of a person or an agent; the stream is told all in the order
+ * in which it came about.
+ */
+import type { RunEvent } from "../Backend.ts"
+import type { Before } from "../process/KeptProcess.ts"
+import type { ExecStream } from "./ExecStream.ts"
+
+export type Note =
+  | { readonly say: "start" | "interrupt" | "end" }
+  | { readonly say: "turn"; readonly turnId: string }
+  | { readonly say: "answer"; readonly callId: string }
+
+type Noted = Note & { readonly at: number }
+
+/** Undefined for the end of the input. */
+const parse = (text: string): Noted | undefined => {
+  try {
+    const note: Noted = JSON.parse(text)
+    return typeof note.at === "number" ? note : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export class ExecHistory {
+  /** Bytes of output that were there when the program was taken up. */
+  readonly size: number
+  private readonly stream: ExecStream
+  private readonly notes: Array<Noted>
+
+  constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ExecStream) {
+    this.size = out
+    this.stream = stream
+    this.notes = inputs.flatMap(({ note }) => parse(note) ?? [])
+  }
+
+  static noteOf(note: Note, at: number): string {
+    return JSON.stringify({ at, ...note })
+  }
+
+  /** Tells the stream what was said before its output up to there had been taken. */
+  upTo(end: number): ReadonlyArray<RunEvent> {
+    const events: Array<RunEvent> = []
+    for (let [note] = this.notes; note !== undefined && note.at < end; [note] = this.notes) {
+      this.notes.shift()
+      if (note.say === "interrupt") this.stream.interrupt()
+      if (note.say === "answer") this.stream.answer(note.callId)
+      if (note.say !== "turn") continue
+      this.stream.give(note.turnId)
+      events.push({ _tag: "Given", input: note.turnId })
+    }
+    return events
+  }
+}

@@ -1,0 +1,233 @@
+/**
+ * ExecStream: the records of one outside program, made run events. Pure: records in, events out; no clock, no process.
+ *
+ * Guarantees: a turn is started when the program says that it began it, and ends once; what names another turn or a
+ * call that is not known changes nothing and is told; each call asks at most once, and is answered at most once.
+ */
+import type { Decision, RunEvent } from "../Backend.ts"
+import type { Outcome } from "../Outcome.ts"
+import * as ExecRecord from "./ExecRecord.ts"
+
+/** Why a turn failed, and how the run ends for it. */
+export interface Fault {
+  readonly errorType: string
+  readonly message: string
+  readonly retry: boolean
+  /** Undefined: the run takes the next turn all the same. */
+  readonly outcome: Outcome | undefined
+}
+
+/** The awaited step of the program; undefined: nothing is due, or what is due is not the program's to do. */
+export type Wait = "ready" | "answer" | undefined
+
+interface Turn {
+  readonly turnId: string
+  began: boolean
+  interrupted: boolean
+  answer: string
+}
+
+/** Longest answer that is kept of a turn that does not come to its end. */
+const MAX_ANSWER = 256 * 1024
+
+/** Errors that are not the agent's own. */
+const OUTSIDE: ReadonlyMap<string, "quota" | "unavailable" | "overflow" | "held"> = new Map([
+  ["rate_limit", "quota"],
+  ["overloaded", "unavailable"],
+  ["server", "unavailable"],
+  ["connection", "unavailable"],
+  ["overflow", "overflow"],
+  ["held", "held"]
+])
+const FATAL: ReadonlySet<string> = new Set(["auth", "billing"])
+
+/** Pure: what an error of a turn means. */
+export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"error">): Fault => {
+  const reason = OUTSIDE.get(error)
+  if (reason !== undefined) return { errorType: error, message, retry: true, outcome: { _tag: "Uncounted", reason } }
+  if (FATAL.has(error)) {
+    const how = remedy ?? "log in again, or renew the key that the program uses; then start the agent"
+    return { errorType: error, message, retry: true, outcome: { _tag: "Fatal", detail: message, remedy: how } }
+  }
+  return retry === true
+    ? { errorType: error, message, retry: true, outcome: { _tag: "Error", detail: message } }
+    : { errorType: error, message, retry: false, outcome: undefined }
+}
+
+export class ExecStream {
+  private readonly pid: number
+  /** The session that it was to go on with. */
+  private readonly resumes: string | undefined
+  private readonly readOnly: ReadonlySet<string>
+  private up: boolean
+  private turn: Turn | undefined = undefined
+  /** Calls without a result; true: it waits for an answer. */
+  private readonly calls = new Map<string, boolean>()
+  /** The names of all calls: unique within the run. */
+  private readonly named = new Set<string>()
+  session: string | undefined
+  /** The fault that the run ends with. */
+  fault: Outcome | undefined = undefined
+
+  /** `readOnly`: tools that are taken to have no side effects; `session`: of a process that is heard from a rest of its on. */
+  constructor(pid: number, resumes: string | undefined, readOnly: ReadonlyArray<string>, rest?: { session?: string }) {
+    this.pid = pid
+    this.resumes = resumes
+    this.readOnly = new Set(readOnly)
+    this.up = rest !== undefined
+    this.session = rest?.session
+  }
+
+  get isUp(): boolean {
+    return this.up
+  }
+
+  /** The given turn that has not ended. */
+  get turnId(): string | undefined {
+    return this.turn?.turnId
+  }
+
+  get interrupted(): boolean {
+    return this.turn?.interrupted === true
+  }
+
+  get waits(): Wait {
+    if (!this.up) return "ready"
+    return this.turn === undefined || this.calls.size > 0 ? undefined : "answer"
+  }
+
+  give(turnId: string): void {
+    this.turn = { turnId, began: false, interrupted: false, answer: "" }
+  }
+
+  /** False: there is no turn, or it is interrupted already. */
+  interrupt(): boolean {
+    if (this.turn === undefined || this.turn.interrupted) return false
+    this.turn.interrupted = true
+    return true
+  }
+
+  /** False: the call waits no more. */
+  answer(callId: string): boolean {
+    if (this.calls.get(callId) !== true) return false
+    this.calls.set(callId, false)
+    return true
+  }
+
+  /** Nobody waits for this call's result any more. */
+  forget(callId: string): void {
+    this.calls.delete(callId)
+  }
+
+  /** Ends the turn for a reason that the program did not give. */
+  end(message: string): ReadonlyArray<RunEvent> {
+    if (this.turn === undefined) return []
+    const { answer, interrupted, turnId } = this.turn
+    this.over()
+    return interrupted
+      ? [{ _tag: "TurnInterrupted", turnId, output: answer }]
+      : [{ _tag: "TurnError", turnId, errorType: "exit", message, retry: true }]
+  }
+
+  take(said: ExecRecord.Said): ReadonlyArray<RunEvent> {
+    switch (said.type) {
+      case "ready":
+        return this.ready(said)
+      case "failed":
+        this.fault = { _tag: "Fatal", detail: said.message, remedy: said.remedy }
+        return []
+      case "notice":
+        return [{ _tag: "Notice", text: said.text }]
+      case "usage": {
+        const { input, output, type: _, ...rest } = said
+        return [{ _tag: "Usage", inputTokens: input, outputTokens: output, ...rest }]
+      }
+      default:
+        return this.up ? this.inTurn(said) : [this.odd(`"${said.type}" before "ready"`)]
+    }
+  }
+
+  private ready({ session, version }: ExecRecord.Named<"ready">): ReadonlyArray<RunEvent> {
+    if (this.up) return [this.odd(`"ready" a second time`)]
+    if (version > ExecRecord.VERSION) {
+      const detail = `the program speaks version ${version} of the contract, and agentd speaks ${ExecRecord.VERSION}`
+      this.fault = { _tag: "Fatal", detail, remedy: "update agentd, or use the program's earlier release" }
+      return []
+    }
+    this.up = true
+    this.session = session
+    const text = "its last conversation is not there any more: a new one begins, and it remembers nothing of before"
+    return [
+      { _tag: "Started", pid: this.pid, sessionId: session },
+      ...(this.resumes === undefined || this.resumes === session ? [] : [{ _tag: "MemoryLost", text } as const])
+    ]
+  }
+
+  private inTurn(
+    said: Exclude<ExecRecord.Said, { type: "ready" | "failed" | "notice" | "usage" }>
+  ): ReadonlyArray<RunEvent> {
+    const { turn } = this
+    if (turn === undefined || ("turn" in said && said.turn !== turn.turnId))
+      return [this.odd(`"${said.type}" of a turn that is not under way`)]
+    if (said.type !== "began" && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
+    switch (said.type) {
+      case "began":
+        if (turn.began) return [this.odd(`"began" a second time`)]
+        turn.began = true
+        return [{ _tag: "TurnStarted", turnId: turn.turnId }]
+      case "text":
+        turn.answer = (turn.answer + said.text).slice(0, MAX_ANSWER)
+        return [{ _tag: "Delta", stream: "assistant", text: said.text }]
+      case "call":
+        return this.called(said)
+      case "progress":
+        return this.calls.has(said.call)
+          ? [{ _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }]
+          : [this.odd(`"progress" of the call ${said.call}, which is not under way`)]
+      case "result":
+        return this.calls.delete(said.call)
+          ? [{ _tag: "ToolResult", callId: said.call, status: said.status, output: said.output }]
+          : [this.odd(`"result" of the call ${said.call}, which is not under way`)]
+      case "done":
+        this.over()
+        return [{ _tag: "TurnCompleted", turnId: turn.turnId, output: said.output }]
+      case "interrupted":
+        this.over()
+        return [{ _tag: "TurnInterrupted", turnId: turn.turnId, output: said.output ?? turn.answer }]
+      case "error": {
+        this.over()
+        const { outcome, ...fault } = faultOf(said)
+        this.fault = outcome
+        return [
+          { _tag: "TurnError", turnId: turn.turnId, ...fault, ...(outcome === undefined ? { goesOn: true } : {}) }
+        ]
+      }
+    }
+  }
+
+  private called(said: ExecRecord.Named<"call">): ReadonlyArray<RunEvent> {
+    const { ask, call: callId, questions, tool } = said
+    if (this.named.has(callId)) return [this.odd(`a second call ${callId}`)]
+    this.named.add(callId)
+    const asks = ask !== undefined || questions !== undefined
+    this.calls.set(callId, asks)
+    const events: ReadonlyArray<RunEvent> = [
+      { _tag: "ToolCall", callId, tool, arguments: said.arguments, readOnly: this.readOnly.has(tool) }
+    ]
+    if (!asks) return events
+    const reason = ask ?? ""
+    return [...events, { _tag: "ApprovalRequested", callId, reason, ...(questions === undefined ? {} : { questions }) }]
+  }
+
+  private over(): void {
+    this.turn = undefined
+    this.calls.clear()
+  }
+
+  private odd(what: string): RunEvent {
+    return { _tag: "Notice", text: `the program said ${what}: it is ignored` }
+  }
+}
+
+/** Whether a decision is one that ends the turn, too. */
+export const interrupts = (decision: Decision): boolean => decision.behavior === "deny" && decision.interrupt === true

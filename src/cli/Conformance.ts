@@ -1,0 +1,53 @@
+/** `agentd conformance -- CMD…`: whether a program keeps the contract of an exec backend, check by check. */
+import { Console, Duration, Effect, Layer, Option } from "effect"
+import * as NodePath from "node:path"
+import { type Outcome, PROMPTS, suite } from "../backends/exec/Conformance.ts"
+import { ProcessTree } from "../backends/process/ProcessTree.ts"
+import { Reaper } from "../backends/process/Reaper.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Entry, Invocation } from "./Invocation.ts"
+import { plain } from "./Output.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
+
+export interface Input {
+  readonly command: ReadonlyArray<string>
+  readonly asks: Option.Option<string>
+  readonly long: Option.Option<string>
+  /** ms */
+  readonly timeout: number
+}
+
+const MARKS = { ok: "ok     ", failed: "FAILED ", skipped: "skipped" } as const
+
+const lineOf = ({ check, result, why }: Outcome): string =>
+  `${MARKS[result]}  ${check}${why === "" ? "" : `\n         ${plain(why)}`}`
+
+export const run = Effect.fnUntraced(function* ({ asks, command, long, timeout }: Input) {
+  const { json } = yield* Invocation
+  const { env } = yield* Entry
+  const [program = "", ...args] = command
+  const options = {
+    argv: [program, ...args] as const,
+    cwd: NodePath.resolve("."),
+    env,
+    patience: Duration.millis(timeout),
+    prompts: {
+      hello: PROMPTS.hello,
+      asks: Option.getOrElse(asks, () => PROMPTS.asks),
+      long: Option.getOrElse(long, () => PROMPTS.long)
+    }
+  }
+  const told = (outcome: Outcome) => (json ? Effect.void : Console.log(lineOf(outcome)))
+  const outcomes = yield* suite(options, told).pipe(Effect.provide(Layer.merge(ProcessTree.layer, Reaper.layerNone)))
+  const failed = outcomes.filter(({ result }) => result === "failed").length
+  const skipped = outcomes.filter(({ result }) => result === "skipped").length
+  if (json) yield* Console.log(jsonOf({ passed: failed === 0, checks: outcomes }))
+  else yield* Console.log(`${outcomes.length - failed - skipped} ok, ${failed} failed, ${skipped} skipped.`)
+  if (failed > 0)
+    return yield* new VerbFailed({
+      message: `It does not keep the contract: ${failed} of ${outcomes.length} checks failed.`,
+      remedy: "See docs/exec-backend.md for what each asks, then try again.",
+      exitCode: ExitCode.failed
+    })
+})

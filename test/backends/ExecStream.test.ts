@@ -1,0 +1,129 @@
+/** Tests of the records of an outside program: what they become, and what is told of those that do not fit. */
+import { assert, describe, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import type { RunEvent } from "../../src/backends/Backend.ts"
+import * as ExecRecord from "../../src/backends/exec/ExecRecord.ts"
+import { ExecHistory } from "../../src/backends/exec/ExecHistory.ts"
+import { ExecStream } from "../../src/backends/exec/ExecStream.ts"
+
+const said = (record: object): ExecRecord.Said => {
+  const read = ExecRecord.read(JSON.stringify(record))
+  if (read._tag !== "Said") throw new Error(JSON.stringify(read))
+  return read.said
+}
+
+const stream = (resumes?: string) => {
+  const stream = new ExecStream(7, resumes, ["look"])
+  const take = (record: object) => stream.take(said(record))
+  return { stream, take }
+}
+
+const ready = { type: "ready", version: 1, session: "s" }
+const tags = (events: ReadonlyArray<RunEvent>) => events.map(({ _tag }) => _tag)
+
+describe("a record", () => {
+  it("that does not fit is told with what is wrong; one of a type that is not known is none of ours", () => {
+    const why = (line: string) => {
+      const read = ExecRecord.read(line)
+      return read._tag === "Wrong" ? read.why : read._tag
+    }
+    assert.match(why("hello"), /^it is no JSON: "hello"/)
+    assert.match(why("[1]"), /^it has no type/)
+    assert.match(why('{"type":"done","output":""}'), /^"done" does not fit: .*turn/)
+    assert.match(why('{"type":"usage","input":-1,"output":0}'), /^"usage" does not fit: .*input/)
+    assert.strictEqual(why('{"type":"later"}'), "Unknown")
+    assert.strictEqual(why('{"type":"constructor"}'), "Unknown")
+    assert.strictEqual(why('{"type":"text","text":"a","more":1}'), "Said")
+  })
+})
+
+describe("the example of the contract's page", () => {
+  it("is said by the contract: nothing of it is odd", () => {
+    const page = readFileSync(join(import.meta.dirname, "../../docs/exec-backend.md"), "utf8")
+    const { stream: it, take } = stream()
+    const events: Array<RunEvent> = []
+    const told: Array<string> = []
+    for (const [, who, line = ""] of page.matchAll(/^(agentd|program) +(\{.*\})$/gm)) {
+      const record = JSON.parse(line) as { readonly type: string; readonly turn?: string; readonly call?: string }
+      if (who === "program") events.push(...take(record))
+      else told.push(record.type)
+      if (who === "agentd" && record.type === "turn") it.give(record.turn!)
+      if (who === "agentd" && record.type === "interrupt") assert.isTrue(it.interrupt())
+      if (who === "agentd" && record.type === "answer") assert.isTrue(it.answer(record.call!))
+    }
+    assert.deepStrictEqual(told, ["start", "turn", "answer", "turn", "interrupt", "end"])
+    assert.notInclude(tags(events), "Notice")
+    assert.deepStrictEqual(tags(events).slice(-2), ["TurnStarted", "TurnInterrupted"])
+  })
+})
+
+describe("the stream", () => {
+  it("starts once it is ready; another session than the one asked for is memory lost; a later version ends it", () => {
+    assert.deepStrictEqual(tags(stream().take(ready)), ["Started"])
+    assert.deepStrictEqual(tags(stream("s").take(ready)), ["Started"])
+    assert.deepStrictEqual(tags(stream("r").take(ready)), ["Started", "MemoryLost"])
+    const later = stream()
+    assert.deepStrictEqual(later.take({ ...ready, version: 2 }), [])
+    assert.strictEqual(later.stream.fault?._tag, "Fatal")
+  })
+
+  it("holds turns and calls together: what is of another one, too early or twice changes nothing", () => {
+    const { stream: it, take } = stream()
+    assert.deepStrictEqual(tags(take({ type: "began", turn: "t" })), ["Notice"])
+    take(ready)
+    it.give("t")
+    const call = { type: "call", call: "c", tool: "look", arguments: {} }
+    assert.deepStrictEqual(tags(take(call)), ["Notice"])
+    assert.deepStrictEqual(tags(take({ type: "began", turn: "other" })), ["Notice"])
+    assert.deepStrictEqual(take({ type: "began", turn: "t" }), [{ _tag: "TurnStarted", turnId: "t" }])
+    assert.strictEqual(it.waits, "answer")
+    assert.deepInclude(take(call)[0], { _tag: "ToolCall", readOnly: true })
+    assert.isUndefined(it.waits)
+    assert.isFalse(it.answer("c"))
+    assert.deepStrictEqual(tags(take(call)), ["Notice"])
+    assert.deepStrictEqual(tags(take({ type: "result", call: "c", status: "success", output: 1 })), ["ToolResult"])
+    assert.deepStrictEqual(tags(take({ type: "result", call: "c", status: "success", output: 1 })), ["Notice"])
+    const asks = take({ ...call, call: "d", tool: "write", ask: "it writes" })
+    assert.deepStrictEqual(tags(asks), ["ToolCall", "ApprovalRequested"])
+    assert.isTrue(it.answer("d"))
+    assert.isFalse(it.answer("d"))
+    assert.deepStrictEqual(tags(take({ type: "done", turn: "t", output: "" })), ["TurnCompleted"])
+    assert.deepStrictEqual(tags(take({ type: "done", turn: "t", output: "" })), ["Notice"])
+  })
+
+  it("an error has its class: what is outside waits, what needs a person stops, what was asked concerns one turn", () => {
+    const outcome = (more: object) => {
+      const { stream: it, take } = stream()
+      take(ready)
+      it.give("t")
+      take({ type: "began", turn: "t" })
+      const [event] = take({ type: "error", turn: "t", message: "m", ...more })
+      return [it.fault?._tag, event?._tag === "TurnError" && event.retry, event?._tag === "TurnError" && event.goesOn]
+    }
+    assert.deepStrictEqual(outcome({ error: "rate_limit" }), ["Uncounted", true, undefined])
+    assert.deepStrictEqual(outcome({ error: "auth" }), ["Fatal", true, undefined])
+    assert.deepStrictEqual(outcome({ error: "odd", retry: true }), ["Error", true, undefined])
+    assert.deepStrictEqual(outcome({ error: "refusal" }), [undefined, false, true])
+    assert.deepStrictEqual(outcome({ error: "constructor" }), [undefined, false, true])
+  })
+
+  it("told again by its notes it stands where it stood", () => {
+    const { stream: it } = stream()
+    const note = (of: Parameters<typeof ExecHistory.noteOf>[0], at: number, seq: number) => ({
+      seq,
+      note: ExecHistory.noteOf(of, at)
+    })
+    const inputs = [
+      note({ say: "start" }, 0, 1),
+      note({ say: "turn", turnId: "t" }, 0, 2),
+      note({ say: "interrupt" }, 90, 3)
+    ]
+    const history = new ExecHistory({ inputs: inputs as never, out: 100 }, it)
+    assert.deepStrictEqual(history.upTo(50), [{ _tag: "Given", input: "t" }])
+    assert.isFalse(it.interrupted)
+    history.upTo(100)
+    assert.isTrue(it.interrupted)
+    assert.strictEqual(it.turnId, "t")
+  })
+})

@@ -1,0 +1,56 @@
+/** A backend that is a program of 37 lines of python, in a real daemon: approvals over a kill -9, interrupts, its session. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import * as Laws from "../support/Laws.ts"
+import * as Stage from "../support/Stage.ts"
+
+const ECHO = join(import.meta.dirname, "../fixtures/exec/echo.py")
+const lacks = spawnSync("python3", ["--version"]).status !== 0
+if (lacks) console.warn("SKIPPED: a backend in python (no python3 on this machine)")
+
+const agent = {
+  backend: { type: "exec", argv: ["python3", ECHO], killGrace: "500ms", startTimeout: "20 seconds" },
+  may: [],
+  minRunInterval: "0ms",
+  backoff: { base: "100ms", cap: "200ms" }
+}
+
+describe.skipIf(lacks)("a backend that is an outside program", () => {
+  it.live("works turns, asks, outlives its daemon, is interrupted, and goes on with its session", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.keeping
+      const shop = stage.home({ agents: { ada: agent } })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.send("ada", "run the command `true`")
+      const { tool } = yield* shop.asked("ada")
+      assert.strictEqual(tool, "shell")
+      yield* stage.box.kill9
+      yield* stage.up
+      yield* shop.asked("ada")
+      yield* shop.answer("ada", "allow")
+      assert.include(String((yield* shop.answers("ada", 1))[0]), "heard:")
+      yield* shop.send("ada", "run the command `true` again")
+      yield* shop.asked("ada")
+      yield* shop.answer("ada", "deny", "Not now.")
+      yield* shop.answers("ada", 2)
+      const results = (yield* shop.log("tool.result", "tool.denied", "tool.completed")).map(({ kind }) => kind)
+      assert.include(results, "tool.denied")
+      yield* shop.send("ada", "count to one hundred")
+      yield* shop.of("ada", 3, "turn.started")
+      yield* shop.interrupt("ada")
+      yield* shop.of("ada", 1, "turn.interrupted")
+      assert.strictEqual(yield* shop.runs("ada"), 1)
+      yield* shop.row("ada", "is idle", ({ word }) => word === "idle")
+      yield* stage.rpc((client) => client.Restart({ name: "ada", caller: shop.caller }))
+      yield* shop.send("ada", "and once more")
+      yield* shop.answers("ada", 3)
+      const spent = (yield* shop.log("agent.usage")).map(({ payload }) => Number(payload["tokens"]))
+      assert.isAbove(Math.max(...spent), 0)
+      assert.deepStrictEqual(yield* shop.log("run.memory_lost"), [])
+      assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+    })
+  )
+})
