@@ -9,7 +9,7 @@ import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
-/** What is said to the program: a model may need other words than the default ones. */
+/** Words that are said to the program: a model may need other words than the default ones. */
 export interface Prompts {
   readonly hello: string
   /** Makes it use a tool for which it asks. */
@@ -85,7 +85,7 @@ const begun = Effect.fnUntraced(function* ({ argv, cwd, env }: Options) {
   return { program, heard }
 })
 
-/** One process of the program, spoken to record by record. */
+/** Speaks with a process of the program, record by record. */
 const talk = Effect.fnUntraced(function* (options: Options, session: string | null) {
   const { cwd, patience } = options
   const { heard, program } = yield* begun(options)
@@ -133,7 +133,7 @@ interface Worked {
 interface Turn {
   readonly id: string
   readonly text: string
-  /** What calls that ask are answered. */
+  /** The answer to calls that ask. */
   readonly allows?: boolean
   /** Said once the turn has begun. */
   readonly once?: ExecRecord.Told

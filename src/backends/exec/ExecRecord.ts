@@ -19,7 +19,7 @@ const record = <const T extends string, const F extends Schema.Struct.Fields>(ty
 
 const STATUSES = ["success", "error", "denied", "cancelled", "timeout"] as const
 
-/** What a program says. */
+/** Records of a program. */
 const Said = {
   ready: record("ready", { version: Schema.Int, session: optionalKey(String) }),
   failed: record("failed", { message: String, remedy: String }),
@@ -94,7 +94,7 @@ export interface TurnFile {
   readonly path: string
 }
 
-/** What agentd says. */
+/** Records of agentd. */
 export type Told =
   | {
       readonly type: "start"

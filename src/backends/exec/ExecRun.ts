@@ -286,7 +286,7 @@ class ExecRun {
       return Effect.andThen(interrupts(decision) ? this.interruptTurn : Effect.void, this.watch)
     })
 
-  /** It cannot end one call. The call is not waited for any more, so that the silence is noticed. */
+  /** No record ends one call. The call is not waited for any more, so that the silence is noticed. */
   private readonly cancelCall = (callId: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       this.stream.forget(callId)
