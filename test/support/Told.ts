@@ -26,7 +26,7 @@ export type Step =
   | { readonly until: string }
   /** A tool of the server `agentd`, and its arguments. */
   | { readonly mcp: readonly [string, object] }
-  /** A model's tool of that name, and its input. */
+  /** A tool of that name, and its input: of a model, or one of Claude Code's that asks. */
   | { readonly tool: readonly [string, object] }
   /** A request of the Agent Client Protocol's, and its parameters. */
   | { readonly acp: readonly [string, object] }

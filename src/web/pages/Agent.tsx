@@ -380,7 +380,7 @@ const Shown = ({ row }: { readonly row: BoardRow }) => {
     <div class={`page agent tab-${tab}`}>
       <Top row={row} tab={tab} set={set} />
       <div class="split">
-        <section class="talk-col" aria-label={tab === "changes" ? "Changes" : "Conversation"}>
+        <div class="talk-col">
           {tab === "changes" ? (
             <Changes name={row.called} when={`${row.word} ${row.restsOn}`} />
           ) : (
@@ -391,7 +391,7 @@ const Shown = ({ row }: { readonly row: BoardRow }) => {
               </div>
             </>
           )}
-        </section>
+        </div>
         <Rail row={row} heard={heard} />
       </div>
     </div>

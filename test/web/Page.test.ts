@@ -1,0 +1,437 @@
+/** The page in Chromium, before a real daemon: by its visible text, its keys, and what it does not do. */
+import { assert, describe, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { execFileSync } from "node:child_process"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import type { Browser, Page } from "playwright-core"
+import * as Stage from "../support/Stage.ts"
+import * as InPage from "./InPage.ts"
+import { browser, DESK, freePort, isMissing, linkOf, missing, openPage, PHONE, type Seen, STRANGE } from "./Browser.ts"
+
+const HOSTILE = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface World {
+  readonly shop: Stage.Project
+  readonly browser: Browser
+  readonly origin: string
+  /** The page of a person who may act. */
+  readonly seen: Seen
+}
+class Shop extends Context.Service<Shop, World>()("test/web/Shop") {}
+
+const question = {
+  questions: [
+    {
+      question: "Which region takes the canary?",
+      header: "Region",
+      multiSelect: false,
+      options: [
+        { label: "eu-west", description: "small" },
+        { label: "us-east", description: "large" }
+      ]
+    }
+  ]
+}
+
+const world = Layer.effect(
+  Shop,
+  Effect.gen(function* () {
+    const stage = yield* Stage.make
+    const port = yield* freePort
+    stage.box.setUser({ http: { port }, orphanGrace: "0 seconds" })
+    const shop = stage.home({
+      name: "shop",
+      agents: {
+        approved: stage.agent("acp"),
+        denied: stage.agent("claude"),
+        chooser: stage.agent("claude"),
+        asker: stage.agent("acp", { may: ["ask"] }),
+        talker: stage.agent("acp"),
+        editor: stage.agent("model", { worktree: true, approvals: { mode: "full_access" } }),
+        failing: stage.agent("acp", { backend: { argv: ["/nowhere/acp"] }, maxConsecutiveErrors: 1 })
+      }
+    })
+    writeFileSync(join(shop.root, "total.ts"), "one\ntwo\nthree\n")
+    yield* git(shop.root, "init", "-q", "-b", "main")
+    yield* git(shop.root, "add", "total.ts")
+    yield* git(shop.root, "-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "-qm", "begin")
+    yield* stage.up
+    yield* shop.register
+    const chromium = yield* browser
+    const link = yield* linkOf(shop)
+    const seen = yield* Effect.promise(() => openPage(chromium, link))
+    return { shop, browser: chromium, origin: new URL(link).origin, seen }
+  })
+)
+
+const git = (cwd: string, ...args: ReadonlyArray<string>) => Effect.sync(() => execFileSync("git", args, { cwd }))
+
+const promise = <A>(run: () => Promise<A>) => Effect.promise(run)
+
+/** Goes to a place of the page. */
+const at = (page: Page, hash: string) => page.evaluate(`void (location.hash = ${JSON.stringify(hash)})`)
+const has = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor()
+const row = (page: Page, name: string) => page.locator("a.row", { hasText: name })
+const main = (page: Page) => page.locator("#main").innerText()
+
+/** What axe finds, as WCAG 2.2 AA and its best practice have it. */
+const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(AXE)
+  return page.evaluate(InPage.axe)
+}
+
+describe.skipIf(isMissing)(`the page${missing}`, () => {
+  layer(world, { excludeTestServices: true })("before a daemon", (it) => {
+    it.effect("a link opens it once, and is gone from the address; without a token it says how to get one", () =>
+      Effect.gen(function* () {
+        const { browser, origin, seen, shop } = yield* Shop
+        const link = yield* linkOf(shop)
+        yield* promise(async () => {
+          await has(seen.page, "Board")
+          await row(seen.page, "talker").waitFor()
+          assert.notInclude(seen.page.url(), "open=")
+          const first = await openPage(browser, link)
+          await row(first.page, "talker").waitFor()
+          const second = await openPage(browser, link)
+          await has(second.page, "This page has no token")
+          await has(second.page, "agentd open")
+          const none = await openPage(browser, `${origin}/#/needs`)
+          await has(none.page, "This page has no token")
+          assert.notInclude(await none.page.content(), "talker")
+          for (const { context } of [first, second, none]) await context.close()
+        })
+      })
+    )
+
+    it.effect("the board moves, filters and folds by keys; letters in a dialog are no commands", () =>
+      Effect.gen(function* () {
+        const { page } = (yield* Shop).seen
+        yield* promise(async () => {
+          await at(page, "#/")
+          await row(page, "talker").waitFor()
+          await page.keyboard.press("/")
+          await page.keyboard.type("talker")
+          await row(page, "editor").waitFor({ state: "detached" })
+          await page.keyboard.press("Enter")
+          await page.locator("a.row.on", { hasText: "talker" }).waitFor()
+          await page.locator("aside.peek").getByText("started by the project's file").waitFor()
+          await page.keyboard.press("f")
+          await row(page, "talker").waitFor({ state: "detached" })
+          await page.keyboard.press("f")
+          await page.keyboard.press("Escape")
+          await row(page, "editor").waitFor()
+          // r e s t a r t … would restart it, were it heard
+          const acts: Array<string> = []
+          page.on("request", (request) => {
+            if (/\/v1\/(Restart|Stop|Interrupt)$/.test(request.url())) acts.push(request.url())
+          })
+          await page.keyboard.press("Control+k")
+          await page.keyboard.type("rr xx ii")
+          await has(page, "Nothing is called that.")
+          await page.keyboard.press("Escape")
+          await page.keyboard.press("?")
+          await page.getByRole("dialog", { name: "Keys" }).waitFor()
+          await page.keyboard.press("r")
+          await page.keyboard.press("r")
+          await page.keyboard.press("Escape")
+          await page.getByRole("dialog").waitFor({ state: "detached" })
+          assert.deepStrictEqual(acts, [])
+          await page.keyboard.press("g")
+          await page.keyboard.press("a")
+          await page.getByRole("heading", { name: "Needs you" }).waitFor()
+        })
+      })
+    )
+
+    it.effect(
+      "calls are approved and denied by keyboard, whole, one after another; a key for the one before does nothing",
+      () =>
+        Effect.gen(function* () {
+          const { seen, shop } = yield* Shop
+          const { page } = seen
+          const made = join(shop.root, "approved", "made")
+          const not = join(shop.root, "denied", "made")
+          yield* promise(() => at(page, "#/needs"))
+          yield* shop.tell("approved", { ask: `touch '${made}' # \u202e${HOSTILE}` })
+          const { callId } = yield* shop.asked("approved")
+          yield* promise(async () => {
+            const answers: Array<string> = []
+            page.on("request", (request) => {
+              if (request.url().endsWith("/v1/Answer")) answers.push(request.postData() ?? "")
+            })
+            // in the moment in which it is drawn
+            await page.evaluate(InPage.pressAtOnce("a", "Approve once"))
+            await has(page, /touch '.*made' # \\u\{202e\}<img src=x/)
+            assert.deepStrictEqual(answers, [])
+            await page.waitForTimeout(400)
+            await page.keyboard.press("a")
+            await has(page, "Nobody waits for you")
+            assert.strictEqual(answers.length, 1)
+            assert.include(answers[0], callId)
+            assert.match(answers[0]!, /"hash":"[0-9a-f]{64}"/)
+          })
+          yield* shop.answers("approved", 1)
+          assert.isTrue(existsSync(made))
+
+          yield* shop.tell("denied", { ask: `touch '${not}'` })
+          yield* shop.asked("denied")
+          yield* promise(async () => {
+            await has(page, "Approve once")
+            await page.waitForTimeout(400)
+            await page.keyboard.press("d")
+            await page.keyboard.type("not on a Friday")
+            await page.keyboard.press("Enter")
+            await has(page, "Nobody waits for you")
+          })
+          const [answer] = yield* shop.answers("denied", 1)
+          assert.include(String(answer), "not on a Friday")
+          assert.isFalse(existsSync(not))
+        })
+    )
+
+    it.effect("questions are answered by a number, and in own words", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        yield* promise(() => at(page, "#/needs"))
+        yield* shop.tell("chooser", { tool: ["AskUserQuestion", question] })
+        yield* promise(async () => {
+          await has(page, "Which region takes the canary?")
+          await page.waitForTimeout(400)
+          await page.keyboard.press("2")
+          await has(page, "Nobody waits for you")
+        })
+        const [chosen] = yield* shop.answers("chooser", 1)
+        assert.include(String(chosen), "us-east")
+
+        yield* shop.tell("asker", { mcp: ["ask_person", { question: "Which branch?" }] })
+        yield* promise(async () => {
+          await has(page, "Which branch?")
+          await page.keyboard.press("s")
+          await page.keyboard.type("the one called main")
+          await page.keyboard.press("Enter")
+          await has(page, "Nobody waits for you")
+        })
+        yield* shop.until("the answer is told", shop.log("inbox.received"), (runes) =>
+          runes.some(({ payload }) => JSON.stringify(payload).includes("the one called main"))
+        )
+      })
+    )
+
+    it.effect("an agent's conversation is there and goes on; what it says is text", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        yield* shop.tell("talker", { run: "echo from-the-tool" }, { say: `first ${HOSTILE}` })
+        yield* shop.answers("talker", 1)
+        yield* promise(async () => {
+          await at(page, "#/agent/shop/talker")
+          await has(page, /first <img src=x onerror="alert\(1\)">/)
+          await page.locator("details.tool").first().waitFor()
+          await page.getByLabel("The worker machine is in").waitFor()
+          await page.locator("aside.rail").getByText("started by the project's file").waitFor()
+          await page.keyboard.press("s")
+          await page.keyboard.type('do: [{"say":"and second"}]')
+          await page.keyboard.press("Enter")
+          await has(page, /^and second$/)
+          assert.strictEqual(await page.locator("#main img").count(), 0)
+          await page.keyboard.press("Escape")
+          await page.keyboard.press("Escape")
+          await page.getByRole("heading", { name: "Board" }).waitFor()
+        })
+      })
+    )
+
+    it.effect("what ends work wants its key twice, and says so first", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        yield* shop.tell("talker", { hold: true })
+        yield* shop.row("talker", "works", ({ word }) => word === "working")
+        yield* promise(async () => {
+          await at(page, "#/agent/shop/talker")
+          await page.locator(".top").getByText("working").waitFor()
+          await page.keyboard.press("i")
+          await has(page, "Press i again to interrupt shop/talker: what it does now is cut short.")
+        })
+        assert.strictEqual((yield* shop.row("talker", "still works", () => true)).word, "working")
+        yield* promise(() => page.keyboard.press("i"))
+        yield* shop.row("talker", "is idle", ({ word }) => word === "idle")
+      })
+    )
+
+    it.effect("comments on lines of its changes go to an agent as one message", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        yield* shop.tell("editor", { tool: ["edit", { path: "total.ts", old: "two", new: "2" }] })
+        yield* shop.answers("editor", 1)
+        yield* promise(async () => {
+          await at(page, "#/agent/shop/editor")
+          await page.locator("details.tool[open]").getByText("+2").waitFor()
+          await page.keyboard.press("v")
+          await page.locator(".code.add", { hasText: "2" }).click()
+          await page.keyboard.type("why not in words?")
+          await page.keyboard.press("Enter")
+          await page.locator(".code.del", { hasText: "two" }).click()
+          await page.keyboard.type("keep it")
+          await page.keyboard.press("Enter")
+          await has(page, "2 comments")
+          await page.getByRole("button", { name: "Send as one message" }).click()
+          await page.getByText("2 comments").waitFor({ state: "detached" })
+        })
+        const texts = yield* shop.until(
+          "the comments are told",
+          Effect.map(shop.log("inbox.received"), (runes) => runes.map(({ payload }) => JSON.stringify(payload))),
+          (texts) => texts.some((text) => text.includes("2 comments on your changes"))
+        )
+        const told = texts.find((text) => text.includes("2 comments on your changes"))!
+        assert.include(told, "total.ts:2\\n    +2\\nwhy not in words?")
+        assert.include(told, "total.ts:2 (as it was)\\n    -two\\nkeep it")
+      })
+    )
+
+    it.effect("who may view sees all, and is offered nothing that acts", () =>
+      Effect.gen(function* () {
+        const { browser, shop } = yield* Shop
+        const link = yield* linkOf(shop, "--view")
+        yield* promise(async () => {
+          const { context, faults, page } = await openPage(browser, link)
+          await row(page, "talker").waitFor()
+          await has(page, "view only")
+          await at(page, "#/agent/shop/talker")
+          await has(page, "This page may look, and not act.")
+          assert.strictEqual(await page.getByRole("button", { name: /Interrupt|Restart|Stop|Send/ }).count(), 0)
+          assert.strictEqual(await page.locator("textarea").count(), 0)
+          assert.deepStrictEqual(faults, [])
+          await context.close()
+        })
+      })
+    )
+
+    it.effect("no page has anything that axe finds, on a desk and on a phone, light and dark", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        yield* shop.tell("approved", { ask: "echo hi" })
+        yield* shop.asked("approved")
+        yield* promise(async () => {
+          const found: Array<string> = []
+          const look = async (name: string) => {
+            for (const colorScheme of ["light", "dark"] as const) {
+              await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
+              for (const one of await violations(page)) found.push(`${name}, ${colorScheme}: ${one}`)
+            }
+          }
+          for (const size of [DESK, PHONE]) {
+            await page.setViewportSize(size)
+            const agents = ["talker", "editor", "approved"].map((name) => `#/agent/shop/${name}`)
+            for (const hash of ["#/", "#/needs", ...agents]) {
+              await at(page, hash)
+              await page.locator("#main h1").waitFor()
+              await look(`${hash} at ${size.width}`)
+            }
+          }
+          await page.setViewportSize(DESK)
+          await at(page, "#/agent/shop/editor")
+          await page.getByRole("button", { name: "Changes" }).click()
+          await page.locator(".code.add").first().waitFor()
+          await look("changes")
+          await page.keyboard.press("Control+k")
+          await page.getByRole("dialog").waitFor()
+          await look("palette")
+          await page.keyboard.press("Escape")
+          await page.emulateMedia({ colorScheme: null })
+          assert.deepStrictEqual(found, [])
+        })
+      })
+    )
+
+    it.effect("a page of another port gets nothing, nor does one under another name", () =>
+      Effect.gen(function* () {
+        const { browser, origin, shop } = yield* Shop
+        const link = yield* linkOf(shop)
+        const port = Number(new URL(origin).port)
+        yield* promise(async () => {
+          // the victim has a page of its own in this very browser
+          const victim = await openPage(browser, link)
+          await row(victim.page, "talker").waitFor()
+          await victim.page.evaluate(InPage.workerReady)
+          const server = createServer((_, response) => {
+            response.setHeader("content-type", "text/html").end("<!doctype html><title>hostile</title><body></body>")
+          })
+          await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+          const { port: own } = server.address() as { readonly port: number }
+          const attack = (page: Page): Promise<ReadonlyArray<string>> => page.evaluate(InPage.attack(origin))
+          const hostile = await victim.context.newPage()
+          await hostile.goto(`http://127.0.0.1:${own}/`)
+          assert.deepStrictEqual(await attack(hostile), [])
+          // a name that was turned to this machine is the daemon's own origin for the browser, and not for the daemon
+          await hostile.goto(`http://${STRANGE}:${own}/`)
+          assert.deepStrictEqual(await attack(hostile), [])
+          const direct = await hostile.goto(`http://${STRANGE}:${port}/`)
+          assert.notStrictEqual(direct?.status(), 200)
+          assert.notInclude(await hostile.content(), "talker")
+          await new Promise<void>((resolve) => {
+            server.closeAllConnections()
+            server.close(() => resolve())
+          })
+          await victim.context.close()
+        })
+        const { word } = yield* shop.row("talker", "goes on", () => true)
+        assert.notStrictEqual(word, "done")
+      })
+    )
+
+    it.effect("the board stands in the page when it comes: it is painted without the stream", () =>
+      Effect.gen(function* () {
+        const { page } = (yield* Shop).seen
+        yield* promise(async () => {
+          await at(page, "#/")
+          await page.evaluate(InPage.workerReady)
+          await page.route("**/board", (route) => route.abort())
+          await page.reload()
+          await row(page, "talker").waitFor()
+          await has(page, "The daemon does not answer.")
+          await page.unroute("**/board")
+          await page.getByText("The daemon does not answer.").waitFor({ state: "detached" })
+        })
+      })
+    )
+
+    it.effect("the daemon's end clears nothing, and its return goes on in place", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        yield* promise(async () => {
+          await at(page, "#/")
+          await row(page, "talker").waitFor()
+          await page.evaluate("globalThis.isThis = true")
+        })
+        yield* shop.stage.box.kill9
+        yield* promise(async () => {
+          await has(page, "The daemon")
+          await has(page, /What you see is \d+ s old/)
+          await row(page, "talker").waitFor()
+          assert.include(await main(page), "agentd start")
+        })
+        yield* shop.stage.up
+        yield* promise(async () => {
+          await page.getByText("What you see is").waitFor({ state: "detached" })
+          await row(page, "talker").waitFor()
+          assert.isTrue(await page.evaluate("globalThis.isThis === true"))
+        })
+        yield* shop.tell("talker", { say: "after the return" })
+        yield* promise(async () => {
+          await at(page, "#/agent/shop/talker")
+          await has(page, /^after the return$/)
+        })
+        assert.deepStrictEqual(seen.faults, [])
+      })
+    )
+  })
+})
