@@ -41,7 +41,7 @@ export const freePort: Effect.Effect<number> = Effect.callback((resume) => {
   })
 })
 
-/** What a browser says of requests that failed is the daemon's answer, and no fault of the page. */
+/** A request that failed is the daemon's answer, and no fault of the page. */
 const isOfNetwork = (text: string): boolean => text.startsWith("Failed to load resource")
 
 export interface Seen {

@@ -78,7 +78,7 @@ const has = (page: Page, text: string | RegExp) => page.getByText(text).first().
 const row = (page: Page, name: string) => page.locator("a.row", { hasText: name })
 const main = (page: Page) => page.locator("#main").innerText()
 
-/** What axe finds, as WCAG 2.2 AA and its best practice have it. */
+/** Violations that axe finds, as WCAG 2.2 AA and its best practice have it. */
 const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
   await page.evaluate(AXE)
   return page.evaluate(InPage.axe)

@@ -263,8 +263,8 @@ const Conversation = ({
     sizes.observe(element)
     return () => sizes.disconnect()
   }, [isThere])
-  const onScroll = () => {
-    const { clientHeight, scrollHeight, scrollTop } = box.current!
+  const onScroll = ({ currentTarget }: preact.TargetedEvent<HTMLDivElement>) => {
+    const { clientHeight, scrollHeight, scrollTop } = currentTarget
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR
   }
   if (!isThere) return <Loading />
