@@ -42,9 +42,17 @@ export const meant = (word: string): string | undefined => {
   return found.startsWith("agentd") ? `That is ${found}.` : `That is: agentd ${found}`
 }
 
+/** Flags of the whole program that come before a verb. */
+const before = (args: ReadonlyArray<string>): number => {
+  const at = args.findIndex((arg, n) => !/^--(json$|state(=|$))/.test(arg) && args[n - 1] !== "--state")
+  return at < 0 ? args.length : at
+}
+
 /** `help VERB` and `version` as flags; all else as it is. */
 export const asFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const [first, ...rest] = args
-  if (first === "version" && rest.length === 0) return ["--version"]
-  return first === "help" ? [...rest, "--help"] : args
+  const at = before(args)
+  const [first, ...rest] = args.slice(at)
+  const flags = args.slice(0, at)
+  if (first === "version" && rest.length === 0) return [...flags, "--version"]
+  return first === "help" ? [...flags, ...rest, "--help"] : args
 }

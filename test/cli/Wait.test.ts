@@ -85,6 +85,9 @@ describe("a word that is known from elsewhere", () => {
   it.live("help and version do what they say", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(asFlags(["help", "send"]), ["send", "--help"])
+      assert.deepStrictEqual(asFlags(["--state", "help", "version"]), ["--state", "help", "--version"])
+      assert.deepStrictEqual(asFlags(["--state=/x", "--json", "help"]), ["--state=/x", "--json", "--help"])
+      assert.deepStrictEqual(asFlags(["send", "help", "version"]), ["send", "help", "version"])
       assert.include((yield* inProcess(["help", "send"])).out, "agentd send")
       assert.match((yield* inProcess(["version"])).out, /\d+\.\d+\.\d+/)
     })
