@@ -97,7 +97,7 @@ layer(town, { excludeTestServices: true })("a conversation under the daemon", (i
         yield* shop.tell("a-claude", { tokens: 2000 }, { hold: true }, { say: "cut, too" })
         yield* shop.until("it is suspended", shop.conversation, ({ state }) => state === "suspended")
         yield* shop.of("a-acp", 1, "turn.interrupted")
-        yield* mailed(shop, smtp, /poor[^]*suspended/)
+        yield* mailed(shop, smtp, /poor[^]*needs you/)
         const refused = yield* shop.cli("send", "a-model", "no")
         assert.strictEqual(refused.code, 1)
         assert.match(refused.stderr, /suspended[^]*agentd .*resume/)
