@@ -108,6 +108,9 @@ export interface Listener<A> {
 }
 
 const AGAIN = [250, 500, 1_000, 2_000, 4_000]
+/** The daemon says something each 20 s: a connection that is silent for longer is none, ms. */
+const SILENT = 50_000
+
 const wait = (ms: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     const timer = setTimeout(resolve, ms)
@@ -122,7 +125,9 @@ const events = async <A>(response: Response, listener: Listener<A>, note: (id: s
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ""
   for (;;) {
+    const silent = setTimeout(() => void reader.cancel(), SILENT)
     const { done, value } = await reader.read()
+    clearTimeout(silent)
     if (done) return { ...GONE, error: "The daemon has ended." }
     rest += value
     const parts = rest.split("\n\n")

@@ -3,6 +3,7 @@ import type { FunctionComponent } from "preact"
 import { Agent } from "./pages/Agent.tsx"
 import { Board } from "./pages/Board.tsx"
 import { NeedsYou } from "./pages/NeedsYou.tsx"
+import { Session } from "./pages/Session.tsx"
 
 export interface PageProps {
   /** The path after the route: `shop/builder`. */
@@ -33,7 +34,8 @@ export const pages: ReadonlyArray<Page> = [
     component: NeedsYou
   },
   { route: "", title: "Board", key: "b", icon: "M2.5 4h11M2.5 8h11M2.5 12h7", isListed: true, component: Board },
-  { route: "agent", title: "Agent", key: "", icon: "", isListed: false, under: "", component: Agent }
+  { route: "agent", title: "Agent", key: "", icon: "", isListed: false, under: "", component: Agent },
+  { route: "session", title: "Session", key: "", icon: "", isListed: false, under: "", component: Session }
 ]
 
 export const pageOf = (route: string): Page =>

@@ -223,7 +223,10 @@ export class Talk {
       const { error, output, reason, status } = payload
       const text = cut(textOf(output ?? error ?? reason ?? item.output))
       const is = STATUS[textOf(status)] ?? "failed"
-      this.put({ ...item, status: is, output: text === "" ? item.output : text, took: at - item.at })
+      const said = text === "" ? item.output : text
+      // a call that ends without a word says at least how
+      const shown = said === "" && is === "failed" ? `[${textOf(status)}]` : said
+      this.put({ ...item, status: is, output: shown, took: at - item.at })
     }
   }
 

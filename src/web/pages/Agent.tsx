@@ -185,6 +185,18 @@ const Runs = ({ runs }: { readonly runs: ReadonlyArray<RunOf> }) => (
   </table>
 )
 
+const Ends = ({ row }: { readonly row: BoardRow }) =>
+  !mayAct.value ? null : (
+    <span class="acts">
+      {(["interrupt", "restart", "stop"] as const).map((what) => (
+        <button key={what} type="button" class="btn quiet-btn" onClick={() => void Acts.end(what, row)}>
+          {what[0]!.toUpperCase() + what.slice(1)}
+          <Kbd>{Acts.ENDINGS[what].key}</Kbd>
+        </button>
+      ))}
+    </span>
+  )
+
 const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard }) => {
   const waiting = heard.items.filter((item) => item.is === "said" && item.isWaiting).length
   return (
@@ -205,6 +217,9 @@ const Rail = ({ heard, row }: { readonly row: BoardRow; readonly heard: Heard })
       <Part title="Runs" note={row.runs > 0 ? row.runs : undefined}>
         <Runs runs={heard.runs} />
       </Part>
+      <div class="part phone-acts">
+        <Ends row={row} />
+      </div>
       <Part title="Place">
         <dl class="facts">
           {row.branch !== null && (
@@ -294,18 +309,6 @@ const Conversation = ({
     </div>
   )
 }
-
-const Ends = ({ row }: { readonly row: BoardRow }) =>
-  !mayAct.value ? null : (
-    <span class="acts">
-      {(["interrupt", "restart", "stop"] as const).map((what) => (
-        <button key={what} type="button" class="btn quiet-btn" onClick={() => void Acts.end(what, row)}>
-          {what[0]!.toUpperCase() + what.slice(1)}
-          <Kbd>{Acts.ENDINGS[what].key}</Kbd>
-        </button>
-      ))}
-    </span>
-  )
 
 type Tab = "talk" | "changes" | "state"
 const TABS: ReadonlyArray<readonly [Tab, string]> = [

@@ -4,6 +4,7 @@
  * Guarantees: nothing moves under the finger; of a thousand rows only those in sight are drawn.
  */
 import { useComputed } from "@preact/signals"
+import { Fragment } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
 import { type Group, LOOKS } from "../../domain/Words.ts"
@@ -89,7 +90,7 @@ const Row = ({ id }: { readonly id: string }) => {
   if (row === undefined) return null
   return (
     <a
-      class={isOn ? "row on" : "row"}
+      class={`row${isOn ? " on" : ""}${row.word === "needs you" ? " whole" : ""}`}
       href={hrefOf(row)}
       tabIndex={-1}
       aria-current={isOn ? "true" : undefined}
@@ -129,7 +130,7 @@ const Asks = ({ row }: { readonly row: BoardRow }) => (
   </div>
 )
 
-const Facts = ({ row: { branch, context, cwd, model, runs, today } }: { readonly row: BoardRow }) => {
+export const Facts = ({ row: { branch, context, cwd, model, runs, today } }: { readonly row: BoardRow }) => {
   const facts: ReadonlyArray<readonly [string, preact.ComponentChildren] | false> = [
     runs > 0 && ["Runs", <span class="num">{runs}</span>],
     model !== "" && ["Model", model],
@@ -144,18 +145,20 @@ const Facts = ({ row: { branch, context, cwd, model, runs, today } }: { readonly
     branch !== null && ["Branch", <code>{branch}</code>],
     cwd !== null && ["Folder", <code>{cwd}</code>]
   ]
+  const known = facts.filter((fact) => fact !== false)
+  if (known.length === 0) return null
   return (
-    <dl class="facts">
-      {facts.map(
-        (fact) =>
-          fact !== false && (
-            <>
-              <dt>{fact[0]}</dt>
-              <dd>{fact[1]}</dd>
-            </>
-          )
-      )}
-    </dl>
+    <>
+      <h3 class="label">Facts</h3>
+      <dl class="facts">
+        {known.map(([name, value]) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </Fragment>
+        ))}
+      </dl>
+    </>
   )
 }
 
@@ -185,7 +188,6 @@ const Peek = ({ id }: { readonly id: string }) => {
       )}
       {isAgent && <h3 class="label">Why</h3>}
       {isAgent && <Story row={row} />}
-      <h3 class="label">Facts</h3>
       <Facts row={row} />
       {isAgent && <Send name={row.called} />}
     </aside>

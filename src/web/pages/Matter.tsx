@@ -90,7 +90,7 @@ export const Matter = ({ board, next, row }: Props) => {
   const steps = called === "" ? [] : (STEPS[row.kind] ?? [])
   return (
     <>
-      {row.details.length > 0 && (
+      {row.details.length > 0 && !(row.kind === "question" && row.details.length === 1) && (
         <ul class="details">
           {row.details.map((line, n) => (
             <li key={n}>{line}</li>

@@ -190,12 +190,16 @@ const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   )
 }
 
+/** A question in words is its own title. */
+const titleOf = ({ details, kind, text }: WaitingRow): string =>
+  kind === "question" && details.length === 1 ? details[0]! : text.charAt(0).toUpperCase() + text.slice(1)
+
 const One = ({ next, row }: OneProps) => {
   const name = askOf(row)
   if (name !== undefined) return <Decided name={name} row={row} next={next} />
   return (
     <article class="one">
-      <Head row={row} title={row.text} />
+      <Head row={row} title={titleOf(row)} />
       <Matter row={row} board={rowOf(row)} next={next} />
     </article>
   )

@@ -1,0 +1,63 @@
+/** Session: a person's own coding session, or a run of an agent, as far as its hooks and its transcript tell. */
+import { useKeys } from "../Keys.ts"
+import { Machine } from "../Machine.tsx"
+import type { PageProps } from "../Pages.ts"
+import { go, hrefTo } from "../Router.ts"
+import { loaded, ordered, rows } from "../Store.ts"
+import { Remedies } from "../Story.tsx"
+import { Empty, Glyph, Kbd, Loading, Phrase, Since } from "../Ui.tsx"
+import { Facts } from "./Board.tsx"
+
+export const Session = ({ rest }: PageProps) => {
+  void ordered.value
+  const row = rows.get(`session/${rest}`)?.value
+  useKeys(({ is }) => {
+    if (is === "back") go(hrefTo(""))
+    else if ((is === "approve" || is === "deny") && row !== undefined) go(hrefTo("needs", row.asks[0]))
+    else return false
+    return true
+  })
+  if (row === undefined)
+    return loaded.value ? (
+      <Empty title="That session is over">
+        <a href={hrefTo("")} class="btn">
+          Board<Kbd>g b</Kbd>
+        </a>
+      </Empty>
+    ) : (
+      <Loading />
+    )
+  return (
+    <div class="page session">
+      <header class="top">
+        <a href={hrefTo("")} class="back" aria-label="Board">
+          ←
+        </a>
+        <Glyph word={row.word} />
+        <h1>
+          <span class="faint">{row.project}/</span>
+          {row.name}
+        </h1>
+        <Phrase row={row} />
+        <Since at={row.since} />
+      </header>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Session">
+        <div class="one session-in">
+          <h2>{row.says}</h2>
+          {row.asks.length > 0 && (
+            <a class="btn you large" href={hrefTo("needs", row.asks[0])}>
+              Look at it<Kbd>a</Kbd>
+            </a>
+          )}
+          <Remedies commands={row.commands} />
+          <div>
+            <h3 class="label">State: plate · {row.state}</h3>
+            <Machine name="plate" lit={row.state} />
+          </div>
+          <Facts row={row} />
+          <p class="muted small">It runs in a terminal of its own: what it says stands there.</p>
+        </div>
+      </div>
+    </div>
+  )
+}
