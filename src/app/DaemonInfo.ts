@@ -30,6 +30,7 @@ import { unitIn } from "../systemd/OwnUnit.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import * as InstalledProgram from "./InstalledProgram.ts"
 import * as LogSize from "./LogSize.ts"
+import * as ToldAlerts from "./ToldAlerts.ts"
 
 /** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
 export interface Asked {
@@ -293,6 +294,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     shutdown: (reason, who, keep) =>
       Effect.asVoid(Deferred.succeed(facts.asked, { reason: `${reason} (${who})`, keep })),
     alertTest,
+    alerts: (options) => Effect.provideContext(ToldAlerts.of(log, options), context),
     checks: Effect.all([
       fleetChecks(facts.environment),
       Effect.flatMap(mails, MailCheck.checks),

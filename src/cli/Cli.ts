@@ -229,6 +229,12 @@ const alert = Command.make("alert").pipe(
   Command.withSubcommands(commandsOf(Declared.alerts))
 )
 
+const config = Command.make("config").pipe(
+  Command.withDescription("Configs of projects: what a change would do"),
+  Command.withExamples([{ command: "agentd config diff", description: "Nothing is put into force by it" }]),
+  Command.withSubcommands(commandsOf(Declared.configs))
+)
+
 const open = Command.make(
   "open",
   {
@@ -330,6 +336,8 @@ const agentd = Command.make(
         AgentVerbs.login,
         AgentVerbs.logout,
         alert,
+        ...commandsOf(Declared.told),
+        config,
         open,
         access,
         completions
@@ -367,7 +375,7 @@ const presenter = (json: boolean): CliOutput.Presenter => ({
 })
 
 /** No wizard, no log level: one way to do it. */
-const config = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
@@ -406,7 +414,7 @@ export const run = (given: ReadonlyArray<string>) => {
       (cause) => report(cause, options)
     ),
     Effect.provideService(CliOutput.Presenter, presenter(options.includes("--json"))),
-    Effect.provideService(CliConfig.CliConfig, config),
+    Effect.provideService(CliConfig.CliConfig, cliConfig),
     behind
   )
 }

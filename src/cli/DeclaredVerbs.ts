@@ -5,9 +5,11 @@
 import * as AccessVerbs from "./AccessVerbs.ts"
 import * as Accounts from "./Accounts.ts"
 import * as AgentLife from "./AgentLife.ts"
+import * as Alerts from "./Alerts.ts"
 import * as AlertTest from "./AlertTest.ts"
 import * as Answer from "./Answer.ts"
 import * as Channel from "./Channel.ts"
+import * as ConfigDiff from "./ConfigDiff.ts"
 import * as Conversation from "./Conversation.ts"
 import * as ConversationEnd from "./ConversationEnd.ts"
 import * as ConversationPause from "./ConversationPause.ts"
@@ -54,6 +56,8 @@ const goal = verbsOf(Goal)
 export const goals = verbsOf(GoalList, GoalLife)
 export const sessions = verbsOf(Plates, Waits, Answer, Forget)
 export const alerts = verbsOf(AlertTest)
+export const told = verbsOf(Alerts)
+export const configs = verbsOf(ConfigDiff)
 export const access = verbsOf(AccessVerbs)
 
 const all = [
@@ -67,6 +71,8 @@ const all = [
   goals,
   sessions,
   alerts,
+  told,
+  configs,
   access
 ].flat()
 

@@ -75,6 +75,12 @@ export class ActorLookup {
     return filedOf(selection) !== undefined || (selection.kinds?.length ?? 0) > 0
   }
 
+  /** Whether the file names the selection's runes and no others. */
+  static isExact({ actor, below, since }: Selection): boolean {
+    if (since !== undefined || (actor !== undefined && below !== undefined)) return false
+    return actor === undefined ? below === undefined || filedUnder(`${below}x`) === below : filedUnder(actor) === actor
+  }
+
   /** The rune up to which the file is filled; undefined where it is of no use. */
   get place(): number | undefined {
     return this.attempt((database) => database.prepare("SELECT event_id FROM place").get()?.["event_id"] as number)

@@ -177,8 +177,18 @@ export class EventLog extends Context.Service<
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     /** By id. */
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
-    /** By stream and seq, as a cause names it: quick for a rune near the end of its stream. */
-    readonly find: (cause: Cause) => Effect.Effect<Rune | undefined, StorageError>
+    /** By stream and seq, as a cause names it: quick for a rune near the end of its stream, or not long before `near`. */
+    readonly find: (cause: Cause, near?: Rune) => Effect.Effect<Rune | undefined, StorageError>
+    /** By their positions, in their order; what is not there is left out. */
+    readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
+    /**
+     * Positions of the newest `count` that match, oldest first, without reading them where that can be. A bounded
+     * search: `whole` is false where older ones may match, too.
+     */
+    readonly places: (
+      selection: Selection,
+      count: number
+    ) => Effect.Effect<{ readonly positions: ReadonlyArray<number>; readonly whole: boolean }, StorageError>
     /** Reads the present runes, then the coming ones, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /**

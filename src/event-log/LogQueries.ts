@@ -59,6 +59,9 @@ interface Section {
 /** Runes of a stream that one look back finds. */
 const LOOK_BACK = 512
 
+/** Looks back in a search for positions: beyond them it says that it did not look at all. */
+const MAX_SEARCHED = 128
+
 export class LogQueries {
   private readonly of: Source
   readonly streams: StreamReader
@@ -81,7 +84,7 @@ export class LogQueries {
   }
 
   /** Reads that need no log that is open for writing. */
-  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "verify"> & {
+  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "at" | "places" | "recover" | "verify"> & {
     readonly verifyIdly: EventLog["Service"]["verify"]
   } {
     const { archives, reader, refill, rules, schema, segments, walk } = this.of
@@ -100,7 +103,9 @@ export class LogQueries {
       read: (selection) => this.read(selection),
       tail: (selection, count) => this.tail(selection, count),
       get: (eventId) => Effect.map(this.page({}, eventId - 1, eventId), ({ runes }) => runes[0]),
-      find: (cause) => this.find(cause),
+      find: (cause, near) => this.find(cause, near),
+      at: (positions) => this.at(positions),
+      places: (selection, count) => this.places(selection, count),
       recover: this.streams.recover,
       verify: verifying(walk),
       verifyIdly: verifying(idleWalk)
@@ -243,8 +248,32 @@ export class LogQueries {
     return newest.toReversed()
   })
 
-  private readonly find = Effect.fnUntraced(function* (this: LogQueries, { seq, stream }: Cause) {
-    const [last] = yield* this.tail({ stream }, 1)
+  private readonly places = Effect.fnUntraced(function* (this: LogQueries, selection: Selection, count: number) {
+    const downTo = selection.after ?? 0
+    const newest: Array<number> = []
+    let before = yield* this.of.head
+    for (let steps = 0; newest.length < count && before > downTo; steps++) {
+      if (steps === MAX_SEARCHED) return { positions: newest.toReversed(), whole: false }
+      const place = Math.max(downTo, this.placeFor(selection) ?? 0)
+      const wanted = count - newest.length
+      const filed =
+        place >= before && ActorLookup.isExact(selection)
+          ? this.of.lookup?.newest(selection, before, downTo, wanted)
+          : undefined
+      if (filed !== undefined) {
+        for (const position of filed) newest.push(position)
+        before = filed.length < wanted ? downTo : filed.at(-1)! - 1
+        continue
+      }
+      const { runes, cursor } = yield* this.back(selection, before, downTo, wanted)
+      for (const { eventId } of runes) newest.push(eventId)
+      before = cursor
+    }
+    return { positions: newest.toReversed(), whole: newest.length < count }
+  })
+
+  private readonly find = Effect.fnUntraced(function* (this: LogQueries, { seq, stream }: Cause, near?: Rune) {
+    const last = near?.stream === stream && near.seq >= seq ? near : (yield* this.tail({ stream }, 1))[0]
     if (last === undefined || seq > last.seq || seq < 1) return undefined
     const positions = yield* this.of.reader.positions(last.eventId, 0, last.seq - seq + 1)
     const [rune] = yield* this.at(positions.slice(0, 1))

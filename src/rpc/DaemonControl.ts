@@ -5,6 +5,7 @@
  * included, unless they are kept; none of the others changes anything but the mail that `alertTest` sends.
  */
 import { Context, type Effect } from "effect"
+import type { AlertRow } from "../domain/AlertMessages.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { Standing } from "../domain/Weather.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
@@ -21,6 +22,11 @@ export class DaemonControl extends Context.Service<
     readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
     /** Sends a test mail down the real path and answers when the server took it, saying to whom. */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
+    /** The alerts, newest first. */
+    readonly alerts: (options: {
+      readonly count: number
+      readonly failed: boolean
+    }) => Effect.Effect<ReadonlyArray<AlertRow>, StorageError>
     /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
     /** The reach of each agent of the configs in force. */

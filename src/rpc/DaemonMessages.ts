@@ -2,6 +2,7 @@
  * DaemonMessages: what the daemon tells of itself and of its log, as it crosses the control socket.
  */
 import { Schema } from "effect"
+import { GoalInfo } from "../domain/GoalMessages.ts"
 import { AgentInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
 import { Word } from "../domain/BoardMessages.ts"
 import { AccountRow } from "./AccountMessages.ts"
@@ -160,6 +161,15 @@ export const WhyReply = Schema.Struct({
   advice: Schema.NullOr(Schema.String)
 })
 export type WhyReply = typeof WhyReply.Type
+
+/** The same of an agent or a goal: one of the two is there. */
+export const ExplainReply = Schema.Struct({
+  agent: Schema.optionalKey(AgentInfo),
+  goal: Schema.optionalKey(GoalInfo),
+  lines: Schema.Array(WhyLine),
+  advice: Schema.NullOr(Schema.String)
+})
+export type ExplainReply = typeof ExplainReply.Type
 
 export const VerifyEvent = Schema.Union([
   Schema.TaggedStruct("Started", {

@@ -12,6 +12,7 @@ import type { Answer } from "../agents/CallRow.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
 import type { Goals } from "../goals/Goals.ts"
+import * as GoalWhy from "../goals/GoalWhy.ts"
 import * as WaitingList from "./WaitingList.ts"
 import type { Plates } from "../plates/Plates.ts"
 import type { Allowances } from "../domain/Allowance.ts"
@@ -24,6 +25,7 @@ import { actorsOf, select } from "./LogReader.ts"
 import { WORDS } from "../domain/Words.ts"
 import type { LogSelection, StateCount, VerifyEvent, WordCount } from "./DaemonMessages.ts"
 import { partsOf } from "./TreeMessages.ts"
+import * as Timeline from "./Timeline.ts"
 import * as Version from "./Version.ts"
 
 /** In the order in which a person looks for them. */
@@ -86,6 +88,17 @@ const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (nam
     Effect.provideService(Agents, agents),
     Effect.provideService(EventLog, log)
   )
+
+/** `g3` is a goal, unless an agent is called so. */
+const explainingAny = (log: EventLog["Service"], agents: Agents["Service"], goals: Goals["Service"]) =>
+  Effect.fnUntraced(function* (name: string, caller: Caller) {
+    const why = explaining(log, agents)
+    if (!GoalWhy.isName(name)) return yield* why(name, caller)
+    const isAgent = yield* Effect.option(agents.agent(name, caller))
+    if (isAgent._tag === "Some") return yield* why(name, caller)
+    const page = yield* goals.page(name, 0, caller)
+    return { goal: page.goal, ...GoalWhy.whyOf(page, yield* GoalWhy.stepsOf(log, page.goal)) }
+  })
 
 const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
   const status = yield* daemon.status
@@ -266,6 +279,8 @@ export const make = (
     Answers.answer({ agents, log, plates }, name, answer, caller),
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
   why: explaining(log, agents),
+  explain: explainingAny(log, agents, goals),
+  timeline: Timeline.make(log, agents, daemon.kinds),
   waiting: listing(agents, channels, goals, plates, daemon),
   verify: verifying(log),
   erasable: (eventId: number) => refusing(erasable(log, eventId)),

@@ -30,6 +30,7 @@ import { channels, voiceChannel } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
 import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
 import { goals } from "./GoalProtocol.ts"
+import { histories } from "./HistoryProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 import { About, AtOnce, error, Gate, groupOf, input, procedure, Speaks } from "./Procedure.ts"
@@ -378,6 +379,7 @@ export const procedures = [
   ...channels, // channels, by people and by agents
   ...conversations, // conversations, tool calls, sub-agents
   ...goals, // goals, their plans and tasks
+  ...histories, // what happened, and who was told
   ...access, // who may come in over HTTP
   ...voices // what an agent asks for itself
 ] as const

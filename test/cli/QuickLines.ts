@@ -28,6 +28,8 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   cost: ["cost", "cost --by project,day", "cost --by goal --csv"],
   log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],
   "alert test": ["alert test"],
+  alerts: ["alerts", "alerts -n 3", "alerts --failed"],
+  "config diff": ["config diff", "config diff web", "config diff nothing"],
   plates: ["plates", "plates --all"],
   waiting: ["waiting"],
   approve: ["approve", `approve 01call ${"0".repeat(64)}`, `approve nothing ${"0".repeat(64)}`],

@@ -68,6 +68,9 @@ const agrees = Effect.fnUntraced(function* (log: EventLog["Service"], rounds = 6
     assert.deepStrictEqual(idsOf(yield* Stream.runCollect(log.read(select))), wanted, JSON.stringify(select))
     const count = yield* Random.nextIntBetween(1, 900)
     assert.deepStrictEqual(idsOf(yield* log.tail(select, count)), wanted.slice(-count), JSON.stringify(select))
+    const { positions, whole } = yield* log.places(select, count)
+    assert.deepStrictEqual(positions, wanted.slice(-count), JSON.stringify(select))
+    assert.strictEqual(whole, wanted.length < count, JSON.stringify(select))
   }
 })
 

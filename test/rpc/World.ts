@@ -380,6 +380,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
   })),
   shutdown: (reason, by) => Effect.sync(() => void world.shutdowns.push([reason, by])),
   alertTest: Effect.succeed({ message: "A test mail went to ops@example.org." }),
+  alerts: () => Effect.succeed([]),
   tree: Effect.sync(() =>
     treeOf("agentd", {
       _tag: "Supervisor",

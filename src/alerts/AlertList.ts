@@ -1,0 +1,111 @@
+/**
+ * AlertList: what people were told, newest first, and whether it came to them. Pure: made of the outbox's state, of
+ * the runes that queued the alerts, and of those that tell of mails that were sent.
+ *
+ * Guarantees: equal troubles of one mail are one row; whatever is in the outbox is in the list, however old; an alert
+ * that has left the outbox was sent, unless the outbox says that it was given up.
+ */
+import type { AlertRow } from "../domain/AlertMessages.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import * as AlertKinds from "./AlertKinds.ts"
+import { type Alert, together } from "./AlertPolicy.ts"
+import * as Outbox from "./Outbox.ts"
+
+export interface Given {
+  readonly state: Outbox.State
+  /** `alert.queued` and `alert.sent`, the newest, oldest first. */
+  readonly runes: ReadonlyArray<Pick<Rune, "at" | "eventId" | "kind" | "payload">>
+  /** Names of projects by their streams. */
+  readonly projects: ReadonlyMap<string, string>
+  /** The addresses to which a stream's alerts go now. */
+  readonly mailed: ReadonlyMap<string, ReadonlyArray<string>>
+  readonly now: number
+}
+
+interface Sent {
+  readonly at: number
+  readonly to: ReadonlyArray<string>
+  readonly rejected: ReadonlyArray<string>
+}
+
+const FAILED = new Set(["agent.stopped", "plan.stopped", "invariant.violated"])
+
+const wordOf = (kind: string): AlertRow["word"] =>
+  kind === "provider.recovered" ? "done" : FAILED.has(kind) ? "failed" : "needs you"
+
+export const streamOf = (alert: Alert): string => alert.of ?? alert.stream
+
+const whose = (alert: Alert, machine: string, project: string | undefined): string | null =>
+  alert.actor.startsWith(`${machine}/`) ? `${project ?? alert.stream}/${alert.name}` : null
+
+/** How it stands with the mail of an alert. */
+type Standing = Pick<AlertRow, "attempts" | "error" | "nextAt" | "rejected" | "sentAt" | "state" | "to">
+
+const NOT_YET = { rejected: [], sentAt: null, attempts: 0, error: null, nextAt: null }
+
+const standingOf = (given: Given, batch: Outbox.Batch, to: ReadonlyArray<string> | undefined): Standing => {
+  const { failure } = batch
+  const failed = failure === null ? {} : { attempts: failure.attempt, error: failure.error }
+  if (given.state.givenUp.includes(batch)) return { ...NOT_YET, ...failed, state: "given up", to: to ?? [] }
+  if (to === undefined) return { ...NOT_YET, ...failed, state: "nobody", to: [] }
+  const nextAt = Outbox.readyAt(given.state, batch, given.now) ?? null
+  return { ...NOT_YET, ...failed, state: failure === null ? "waiting" : "failed", to, nextAt }
+}
+
+const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
+  const project = given.projects.get(streamOf(alert))
+  return {
+    at: alert.at,
+    word: wordOf(alert.kind),
+    kind: alert.kind,
+    project: project ?? null,
+    agent: whose(alert, "worker", project),
+    goal: whose(alert, "plan", project),
+    subject: alert.headline,
+    reason: alert.reason,
+    remedy: alert.remedy,
+    count: alert.count,
+    restsOn: alert.cause,
+    ...standing
+  }
+}
+
+/** Alerts of mails that have left the outbox: by mail and key. */
+const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> => {
+  const alerts = new Map<string, { readonly batch: string; readonly alert: Alert }>()
+  const sent = new Map<string, Sent>()
+  for (const any of given.runes) {
+    const rune = AlertKinds.readAlert(any)
+    if (rune?.kind === "alert.sent") {
+      const { batch, rejected, to } = rune.payload
+      sent.set(batch, { at: rune.at, to, rejected })
+    }
+    if (rune?.kind !== "alert.queued" || kept.has(rune.payload.batch)) continue
+    const { alert, batch } = rune.payload
+    const id = JSON.stringify([batch, alert.key])
+    const before = alerts.get(id)
+    alerts.set(id, { batch, alert: before === undefined ? alert : together(before.alert, alert) })
+  }
+  return [...alerts.values()].map(({ alert, batch }) => {
+    const { at = null, rejected = [], to = [] } = sent.get(batch) ?? {}
+    return rowOf(given, alert, { ...NOT_YET, state: "sent", sentAt: at, to, rejected })
+  })
+}
+
+const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state === "given up"
+
+/** `failed`: only those that did not come to anybody. */
+export const listOf = (given: Given, options: { readonly count: number; readonly failed: boolean }) => {
+  const { batches, givenUp } = given.state
+  const all = [...batches, ...givenUp]
+  const there = all.flatMap((batch) =>
+    [...batch.alerts.values()].map(({ alert }) =>
+      rowOf(given, alert, standingOf(given, batch, given.mailed.get(streamOf(alert))))
+    )
+  )
+  const rows = [...there, ...gone(given, new Set(all.map(({ id }) => id)))]
+  return rows
+    .filter((row) => !options.failed || isOpen(row))
+    .toSorted((a, b) => b.at - a.at || b.restsOn - a.restsOn)
+    .slice(0, options.count)
+}

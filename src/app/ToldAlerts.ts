@@ -1,0 +1,39 @@
+/**
+ * ToldAlerts: the alerts of the running daemon, and whether they came to anybody: of its outbox, and of its log.
+ */
+import { Clock, Effect } from "effect"
+import { Agents } from "../agents/Agents.ts"
+import { AlertContext } from "../alerts/AlertContext.ts"
+import * as AlertList from "../alerts/AlertList.ts"
+import { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import * as Outbox from "../alerts/Outbox.ts"
+import * as Smtp from "../alerts/Smtp.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
+
+/** Runes that may be about one row: an alert is queued again for each that joins it, and there is a mail. */
+const RUNES_A_ROW = 4
+const MOST_RUNES = 2_000
+
+/** The alerts, and whether they came to anybody. */
+export const of = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  options: { readonly count: number; readonly failed: boolean }
+) {
+  const agents = yield* Agents
+  const { mailFor } = yield* AlertContext
+  const state = (yield* (yield* LiveOutbox).seen) ?? Outbox.initial
+  const kinds = ["alert.queued", "alert.sent"]
+  const count = Math.min(MOST_RUNES, RUNES_A_ROW * options.count)
+  const runes = options.failed ? [] : yield* log.tail({ stream: DAEMON_STREAM, kinds }, count)
+  const waiting = [...state.batches, ...state.givenUp].flatMap(({ alerts }) =>
+    [...alerts.values()].map(({ alert }) => AlertList.streamOf(alert))
+  )
+  const mailed = new Map<string, ReadonlyArray<string>>()
+  for (const stream of new Set(waiting)) {
+    const mail = yield* mailFor(stream)
+    if (mail !== undefined) mailed.set(stream, Smtp.recipients(mail))
+  }
+  const projects = new Map((yield* agents.projects).map(({ conversation, name }) => [conversation, name]))
+  return AlertList.listOf({ state, runes, projects, mailed, now: yield* Clock.currentTimeMillis }, options)
+})

@@ -1,0 +1,169 @@
+/**
+ * GoalWhy: why a goal is where it is, in plain sentences, newest last, and what a person can do about it.
+ *
+ * Pure but for the reading of the goal's runes. Guarantees: bounded, whatever the goal has lived through: the steps
+ * are the newest, and what was left out is said.
+ */
+import { Effect } from "effect"
+import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../domain/GoalMessages.ts"
+import type { WhyLine } from "../domain/Messages.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { cut } from "./Excerpt.ts"
+import { readGoal } from "./GoalActor.ts"
+import type * as GoalMachine from "./GoalMachine.ts"
+import { eventOf } from "./GoalState.ts"
+
+/** Most steps that are told, and most lines of what is so now. */
+const MAX_STEPS = 20
+const MAX_NOW = 8
+const MAX_TEXT = 300
+
+export interface GoalStory {
+  readonly lines: ReadonlyArray<WhyLine>
+  /** The next step for a person, where there is one. */
+  readonly advice: string | null
+}
+
+const tasks = (count: number): string => `${count} ${count === 1 ? "task" : "tasks"}`
+
+const found = (findings: ReadonlyArray<Finding>): string => {
+  const errors = findings.filter(({ severity }) => severity === "error")
+  const [first = findings[0]] = errors
+  if (first === undefined) return "the review found nothing"
+  const about = first.task === undefined ? "" : `${first.task}: `
+  const more = findings.length === 1 ? "" : ` (and ${findings.length - 1} more)`
+  return `the review found${errors.length === 0 ? ", and lets pass," : ""} ${about}${first.message}${more}`
+}
+
+/** The step in words; undefined for one that says nothing beside its neighbours. */
+export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
+  switch (event?._tag) {
+    case "goal_submitted":
+      return `${event.by} gave this goal: ${event.goal}`
+    case "decompose_goal":
+      return `it has a plan of ${tasks(event.total ?? event.tasks.length)}`
+    case "plan_approved":
+      return `${event.by} approved the plan`
+    case "auto_start":
+      return "the plan is carried out without asking, as its project has it"
+    case "plan_rejected":
+      return `${event.by} sent the plan back: ${event.reason || "no reason"}`
+    case "task_retried":
+      return event.counts ? `${event.taskId} went wrong, and is tried again: ${event.error}` : undefined
+    case "task_completed":
+      return `${event.taskId} is done`
+    case "task_failed":
+      return `${event.taskId} has failed: ${event.error}`
+    case "all_tasks_terminal":
+      return "all tasks have ended: the review began"
+    case "critique":
+      return event.findings.length === 0 ? undefined : found(event.findings)
+    case "critique_passed":
+      return `the review passed${event.summary === "" ? "" : `: ${event.summary}`}`
+    case "critique_found_issues":
+      return `${tasks(event.tasks.length)} came of the review`
+    case "needs_replan":
+      return `the review wants another plan: ${event.reason}`
+    case "all_runnable_blocked":
+      return `it was blocked: ${event.reason}`
+    case "dependency_resolved":
+      return `it went on: ${event.reason}`
+    case "unresolvable":
+    case "budget_exhausted":
+      return `it stopped: ${event.reason}`
+    case "user_cancel":
+      return `${event.by} cancelled it${event.reason === "" ? "" : `: ${event.reason}`}`
+    default:
+      return undefined
+  }
+}
+
+const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
+
+const now = (at: number, text: string): WhyLine => ({ eventId: 0, at, text: lineOf(text) })
+
+const isEnded = ({ state }: GoalInfo): boolean => state === "goal_met" || state === "stopped"
+
+/** The agents at work, and the tasks that hold up the rest. */
+const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<WhyLine> => {
+  if (isEnded(goal)) return []
+  const at = (state: TaskInfo["state"]) => all.filter((task) => task.state === state)
+  const works = [...at("running"), ...at("assigned")].map(({ id, owner, since, state, title }) =>
+    now(since, `now: ${owner ?? "an agent"} ${state === "running" ? "works on" : "is given"} ${id}, ${title}`)
+  )
+  const failed = at("failed").map(({ error, id, since }) => now(since, `${id} stands still: ${error ?? "it failed"}`))
+  const said = goal.detail === "" || works.length > 0 ? [] : [now(goal.since, `now: ${goal.detail}`)]
+  const lines = [...failed, ...works, ...said]
+  const left = lines.length - MAX_NOW
+  return left <= 0
+    ? lines
+    : [...lines.slice(0, MAX_NOW), now(goal.since, `… and ${tasks(left)} more: agentd goal show ${goal.goalId}`)]
+}
+
+/** `asks`: its plan waits for a person. */
+const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null => {
+  const name = `${goal.project}/${goal.goalId}`
+  const hasWork = all.some(({ head }) => head !== null)
+  switch (goal.state) {
+    case "goal_received":
+      return goal.options.planner === null ? `Give it a plan: agentd goal plan ${name} FILE` : null
+    case "planning":
+      return goal.word === "needs you"
+        ? `Look at its plan, and let it go on: agentd goal approve ${name}   or send it back: agentd goal reject ${name} "…"`
+        : null
+    case "blocked":
+      return `Once that is mended, try again: agentd goal retry ${name}   or give it up: agentd goal cancel ${name}`
+    case "goal_met":
+      return hasWork ? `Take its work: agentd goal merge ${name}` : null
+    case "stopped":
+      return hasWork ? `What is done can still be taken: agentd goal merge ${name} --unreviewed` : null
+    default:
+      return null
+  }
+}
+
+/** Of a goal as it is shown, and the steps that led there. Pure. */
+export const whyOf = (
+  { goal, named, tasks: shown }: Pick<GoalPage, "goal" | "named" | "tasks">,
+  { first, left, newest }: Steps
+): GoalStory => {
+  const all = [...new Map([...shown, ...named].map((task) => [task.id, task])).values()]
+  const at = newest[0]?.at ?? goal.submittedAt
+  const gap: ReadonlyArray<WhyLine> =
+    left === 0 ? [] : [{ eventId: 0, at, text: `… ${left} earlier steps: agentd goal show ${goal.goalId}` }]
+  return { lines: [...first, ...gap, ...newest, ...present(goal, all)], advice: adviceOf(goal, all) }
+}
+
+/** The first step, and the newest ones. */
+export interface Steps {
+  readonly first: ReadonlyArray<WhyLine>
+  readonly newest: ReadonlyArray<WhyLine>
+  /** So many lie between them. */
+  readonly left: number
+}
+
+export const stepsOf = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  of: Pick<GoalInfo, "conversation" | "goalId">
+) {
+  const first: Array<WhyLine> = []
+  const newest: Array<WhyLine> = []
+  let left = 0
+  yield* readGoal(log, of.conversation, of.goalId, (rune: Rune) => {
+    const text = stepOf(eventOf(rune))
+    if (text === undefined) return true
+    const line = { eventId: rune.eventId, at: rune.at, text: lineOf(text) }
+    if (first.length === 0) first.push(line)
+    else if (newest.push(line) > MAX_STEPS) {
+      newest.shift()
+      left += 1
+    }
+    return true
+  })
+  const steps: Steps = { first, newest, left }
+  return steps
+})
+
+/** Names of goals, as people write them: `g3`, `shop/g3`. */
+export const isName = (name: string): boolean => /(^|\/)g\d{1,9}$/.test(name)
