@@ -13,7 +13,8 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 import { isNear } from "../domain/ErrorLimit.ts"
 import { LOOKS, phrase, type Word } from "../domain/Words.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
-import { type BoardState, type Item, labelsOf, NOTE } from "./BoardState.ts"
+import { type Item, labelsOf } from "./BoardItems.ts"
+import { type BoardState, NOTE } from "./BoardState.ts"
 import { Cells, fit, type Style, wrap } from "./TerminalCells.ts"
 
 export interface Terminal {
@@ -167,6 +168,11 @@ const drawRow = (brush: Brush, row: BoardRow, y: number, width: number, isChosen
 
 const drawItem = (brush: Brush, item: Item, y: number, width: number, state: BoardState): void => {
   if (item._tag === "Row") return drawRow(brush, item.row, y, width, item.row.id === state.at)
+  if (item._tag === "Project") {
+    const end = brush.cells.put(3, y, `${plain(item.project)}/`, faint(brush), 34)
+    brush.cells.put(end + 1, y, `${item.count} folded; click, or P for all`, faint(brush))
+    return
+  }
   const { ascii } = brush.terminal
   const mark = state.folded.has(item.group) ? (ascii ? "+" : "▸") : ascii ? "-" : "▾"
   brush.cells.put(1, y, mark, faint(brush))
@@ -411,7 +417,8 @@ const HELP: ReadonlyArray<Hint> = [
   ["j k ↑ ↓", "down, up; Home, G: first, last"],
   ["↵", "attach, or jump to the session's pane"],
   ["/  esc", "filter; all"],
-  ["f", "fold the group"],
+  ["f  p  P", "fold the group, the project; unfold all projects"],
+  ["o", "order within the groups: state, name, age, cost"],
   ["tab", `next pane: ${PANES.join(", ")}`],
   ["z", "the pane on the whole page"],
   ["J K", "scroll the pane; the wheel over it, too"],

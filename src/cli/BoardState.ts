@@ -9,15 +9,12 @@
 import type { BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import { after, order } from "../domain/BoardRow.ts"
 import type { AskedCall } from "../domain/Messages.ts"
-import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
+import { type Group, LOOKS } from "../domain/Words.ts"
 import { nameOf } from "./Board.ts"
+import * as BoardItems from "./BoardItems.ts"
 import * as BoardPalette from "./BoardPalette.ts"
 import { type Pane, PANES, type Shown, STORIES } from "./BoardPane.ts"
 import type { Input } from "./TerminalKeys.ts"
-
-export type Item =
-  | { readonly _tag: "Group"; readonly group: Group; readonly count: number }
-  | { readonly _tag: "Row"; readonly row: BoardRow }
 
 /** Something to be done outside. */
 export type Act =
@@ -43,9 +40,6 @@ export type Act =
       readonly how: "queue" | "steer" | "urgent"
     }
   | { readonly _tag: "Do"; readonly verb: "start" | "restart" | "stop" | "interrupt"; readonly name: string }
-
-/** `+web +api`: as a filter takes them. */
-export const labelsOf = ({ labels = [] }: BoardRow): string => labels.map((label) => `+${label}`).join(" ")
 
 export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "help" | "go"
 
@@ -121,18 +115,22 @@ export class BoardState {
   paneTop = 0
   /** The chosen entry of the palette. */
   goAt = 0
+  sort: BoardItems.Sort = "state"
   readonly folded = new Set<Group>()
+  readonly foldedProjects = new Set<string>()
   private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
   private isPrefix = false
   /** The pane tells of its row as it was. */
   private isStale = false
   private lookedAt = 0
   private clicked: { readonly id: string; readonly at: number } | undefined = undefined
-  private known: ReadonlyArray<Item> | undefined = undefined
+  private known: ReadonlyArray<BoardItems.Item> | undefined = undefined
 
   /** Groups with their rows, as they are shown. */
-  get items(): ReadonlyArray<Item> {
-    return (this.known ??= this.listed())
+  get items(): ReadonlyArray<BoardItems.Item> {
+    const { filter, folded, foldedProjects, sort } = this
+    const shape = { filter, sort, foldedGroups: folded, foldedProjects }
+    return (this.known ??= BoardItems.itemsOf(this.rows.values(), shape))
   }
 
   get row(): BoardRow | undefined {
@@ -142,26 +140,6 @@ export class BoardState {
   /** Calls that ask, the oldest rows first. */
   get asks(): ReadonlyArray<string> {
     return [...this.rows.values()].toSorted(order).flatMap(({ asks }) => asks)
-  }
-
-  private listed(): ReadonlyArray<Item> {
-    const words = this.filter
-      .toLowerCase()
-      .split(/\s+/)
-      .filter((word) => word !== "")
-    const rows = [...this.rows.values()]
-      .filter((row) => {
-        const text =
-          `${nameOf(row)} ${row.kind} ${row.word} ${row.model} ${row.role} ${labelsOf(row)} ${row.says}`.toLowerCase()
-        return words.every((word) => text.includes(word))
-      })
-      .toSorted(order)
-    return GROUPS.flatMap((group): ReadonlyArray<Item> => {
-      const own = rows.filter(({ word }) => LOOKS[word].group === group)
-      if (own.length === 0) return []
-      const shown = this.folded.has(group) ? [] : own.map((row): Item => ({ _tag: "Row", row }))
-      return [{ _tag: "Group", group, count: own.length }, ...shown]
-    })
   }
 
   private changed(): void {
@@ -250,9 +228,10 @@ export class BoardState {
   }
 
   /** A click on the list's line. */
-  click(item: Item, now: number): ReadonlyArray<Act> {
+  click(item: BoardItems.Item, now: number): ReadonlyArray<Act> {
     if (this.mode !== "list") return []
     if (item._tag === "Group") return this.fold(item.group)
+    if (item._tag === "Project") return this.foldProject(item.project)
     const isSecond = this.clicked?.id === item.row.id && now - this.clicked.at < 500
     this.at = item.row.id
     this.clicked = { id: item.row.id, at: now }
@@ -447,6 +426,10 @@ export class BoardState {
         return []
       case "f":
         return row === undefined ? [] : this.fold(LOOKS[row.word].group)
+      case "p":
+      case "P":
+      case "o":
+        return this.arranged(key, now)
       case "a":
       case "d":
         return this.openCall(now)
@@ -498,6 +481,27 @@ export class BoardState {
     this.changed()
     this.settle()
     return this.look()
+  }
+
+  private foldProject(project: string): ReadonlyArray<Act> {
+    if (!this.foldedProjects.delete(project)) this.foldedProjects.add(project)
+    this.changed()
+    this.settle()
+    return this.look()
+  }
+
+  private arranged(key: "p" | "P" | "o", now: number): ReadonlyArray<Act> {
+    const project = this.row?.project ?? ""
+    if (key === "p") return project === "" ? [] : this.foldProject(project)
+    if (key === "P") {
+      this.foldedProjects.clear()
+      this.changed()
+      return this.look()
+    }
+    const { SORTS } = BoardItems
+    this.sort = SORTS[(SORTS.indexOf(this.sort) + 1) % SORTS.length]!
+    this.changed()
+    return this.refuse(`In each group by ${this.sort}.`, now)
   }
 
   private turn(pane: Pane): ReadonlyArray<Act> {

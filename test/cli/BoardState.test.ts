@@ -272,6 +272,9 @@ const KEYS = [
   "J",
   "K",
   "ctrl-k",
+  "o",
+  "p",
+  "P",
   "down",
   "page-down",
   "enter"
@@ -336,6 +339,47 @@ const go = (state: BoardState, letters: string) => {
   typeAt(state, letters)
   return press(state, "enter")
 }
+
+describe("the list", () => {
+  const many = () => {
+    const of = (agent: string, project: string, more: object = {}) =>
+      agentInfo({ agent, project, conversation: project, ...more })
+    const { head, rows } = boardOf({
+      agents: [
+        of("a", "shop", { since: T0 - 1_000 }),
+        of("b", "web", { since: T0 - 9_000 }),
+        of("c", "web"),
+        of("d", "web", { word: "failed", failed: true })
+      ]
+    })
+    const state = new BoardState()
+    state.hear({ head, rows, gone: [] }, T0)
+    return state
+  }
+  const names = (state: BoardState) =>
+    state.items.flatMap((item) =>
+      item._tag === "Row" ? [item.row.name] : item._tag === "Project" ? [`${item.project} ${item.count}`] : []
+    )
+
+  it("is ordered within its groups by what a key chooses", () => {
+    const state = many()
+    assert.deepStrictEqual(names(state), ["d", "a", "b", "c"])
+    press(state, "o o")
+    assert.deepStrictEqual([state.sort, names(state)], ["age", ["d", "b", "a", "c"]])
+    press(state, "o o")
+    assert.strictEqual(state.sort, "state")
+  })
+
+  it("folds a project, but not what has failed of it, and all come back", () => {
+    const state = many()
+    press(state, "G p")
+    assert.deepStrictEqual(names(state), ["d", "a", "web 2"])
+    assert.include(draw(state, PAGE, T0).lines.join("\n"), "web/ 2 folded")
+    assert.strictEqual(state.row?.name, "d")
+    press(state, "P")
+    assert.lengthOf(names(state), 4)
+  })
+})
 
 describe("the palette", () => {
   it("leads to a row by letters of its name, a folded one too", () => {
