@@ -44,12 +44,18 @@ const attach = Command.make(
 
 export const mcp = Command.make(
   "mcp",
-  {},
+  { assistant: off("assistant", "For a person's own assistant, wherever it is started") },
   verb(() => import("./Mcp.ts"))
 ).pipe(
-  Command.withDescription("Let an agent speak to agentd: an MCP server on standard input and output"),
+  Command.withDescription(
+    "Let an agent, or your own assistant, speak to agentd: an MCP server on standard input and output"
+  ),
   Command.withExamples([
-    { command: "agentd mcp", description: "The daemon gives it to each run; by hand it says so and ends" }
+    {
+      command: "claude mcp add agentd -- agentd mcp",
+      description: "Your Claude Code sees your agents and speaks to them"
+    },
+    { command: "agentd mcp", description: "The daemon gives it to each run; it is that agent's voice then" }
   ])
 )
 

@@ -91,5 +91,8 @@ export const run = Effect.fnUntraced(function* () {
       })
     })
   )
-  yield* print({ path }, () => [`Wrote ${path}. Edit it, then: agentd start. What is missing for it: agentd doctor`])
+  yield* print({ path }, () => [
+    `Wrote ${path}. Edit it, then: agentd start. What is missing for it: agentd doctor`,
+    "Your own Claude Code sees your agents, and speaks to them, after: claude mcp add agentd -- agentd mcp"
+  ])
 })

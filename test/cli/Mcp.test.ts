@@ -65,12 +65,12 @@ const may = (...voices: ReadonlyArray<"inbox" | "message" | "post" | "report" | 
   new Map([["r7", { conversation: "web-1a2b3c4d", agent: "builder", turnId: "t1", may: voices }]])
 
 describe("agentd mcp", () => {
-  it.live("started by hand it says what it is for, and exits 2", () =>
+  it.live("of a run without a socket it says what it is for, and exits 2", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* agentd(["mcp"], { env: { AGENTD_RUN: "r7" } })
       expect({ code, out }).toEqual({ code: 2, out: "" })
-      expect(err).toContain("agentd mcp is for agents")
-      expect(err).toContain("→ To talk to an agent: agentd send")
+      expect(err).toContain("agentd mcp is for the agent of the run that AGENTD_RUN names")
+      expect(err).toContain("→ As a person's assistant: agentd mcp --assistant")
     })
   )
 
