@@ -9,6 +9,7 @@
 import { Schema } from "effect"
 import type { Said } from "../event-log/EventKinds.ts"
 import { define, to } from "../event-actor/StateMachine.ts"
+import { isAssistant } from "../domain/Frame.ts"
 import * as Dropped from "./Dropped.ts"
 import { readTurn } from "./TurnKinds.ts"
 
@@ -132,8 +133,9 @@ export const asking = (data: Data, { at, eventId, question }: Question): Data =>
   ].slice(-MAX_QUESTIONS)
 })
 
-/** Whether a sender is a person: agents, channels, plans and agentd itself have names of their own. */
-export const isPerson = (from: string): boolean => from !== "agentd" && !/^(agent|channel|plan):/.test(from)
+/** Whether a sender is a person: agents, channels, plans, assistants and agentd itself have names of their own. */
+export const isPerson = (from: string): boolean =>
+  from !== "agentd" && !/^(agent|channel|plan):/.test(from) && !isAssistant(from)
 
 export const initial: Data = { waiting: [], carried: [], runId: null, withdrawn: [] }
 

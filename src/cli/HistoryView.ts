@@ -8,7 +8,7 @@
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { OWN } from "../agents/ToolResult.ts"
 import { channelKinds } from "../channels/ChannelKinds.ts"
-import { isPerson } from "../domain/Frame.ts"
+import { isAssistant, isPerson } from "../domain/Frame.ts"
 import { LOOKS, type Word } from "../domain/Words.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
@@ -53,7 +53,7 @@ const SHORT = 200
 /** Things that are open at one time: the oldest is let go. */
 const MAX_OPEN = 10_000
 
-const asksAsPerson = (from: string): boolean => from === "http" || isPerson(from)
+const asksAsPerson = (from: string): boolean => from === "http" || isAssistant(from) || isPerson(from)
 
 const textOf = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)

@@ -37,10 +37,16 @@ const KINDS: { readonly [kind: string]: (name: string) => string } = {
   run: (name) => `a process of the run ${name}, which is over`
 }
 
+/** Ends the name of a person's own assistant: a program that speaks in the person's place. */
+export const ASSISTANT = " (assistant)"
+
+export const isAssistant = (from: string): boolean => from.endsWith(ASSISTANT)
+
 /** The sender of a message in words: a login is a person's; `agent:x`, `channel:x` and `plan:x` are not. */
 export const sender = (from: string): string => {
   if (from === "agentd") return "agentd itself"
   if (from === "http") return "a person or a program, over HTTP"
+  if (isAssistant(from)) return `the assistant of ${line(from.slice(0, -ASSISTANT.length))}, a program`
   const [kind = "", ...rest] = line(from).split(":")
   const said = Object.hasOwn(KINDS, kind) && rest.length > 0 ? KINDS[kind]!(rest.join(":")) : undefined
   return said ?? `${line(from)}, a person`
@@ -49,7 +55,7 @@ export const sender = (from: string): string => {
 /** Whether a message is a person's own: of no agent, no channel, and no program. */
 export const isPerson = (from: string): boolean => {
   const [kind = "", ...rest] = line(from).split(":")
-  return from !== "agentd" && from !== "http" && !(Object.hasOwn(KINDS, kind) && rest.length > 0)
+  return from !== "agentd" && from !== "http" && !isAssistant(from) && !(Object.hasOwn(KINDS, kind) && rest.length > 0)
 }
 
 /** A mark out of something drawn by chance, such as a new id: in none of the texts. */

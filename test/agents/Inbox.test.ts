@@ -53,4 +53,16 @@ describe("Inbox", () => {
   it("forgets what was carried once a later run carries other things", () => {
     assert.deepStrictEqual(ids(after(received("a"), delivered("r1", "a"), delivered("r2")).carried), [])
   })
+
+  it("a question to a person is answered by a person's word, and by no agent's, no assistant's and not agentd's", () => {
+    const asked = Inbox.asking(after(), { eventId: 7, question: "May I?", at: 1 })
+    const open = (from: string): number => {
+      const moved = step(Inbox.Inbox, "Open", asked, { _tag: "Received", message: { ...message("m"), from } })
+      return moved._tag === "Moved" ? (moved.data.questions?.length ?? 0) : -1
+    }
+    assert.deepStrictEqual(
+      ["ada", "ada (phone)", "ada (assistant)", "agent:tester", "agentd"].map(open),
+      [0, 0, 1, 1, 1]
+    )
+  })
 })

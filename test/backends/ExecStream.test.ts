@@ -92,6 +92,19 @@ describe("the stream", () => {
     assert.deepStrictEqual(tags(take({ type: "done", turn: "t", output: "" })), ["Notice"])
   })
 
+  it("a turn may end before it was begun, where it is refused or interrupted", () => {
+    for (const end of [
+      { type: "interrupted", turn: "t" },
+      { type: "error", turn: "t", error: "refusal", message: "no" }
+    ]) {
+      const { stream: it, take } = stream()
+      take(ready)
+      it.give("t")
+      assert.lengthOf(take(end), 1)
+      assert.isUndefined(it.turnId)
+    }
+  })
+
   it("an error has its class: what is outside waits, what needs a person stops, what was asked concerns one turn", () => {
     const outcome = (more: object) => {
       const { stream: it, take } = stream()

@@ -4,6 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { readFileSync } from "node:fs"
 import { launch } from "../cli/Child.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
@@ -79,6 +80,9 @@ describe("agentd mcp for a person's assistant", () => {
       assert.match((yield* tool("wait", { names: ["sleeper"], seconds: 1 })).text, /^After 1 s it is not so yet\./)
       assert.include((yield* tool("spawn", { parent: "sleeper", name: "helper", task: "help" })).text, "helper")
       assert.strictEqual((yield* tool("goals")).text, "There are no goals.")
+      // whoever is spoken to is not told that a person speaks
+      const got = readFileSync(box.file("got"), "utf8")
+      assert.match(got, /from the assistant of \S+, a program\n/)
       // what it did is in the log as made through it
       const [received] = yield* box.runes("inbox.received")
       assert.match(JSON.stringify(received?.payload), /"from":"[^"]+ \(assistant\)"/)

@@ -17,6 +17,8 @@ const agent = {
   backoff: { base: "100ms", cap: "200ms" }
 }
 
+const python = (...argv: ReadonlyArray<string>) => ({ ...agent, backend: { ...agent.backend, argv } })
+
 describe.skipIf(lacks)("a backend that is an outside program", () => {
   it.live("works turns, asks, outlives its daemon, is interrupted, and goes on with its session", () =>
     Effect.gen(function* () {
@@ -51,6 +53,28 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
       assert.isAbove(Math.max(...spent), 0)
       assert.deepStrictEqual(yield* shop.log("run.memory_lost"), [])
       assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+    })
+  )
+
+  it.live("what breaks the contract is told in words: no start, a wrong record, what a person has to do", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const needs = { type: "failed", message: "no licence is there", remedy: "buy one" }
+      const shop = stage.home({
+        agents: {
+          silent: python("sh", "-c", "echo no licence >&2; exit 7"),
+          needy: python("sh", "-c", `echo '${JSON.stringify(needs)}'; sleep 100`),
+          noisy: python("sh", "-c", 'echo \'{"type":"ready","version":1}\'; echo working; sleep 100')
+        }
+      })
+      yield* stage.up
+      yield* shop.register
+      for (const name of ["silent", "needy", "noisy"]) yield* shop.send(name, "go on")
+      const needy = yield* shop.row("needy", "stops for good", ({ word }) => word === "failed")
+      assert.include(JSON.stringify(needy), "no licence is there")
+      yield* shop.until("silent says why", shop.why("silent"), (why) => JSON.stringify(why).includes("no licence"))
+      const [notice] = yield* shop.of("noisy", 1, "run.notice")
+      assert.include(JSON.stringify(notice?.payload), "a line that is no record: it is no JSON")
     })
   )
 })

@@ -169,7 +169,9 @@ export class ExecStream {
     const { turn } = this
     if (turn === undefined || ("turn" in said && said.turn !== turn.turnId))
       return [this.odd(`"${said.type}" of a turn that is not under way`)]
-    if (said.type !== "began" && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
+    // a turn may be refused, or interrupted, before it was begun
+    const isEarly = said.type === "began" || said.type === "interrupted" || said.type === "error"
+    if (!isEarly && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
     switch (said.type) {
       case "began":
         if (turn.began) return [this.odd(`"began" a second time`)]
