@@ -125,9 +125,8 @@ const events = async <A>(response: Response, listener: Listener<A>, note: (id: s
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ""
   for (;;) {
-    const silent = setTimeout(() => void reader.cancel(), SILENT)
-    const { done, value } = await reader.read()
-    clearTimeout(silent)
+    const silent = setTimeout(() => void reader.cancel().catch(() => undefined), SILENT)
+    const { done, value } = await reader.read().finally(() => clearTimeout(silent))
     if (done) return { ...GONE, error: "The daemon has ended." }
     rest += value
     const parts = rest.split("\n\n")

@@ -330,6 +330,9 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
           for (const size of [DESK, PHONE]) {
             await page.setViewportSize(size)
             const agents = ["talker", "editor", "approved"].map((name) => `#/agent/shop/${name}`)
+            await at(page, "#/")
+            const who = await row(page, "approved").locator(".who").boundingBox()
+            assert.isAbove(who?.width ?? 0, 60, "a row says who it is")
             for (const hash of ["#/", "#/needs", ...agents]) {
               await at(page, hash)
               await page.locator("#main h1").waitFor()

@@ -42,8 +42,9 @@ const KINDS: { readonly [kind in BoardRow["kind"]]: string } = {
   matter: ""
 }
 
-/** Where a row leads: to its call, where one asks a person. */
-const hrefFrom = (row: BoardRow): string => (row.asks.length > 0 ? hrefTo("needs", row.asks[0]) : hrefOf(row))
+/** Where a row leads: to what it asks, where it needs a person. */
+const hrefFrom = (row: BoardRow): string =>
+  row.word === "needs you" ? hrefTo("needs", row.asks[0] ?? row.id) : hrefOf(row)
 
 const Mail = ({ inbox }: Pick<BoardRow, "inbox">) =>
   inbox === 0 ? (
@@ -177,7 +178,7 @@ const Peek = ({ id }: { readonly id: string }) => {
         </a>
       </header>
       {row.role !== "" && <p class="muted">{row.role}</p>}
-      {row.asks.length > 0 ? <Asks row={row} /> : <p class="peek-says">{row.says}</p>}
+      {row.word === "needs you" ? <Asks row={row} /> : <p class="peek-says">{row.says}</p>}
       {row.asks.length === 0 && <Remedies commands={row.commands} />}
       {row.word === "failed" && isAgent && mayAct.value && (
         <div class="line">

@@ -246,7 +246,7 @@ const useQueue = () => {
 const at = (list: ReadonlyArray<WaitingRow>, id: string): number =>
   Math.max(
     0,
-    list.findIndex((row) => row.id === id || (askOf(row) ?? "").startsWith(id))
+    list.findIndex((row) => row.id === id || row.of === id || (askOf(row) ?? "").startsWith(id))
   )
 
 export const NeedsYou = ({ rest }: PageProps) => {
