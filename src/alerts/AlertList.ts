@@ -63,7 +63,9 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
     goal: whose(alert, "plan", project),
     subject: alert.headline,
     reason: alert.reason,
-    remedy: alert.remedy,
+    // people know the name, and the stream is none
+    remedy:
+      project === undefined ? alert.remedy : (alert.remedy?.replaceAll(`${alert.stream}/`, `${project}/`) ?? null),
     count: alert.count,
     restsOn: alert.cause,
     ...standing

@@ -4,6 +4,15 @@ import { Agent } from "./pages/Agent.tsx"
 import { Board } from "./pages/Board.tsx"
 import { NeedsYou } from "./pages/NeedsYou.tsx"
 import { Session } from "./pages/Session.tsx"
+import { Alerts } from "./pages/Alerts.tsx"
+import { Channel } from "./pages/Channel.tsx"
+import { Channels } from "./pages/Channels.tsx"
+import { Config } from "./pages/Config.tsx"
+import { Cost } from "./pages/Cost.tsx"
+import { Goal } from "./pages/Goal.tsx"
+import { Goals } from "./pages/Goals.tsx"
+import { Timeline } from "./pages/Timeline.tsx"
+import { Tree } from "./pages/Tree.tsx"
 
 export interface PageProps {
   /** The path after the route: `shop/builder`. */
@@ -35,7 +44,58 @@ export const pages: ReadonlyArray<Page> = [
   },
   { route: "", title: "Board", key: "b", icon: "M2.5 4h11M2.5 8h11M2.5 12h7", isListed: true, component: Board },
   { route: "agent", title: "Agent", key: "", icon: "", isListed: false, under: "", component: Agent },
-  { route: "session", title: "Session", key: "", icon: "", isListed: false, under: "", component: Session }
+  { route: "session", title: "Session", key: "", icon: "", isListed: false, under: "", component: Session },
+  { route: "goals", title: "Goals", key: "l", icon: "M4 14.5v-12h8l-2 3 2 3H4", isListed: true, component: Goals },
+  {
+    route: "channels",
+    title: "Channels",
+    key: "c",
+    icon: "M2 3h12v8.5H7L4 14v-2.5H2Z",
+    isListed: true,
+    component: Channels
+  },
+  {
+    route: "timeline",
+    title: "Timeline",
+    key: "t",
+    icon: "M8 2a6 6 0 1 1-5.6 3.8M8 4.8V8l2.2 1.5",
+    isListed: true,
+    component: Timeline
+  },
+  {
+    route: "tree",
+    title: "Supervision",
+    key: "s",
+    icon: "M3 2.5h4v3H3zM9 7h4v3H9zM9 12h4v2.5H9zM5 5.5v8h4M5 8.5h4",
+    isListed: true,
+    component: Tree
+  },
+  {
+    route: "cost",
+    title: "Cost",
+    key: "m",
+    icon: "M3 13.5V8M6.5 13.5v-6M10 13.5V5M13.5 13.5V2.5",
+    isListed: true,
+    component: Cost
+  },
+  {
+    route: "alerts",
+    title: "Alerts",
+    key: "e",
+    icon: "M4 11V7a4 4 0 0 1 8 0v4l1.2 1.5H2.8ZM6.8 14.3h2.4",
+    isListed: true,
+    component: Alerts
+  },
+  {
+    route: "config",
+    title: "Config",
+    key: "o",
+    icon: "M2 4.5h8M13 4.5h1M10 3v3M2 11.5h1M6 11.5h8M3 10v3",
+    isListed: true,
+    component: Config
+  },
+  { route: "goal", title: "Goal", key: "", icon: "", isListed: false, under: "goals", component: Goal },
+  { route: "channel", title: "Channel", key: "", icon: "", isListed: false, under: "channels", component: Channel }
 ]
 
 export const pageOf = (route: string): Page =>

@@ -1,0 +1,122 @@
+/** Alerts: what people were told, where it went, and the command that helps; what could not be told says when it is tried next. */
+import type { AlertRow } from "../../domain/AlertMessages.ts"
+import { span } from "../../domain/Words.ts"
+import * as Acts from "../Acts.ts"
+import { useList } from "../List.ts"
+import { useNews } from "../News.ts"
+import { useAnswer } from "../Reading.ts"
+import { go, hrefTo } from "../Router.ts"
+import { mayAct } from "../Store.ts"
+import { now } from "../Time.ts"
+import { Command, Empty, Failed, Glyph, Loading, Since } from "../Ui.tsx"
+
+const SHOWN = 100
+
+const hrefOf = ({ agent, goal }: AlertRow): string | undefined =>
+  agent !== null ? hrefTo("agent", agent) : goal !== null ? hrefTo("goal", goal) : undefined
+
+const commandsIn = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> => {
+  const found = [...(remedy ?? "").matchAll(/agentd [a-z][^\n]*?(?=\s{2,}|\.?$|\n|, )/gm)].map(([command]) => command)
+  return found.length === 0 && kind === "agent.stopped" && agent !== null ? [`agentd why ${agent}`] : found.slice(0, 3)
+}
+
+/** How it stands with its mail. */
+const Way = ({ row: { attempts, error, nextAt, rejected, sentAt, state, to } }: { readonly row: AlertRow }) => {
+  const when =
+    nextAt === null ? "after the one before it" : nextAt <= now.value ? "now" : `in ${span(nextAt - now.value)}`
+  switch (state) {
+    case "sent":
+      return (
+        <span class="small">
+          <span class="faint">{to.join(", ")}</span> <span class="c-good">✓ told</span>{" "}
+          {sentAt !== null && <Since at={sentAt} />}
+          {rejected.length > 0 && <span class="c-failed"> refused for {rejected.join(", ")}</span>}
+        </span>
+      )
+    case "failed":
+      return (
+        <span class="small">
+          <span class="faint">{to.join(", ")}</span>{" "}
+          <span class="c-failed">
+            not told: {error} ({attempts}×), next try {when}
+          </span>
+        </span>
+      )
+    case "given up":
+      return <span class="small c-failed">never told: {error}</span>
+    case "nobody":
+      return <span class="small c-failed">nobody was told: no address is configured</span>
+    case "waiting":
+      return (
+        <span class="small muted">
+          {to.join(", ")} is told {when}
+        </span>
+      )
+  }
+}
+
+const Entry = ({ isOn, row }: { readonly row: AlertRow; readonly isOn: boolean }) => {
+  const href = hrefOf(row)
+  return (
+    <li class={isOn ? "on" : ""} aria-current={isOn ? "true" : undefined}>
+      <Glyph word={row.word} />
+      <div class="grow">
+        <p class="strong">
+          {row.project !== null && <span class="faint">{row.project}: </span>}
+          {href === undefined ? row.subject : <a href={href}>{row.subject}</a>}
+          {row.count > 1 && <span class="muted"> ({row.count} times)</span>}
+        </p>
+        {row.reason !== "" && !row.subject.endsWith(row.reason) && <p class="muted told">{row.reason}</p>}
+        <p class="line wrap">
+          {commandsIn(row).map((command) => (
+            <Command key={command}>{command}</Command>
+          ))}
+          <Way row={row} />
+        </p>
+      </div>
+      <Since at={row.at} />
+    </li>
+  )
+}
+
+export const Alerts = () => {
+  const { problem, value } = useAnswer<ReadonlyArray<AlertRow>>("Alerts", { count: SHOWN, failed: false }, useNews())
+  const rows = value ?? []
+  const at = useList(rows.length, (n) => {
+    const href = hrefOf(rows[n]!)
+    if (href !== undefined) go(href)
+  })
+  const failed = rows.filter(({ state }) => state === "failed" || state === "given up" || state === "nobody").length
+  return (
+    <div class="page">
+      <header class="top">
+        <h1>Alerts</h1>
+        {failed > 0 && <span class="c-failed num">{failed} did not come to anybody</span>}
+        <span class="grow" />
+        {mayAct.value && (
+          <button type="button" class="btn quiet-btn" onClick={() => void Acts.act("AlertTest", {})}>
+            Send a test
+          </button>
+        )}
+      </header>
+      {value === undefined ? (
+        problem === undefined ? (
+          <Loading />
+        ) : (
+          <Failed problem={problem} />
+        )
+      ) : rows.length === 0 ? (
+        <Empty title="Nobody was told of anything">
+          <p>What stops for good, or stays in the way of work, is mailed to you. Whether a mail arrives:</p>
+          <Command>agentd alert test</Command>
+        </Empty>
+      ) : (
+        <ul class="alerts scroll" tabIndex={0} role="list" aria-label="Alerts">
+          {rows.map((row, n) => (
+            <Entry key={`${row.restsOn} ${row.subject}`} row={row} isOn={n === at} />
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}

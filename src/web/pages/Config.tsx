@@ -1,0 +1,183 @@
+/**
+ * Config: a changed file is not in force before a person has seen what it would do.
+ *
+ * Guarantees: what is trusted is the text that was shown, by its hash; a file that has changed since is refused.
+ */
+import { useEffect, useRef, useState } from "preact/hooks"
+import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
+import { span } from "../../domain/Words.ts"
+import * as Acts from "../Acts.ts"
+import * as Api from "../Api.ts"
+import { useKeys } from "../Keys.ts"
+import { useNews } from "../News.ts"
+import { useAnswer } from "../Reading.ts"
+import { go, hrefTo } from "../Router.ts"
+import { mayAct } from "../Store.ts"
+import { now } from "../Time.ts"
+import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
+
+/** The change has to be in sight for so long before its key counts, ms. */
+const SEEN = 350
+
+const trust = async ({ config, hash, project }: ConfigChangeInfo): Promise<void> => {
+  if (hash === null) return
+  try {
+    await Api.verb<ProjectInfo>("Register", { config, trust: hash })
+    Acts.say(`${project}: the file is trusted and in force.`)
+  } catch (error) {
+    Acts.sayProblem(error)
+  }
+}
+
+const signs: { readonly [sign: string]: string } = { "+": "add", "-": "del", "@": "hunk" }
+
+const Lines = ({ diff }: { readonly diff: ReadonlyArray<string> }) => (
+  <pre class="diff boxed" tabIndex={0} role="region" aria-label="The change">
+    {diff.map((line, n) => (
+      <div key={n} class={signs[line[0] ?? ""] ?? ""}>
+        {line === "" ? " " : line}
+      </div>
+    ))}
+  </pre>
+)
+
+const Effects = ({ consequences }: Pick<ConfigChangeInfo, "consequences">) => (
+  <ul class="effects">
+    {consequences.length === 0 && <li class="muted">Nothing: comments, or the order of fields.</li>}
+    {consequences.map(({ dangerous, text }) => (
+      <li key={text}>
+        <Glyph word={dangerous ? "needs you" : "idle"} size={14} />
+        <span>{text}</span>
+      </li>
+    ))}
+  </ul>
+)
+
+const Change = ({ project }: { readonly project: ProjectInfo }) => {
+  const { conversation, name, waits } = project
+  const { problem, value } = useAnswer<ConfigChangeInfo>(
+    "ConfigChange",
+    { name: conversation },
+    `${waits?.hash} ${waits?.changes} ${project.problems.join()}`
+  )
+  const seen = useRef(0)
+  useEffect(() => {
+    seen.current = performance.now()
+  }, [value?.hash])
+  useKeys(({ is }) => {
+    if (is !== "approve" || value?.waits !== true || !mayAct.peek()) return false
+    if (performance.now() - seen.current > SEEN) void trust(value)
+    return true
+  })
+  if (value === undefined) return problem === undefined ? <Loading /> : <p class="muted">{problem.error}</p>
+  if (value.hash === null)
+    return (
+      <section class="config">
+        <p class="line lead">
+          <Glyph word="failed" />
+          <b>{name}: the file cannot be used, and counts for nothing.</b>
+        </p>
+        <p class="muted">
+          What was in force before stays in force. <code>{value.config}</code>
+        </p>
+        <pre class="diff boxed">{value.problems.join("\n")}</pre>
+      </section>
+    )
+  if (!value.waits) return null
+  return (
+    <section class="config">
+      <p class="line lead">
+        <Glyph word="needs you" />
+        <b>{name}: the file has changed and is not in force.</b>
+      </p>
+      <p class="muted">
+        <code>{value.config}</code>
+        {waits !== undefined && <span> changed {span(now.value - waits.since)} ago</span>}
+      </p>
+      <h2 class="label">What it would do</h2>
+      <Effects consequences={value.consequences} />
+      <h2 class="label">The change</h2>
+      <Lines diff={value.diff} />
+      {mayAct.value ? (
+        <div class="answers">
+          <button type="button" class="btn primary large" onClick={() => void trust(value)}>
+            Trust this file<Kbd>a</Kbd>
+          </button>
+          <button
+            type="button"
+            class="btn large"
+            onClick={() =>
+              Acts.say(`${name}: what was in force stays in force. The file waits until it is trusted or changed back.`)
+            }
+          >
+            Keep what is in force
+          </button>
+          <span class="grow" />
+          <code class="faint">sha256 {value.hash.slice(0, 12)}</code>
+        </div>
+      ) : (
+        <p class="faint small">{Acts.VIEW_ONLY}</p>
+      )}
+    </section>
+  )
+}
+
+const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }) => {
+  const [all, setAll] = useState(false)
+  const shown = all ? projects : projects.slice(0, 8)
+  return (
+    <div class="config">
+      <p class="line lead">
+        <Glyph word="done" />
+        <b>{projects.length === 0 ? "There is no project yet." : "Every config is in force as it stands."}</b>
+      </p>
+      {projects.length === 0 && <Command>agentd init</Command>}
+      <ul class="effects">
+        {shown.map(({ agents, config, conversation, name }) => (
+          <li key={conversation}>
+            <b>{name}</b>
+            <span class="muted">
+              <code>{config}</code> {agents.length} {agents.length === 1 ? "agent" : "agents"}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {shown.length < projects.length && (
+        <button type="button" class="btn" onClick={() => setAll(true)}>
+          All {projects.length}
+        </button>
+      )}
+    </div>
+  )
+}
+
+export const Config = () => {
+  const { problem, value } = useAnswer<ReadonlyArray<ProjectInfo>>("Projects", {}, useNews())
+  useKeys(({ is }) => (is === "back" ? (go(hrefTo("")), true) : false))
+  const open = (value ?? []).filter(({ problems, waits }) => waits !== undefined || problems.length > 0)
+  return (
+    <div class="page">
+      <header class="top">
+        <h1>Config</h1>
+        {open.length > 0 && <span class="c-you num">{open.length} to look at</span>}
+        <span class="grow" />
+        <span class="wide-only">
+          <Command>agentd config diff</Command>
+        </span>
+      </header>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Config">
+        {value === undefined ? (
+          problem === undefined ? (
+            <Loading />
+          ) : (
+            <Failed problem={problem} />
+          )
+        ) : open.length === 0 ? (
+          <Settled projects={value} />
+        ) : (
+          open.map((project) => <Change key={project.conversation} project={project} />)
+        )}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,71 @@
+/** Goals: all that was asked for, what needs a person first, each with how far it is. */
+import type { GoalInfo } from "../../domain/GoalMessages.ts"
+import { rankOf, span } from "../../domain/Words.ts"
+import { useNews } from "../News.ts"
+import { useAnswer } from "../Reading.ts"
+import { go, hrefTo } from "../Router.ts"
+import { useList } from "../List.ts"
+import { Command, Empty, Failed, Glyph, Loading, Since } from "../Ui.tsx"
+import { Progress } from "./Progress.tsx"
+
+const hrefOf = ({ goalId, project }: GoalInfo) => hrefTo("goal", `${project}/${goalId}`)
+
+export const left = (estimate: number | null): string => (estimate === null ? "" : `about ${span(estimate)} left`)
+
+const Card = ({ goal, isOn }: { readonly goal: GoalInfo; readonly isOn: boolean }) => (
+  <a href={hrefOf(goal)} class={isOn ? "card on" : "card"} aria-current={isOn ? "true" : undefined}>
+    <p class="line">
+      <Glyph word={goal.word} />
+      <span class="faint">
+        {goal.project}/{goal.goalId}
+      </span>
+      <span class="grow" />
+      <Since at={goal.since} />
+    </p>
+    <h2>{goal.goal}</h2>
+    <Progress tasks={goal.tasks} total={goal.total} />
+    <p class={goal.word === "needs you" ? "c-you" : goal.word === "failed" ? "c-failed" : "muted"}>{goal.detail}</p>
+    <p class="small faint num">
+      {goal.tasks.completed} of {goal.total} tasks done {left(goal.estimate) === "" ? "" : `· ${left(goal.estimate)}`}
+    </p>
+  </a>
+)
+
+const ordered = (goals: ReadonlyArray<GoalInfo>) =>
+  goals.toSorted((a, b) => rankOf(a.word) - rankOf(b.word) || b.submittedAt - a.submittedAt)
+
+export const Goals = () => {
+  const { problem, value } = useAnswer<ReadonlyArray<GoalInfo>>("Goals", { all: true }, useNews())
+  const list = value === undefined ? [] : ordered(value)
+  const at = useList(list.length, (n) => go(hrefOf(list[n]!)))
+  return (
+    <div class="page">
+      <header class="top">
+        <h1>Goals</h1>
+        {list.length > 0 && <span class="muted num">{list.length}</span>}
+        <span class="grow" />
+        <span class="wide-only">
+          <Command>agentd goal "…"</Command>
+        </span>
+      </header>
+      {value === undefined ? (
+        problem === undefined ? (
+          <Loading />
+        ) : (
+          <Failed problem={problem} />
+        )
+      ) : list.length === 0 ? (
+        <Empty title="No goals yet">
+          <p>A goal is one sentence; a planner makes tasks of it, and agents work them off.</p>
+          <Command>agentd goal "Port the shop to the new API" --check "npm test"</Command>
+        </Empty>
+      ) : (
+        <div class="cards scroll" tabIndex={0} role="region" aria-label="Goals">
+          {list.map((goal, n) => (
+            <Card key={`${goal.conversation}/${goal.goalId}`} goal={goal} isOn={n === at} />
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,423 @@
+/**
+ * Timeline: every decision, and what led to it: how dense the last hour was, then its runes, with their causes as arcs.
+ *
+ * Guarantees: only the runes in sight are asked for, by their place, however many there are; what was shown stays until
+ * the new is there; new runes are followed only by who is at the end.
+ */
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import type { Causes, TimelinePage, TimelineRow } from "../../rpc/TimelineMessages.ts"
+import * as Api from "../Api.ts"
+import { useKeys } from "../Keys.ts"
+import { useNews } from "../News.ts"
+import type { PageProps } from "../Pages.ts"
+import { useAnswer } from "../Reading.ts"
+import { go, hrefTo } from "../Router.ts"
+import { head } from "../Store.ts"
+import { stamp } from "../Time.ts"
+import { Empty, grouped, Kbd } from "../Ui.tsx"
+
+const SIZE = 200
+const HIGH = 26
+/** Rows beyond what is in sight that are drawn too. */
+const MORE = 8
+/** Browsers end at some 33 million pixels: of more runes the newest are listed. */
+const MOST = 1_200_000
+const WIDE = 72
+const KNOT = WIDE - 6
+
+/** `agent:builder kind:tool. kind:turn.started stream:shop-1`; a word alone is an agent. Pure. */
+export const readQuery = (text: string) => {
+  const words = text.split(/\s+/).filter(Boolean)
+  const of = (name: string) =>
+    words.flatMap((word) => (word.startsWith(`${name}:`) ? [word.slice(name.length + 1)] : []))
+  const plain = words.filter((word) => !/^(agent|kind|stream):/.test(word))
+  const kinds = [...of("kind"), ...plain.filter((word) => word.includes("."))].filter((kind) => kind !== "")
+  const agent = [...of("agent"), ...plain.filter((word) => !word.includes("."))].find((name) => name !== "")
+  const stream = of("stream").find((name) => name !== "")
+  return {
+    ...(agent === undefined ? {} : { agent }),
+    ...(stream === undefined ? {} : { stream }),
+    ...(kinds.length === 0 ? {} : { kinds })
+  }
+}
+
+const time = (at: number): string => `${stamp(at).slice(11)}.${Math.floor((at % 1_000) / 100)}`
+
+interface Known {
+  readonly total: number
+  readonly more: boolean
+  readonly density: TimelinePage["density"] | undefined
+  readonly problem: Api.Problem | undefined
+}
+const NOTHING: Known = { total: 0, more: false, density: undefined, problem: undefined }
+
+/** The rows of a filter by their places, asked for as they come in sight. */
+const useRunes = (query: string, news: number) => {
+  const [known, setKnown] = useState<Known>(NOTHING)
+  const rows = useRef(new Map<number, TimelineRow>())
+  const asked = useRef(new Set<number>())
+  const turn = useRef(0)
+  const ask = async (from: number | undefined) => {
+    const own = turn.current
+    try {
+      const page = await Api.verb<TimelinePage>("Timeline", {
+        ...readQuery(query),
+        n: SIZE,
+        ...(from === undefined ? {} : { from })
+      })
+      if (own !== turn.current) return
+      for (const row of page.rows) rows.current.set(row.place, row)
+      setKnown({ total: page.total, more: page.more, density: page.density, problem: undefined })
+    } catch (error) {
+      if (own !== turn.current) return
+      if (from !== undefined) asked.current.delete(from / SIZE)
+      const problem = error instanceof Api.Refused ? error.problem : { status: 500, error: String(error), remedy: "" }
+      setKnown((before) => ({ ...before, problem }))
+    }
+  }
+  useEffect(() => {
+    turn.current++
+    rows.current = new Map()
+    asked.current = new Set()
+    setKnown(NOTHING)
+    void ask(undefined)
+  }, [query])
+  useEffect(() => {
+    if (news > 0) void ask(undefined)
+  }, [news])
+  /** Asks for what of these places is not there yet. */
+  const need = (first: number, last: number) => {
+    for (let block = Math.floor(first / SIZE); block <= Math.floor(Math.max(first, last - 1) / SIZE); block++) {
+      const end = Math.min(known.total, (block + 1) * SIZE)
+      let isWhole = true
+      for (let place = Math.max(first, block * SIZE); place < Math.min(last, end) && isWhole; place++)
+        isWhole = rows.current.has(place)
+      if (isWhole || asked.current.has(block)) continue
+      asked.current.add(block)
+      void ask(block * SIZE)
+    }
+  }
+  return { known, rows: rows.current, need }
+}
+
+/** Arcs between the runes in sight; a cause further up runs out at the top. */
+const Arcs = ({
+  first,
+  lit,
+  shown
+}: {
+  readonly shown: ReadonlyArray<TimelineRow | undefined>
+  readonly first: number
+  readonly lit: ReadonlySet<number>
+}) => {
+  const at = new Map(shown.flatMap((row, n) => (row === undefined ? [] : [[`${row.stream}#${row.seq}`, n] as const])))
+  const middle = (n: number) => n * HIGH + HIGH / 2
+  return (
+    <svg
+      class="causes"
+      width={WIDE}
+      height={Math.max(1, shown.length * HIGH)}
+      aria-hidden="true"
+      style={{ top: `${first * HIGH}px` }}
+    >
+      {shown.map((row, n) => {
+        if (row?.cause == null) return null
+        const from = at.get(`${row.cause.stream}#${row.cause.seq}`)
+        const [y, y0] = [middle(n), from === undefined ? -10 : middle(from)]
+        const out = Math.min(KNOT - 8, 8 + (y - y0) / 7)
+        return (
+          <path
+            key={row.eventId}
+            class={lit.has(row.eventId) ? "arc lit" : "arc"}
+            d={`M${KNOT} ${y0}C${KNOT - out} ${y0} ${KNOT - out} ${y} ${KNOT} ${y}`}
+          />
+        )
+      })}
+      {shown.map((row, n) =>
+        row === undefined ? null : (
+          <circle key={n} class={lit.has(row.eventId) ? "knot lit" : "knot"} cx={KNOT} cy={middle(n)} r="2.5" />
+        )
+      )}
+    </svg>
+  )
+}
+
+const moved = ({ from, to, trigger }: TimelineRow): string =>
+  from !== null && from !== to ? `${from} → ${to}` : (trigger ?? "")
+
+interface RowProps {
+  readonly row: TimelineRow
+  readonly isOn: boolean
+  readonly isLit: boolean
+  readonly choose: () => void
+}
+const Row = ({ choose, isLit, isOn, row }: RowProps) => (
+  <button
+    type="button"
+    tabIndex={-1}
+    class={`rune-row${isOn ? " on" : ""}${isLit ? " lit" : ""}`}
+    aria-pressed={isOn}
+    onClick={choose}
+  >
+    <span class="num faint">{time(row.at)}</span>
+    <span class="num faint id">{row.eventId}</span>
+    <span class="actor clip">{row.actor}</span>
+    <span class="kind clip">{row.kind}</span>
+    <span class="moved faint clip">{moved(row)}</span>
+    <span class="told-line clip">{row.says}</span>
+  </button>
+)
+
+/** How dense the hour was; a press goes there. */
+const Density = ({
+  density,
+  jump
+}: {
+  readonly density: TimelinePage["density"] | undefined
+  readonly jump: (place: number) => void
+}) => {
+  const counts = density?.counts ?? []
+  const most = Math.max(1, ...counts)
+  const sum = counts.reduce((a, b) => a + b, 0)
+  return (
+    <svg
+      class="density"
+      viewBox="0 0 120 28"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`${sum} runes in the last hour, by half minutes`}
+      onClick={({ currentTarget, offsetX }) => {
+        const at = Math.floor((offsetX / currentTarget.clientWidth) * 120)
+        const place = density?.places[Math.max(0, Math.min(119, at))]
+        if (place !== undefined) jump(place)
+      }}
+    >
+      {counts.map((count, n) => (
+        <rect key={n} x={n + 0.12} width=".76" y={28 - (count / most) * 26} height={(count / most) * 26} />
+      ))}
+    </svg>
+  )
+}
+
+const facts = (row: TimelineRow): ReadonlyArray<readonly [string, string]> => [
+  ["Kind", row.kind],
+  ["Actor", row.actor],
+  ["Moved", `${row.from ?? "none"} → ${row.to ?? "none"}`],
+  ["Trigger", row.trigger ?? "none"],
+  ["Stream", `${row.stream} #${row.seq}`],
+  ["Time", stamp(row.at)]
+]
+
+const Rail = ({
+  causes: { chain, more, rune },
+  choose
+}: {
+  readonly causes: Causes
+  readonly choose: (row: TimelineRow) => void
+}) =>
+  rune === null ? null : (
+    <aside class="rail" tabIndex={0} aria-label="Rune">
+      <section class="part">
+        <h2 class="label">
+          Rune <span class="num">{rune.eventId}</span>
+        </h2>
+        <dl class="facts">
+          {facts(rune).map(([name, value]) => (
+            <>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </>
+          ))}
+        </dl>
+      </section>
+      <section class="part">
+        <h2 class="label">What led to it</h2>
+        <ol class="why chain">
+          {more && (
+            <li>
+              <span class="faint">…</span>
+              <span class="faint">further up</span>
+            </li>
+          )}
+          {chain.map((row) => (
+            <li key={row.eventId} class={row.eventId === rune.eventId ? "is" : ""}>
+              <span class="num faint">{row.eventId}</span>
+              <button type="button" class="linkish" onClick={() => choose(row)}>
+                {row.actor} {row.kind}
+                {row.says !== "" && <span class="muted"> {row.says}</span>}
+              </button>
+            </li>
+          ))}
+        </ol>
+      </section>
+      <section class="part">
+        <h2 class="label">What it holds</h2>
+        <pre class="payload" tabIndex={0} role="region" aria-label="Payload">
+          {rune.payload}
+        </pre>
+      </section>
+    </aside>
+  )
+
+/** The part of a long list that is in sight; at its end it follows what comes. */
+const useWindow = (count: number) => {
+  const [view, setView] = useState({ top: 0, height: 800 })
+  const box = useRef<HTMLDivElement>(null)
+  const isAtEnd = useRef(true)
+  useLayoutEffect(() => {
+    const element = box.current!
+    const read = () => {
+      isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < HIGH
+      setView({ top: element.scrollTop, height: element.clientHeight })
+    }
+    const sizes = new ResizeObserver(read)
+    sizes.observe(element)
+    element.addEventListener("scroll", read, { passive: true })
+    return () => {
+      sizes.disconnect()
+      element.removeEventListener("scroll", read)
+    }
+  }, [])
+  useLayoutEffect(() => {
+    if (isAtEnd.current) box.current!.scrollTop = box.current!.scrollHeight
+  }, [count])
+  const first = Math.max(0, Math.floor(view.top / HIGH) - MORE)
+  const last = Math.min(count, Math.ceil((view.top + view.height) / HIGH) + MORE)
+  const scroll = (to: number) => void (box.current!.scrollTop = to)
+  /** Brings a row into sight; `centred`: well into it. */
+  const show = (n: number, centred: boolean) => {
+    const y = n * HIGH
+    if (centred) scroll(Math.max(0, y - view.height / 3))
+    else if (y < view.top + HIGH) scroll(y - HIGH)
+    else if (y + 2 * HIGH > view.top + view.height) scroll(y + 2 * HIGH - view.height)
+  }
+  const toEnd = () => {
+    isAtEnd.current = true
+    scroll(box.current!.scrollHeight)
+  }
+  return { box, first, last, scroll, show, toEnd }
+}
+
+interface ListProps {
+  readonly window: ReturnType<typeof useWindow>
+  readonly count: number
+  readonly shown: ReadonlyArray<TimelineRow | undefined>
+  readonly chosen: number | null
+  readonly lit: ReadonlySet<number>
+  readonly choose: (eventId: number | null) => void
+}
+const List = ({ choose, chosen, count, lit, shown, window: { box, first } }: ListProps) => (
+  <div class="runes-scroll" ref={box} tabIndex={0} role="region" aria-label="Runes, oldest first">
+    <div class="runes-in" style={{ height: `${count * HIGH}px` }}>
+      <Arcs shown={shown} first={first} lit={lit} />
+      <div class="runes-rows" style={{ top: `${first * HIGH}px` }}>
+        {shown.map((row, n) =>
+          row === undefined ? (
+            <div key={`${first + n}`} class="rune-row ghost" />
+          ) : (
+            <Row
+              key={row.eventId}
+              row={row}
+              isOn={row.eventId === chosen}
+              isLit={lit.has(row.eventId)}
+              choose={() => choose(row.eventId === chosen ? null : row.eventId)}
+            />
+          )
+        )}
+      </div>
+    </div>
+  </div>
+)
+
+const Found = ({ known: { density, problem, total } }: { readonly known: Known }) => {
+  if (problem !== undefined)
+    return (
+      <p class="part c-failed">
+        {problem.error} <span class="muted">{problem.remedy}</span>
+      </p>
+    )
+  return total > 0 || density === undefined ? null : (
+    <Empty title="No rune is like that">
+      <p>
+        Try <code>agent:builder</code> or <code>kind:worker.</code>
+      </p>
+    </Empty>
+  )
+}
+
+interface HeadProps {
+  readonly known: Known
+  readonly query: string
+  readonly setQuery: (query: string) => void
+  readonly input: preact.RefObject<HTMLInputElement | null>
+}
+const Head = ({ input, known, query, setQuery }: HeadProps) => (
+  <header class="top">
+    <h1>Timeline</h1>
+    <span class="num muted clip">
+      {known.more && "the newest "}
+      {grouped(known.total)} runes
+      {query !== "" && head.value !== undefined && ` of ${grouped(head.value.rune)}`}
+    </span>
+    <label class="filter wide">
+      <input
+        ref={input}
+        value={query}
+        spellcheck={false}
+        onInput={(event) => setQuery(event.currentTarget.value)}
+        placeholder="agent:builder kind:tool."
+        aria-label="Filter"
+      />
+      <Kbd>/</Kbd>
+    </label>
+  </header>
+)
+
+export const Timeline = ({ query: given }: PageProps) => {
+  const agent = given.get("agent")
+  const [query, setQuery] = useState(agent === null ? "" : `agent:${agent}`)
+  const [chosen, choose] = useState<number | null>(Number(given.get("rune") ?? 0) || null)
+  const { known, need, rows } = useRunes(query, useNews(1_000))
+  const input = useRef<HTMLInputElement>(null)
+  const offset = Math.max(0, known.total - MOST)
+  const count = known.total - offset
+  const window = useWindow(count)
+  const { first, last, scroll, show, toEnd } = window
+  const { value: causes } = useAnswer<Causes>("Causes", { eventId: chosen ?? 0 }, chosen)
+  const lit = new Set(chosen === null ? [] : (causes?.chain ?? []).map(({ eventId }) => eventId))
+  useEffect(() => {
+    if (count > 0) need(offset + first, offset + last)
+  }, [first, last, count, query])
+  const shown = Array.from({ length: Math.max(0, last - first) }, (_, n) => rows.get(offset + first + n))
+  const step = (by: number) => {
+    const at = shown.findIndex((row) => row?.eventId === chosen)
+    const next = shown[at < 0 ? Math.min(shown.length - 1, MORE + 2) : at + by]
+    if (next === undefined) return
+    choose(next.eventId)
+    show(next.place - offset, false)
+  }
+  useKeys(({ is }) => {
+    if (is === "filter") input.current?.focus()
+    else if (is === "back" && chosen !== null) choose(null)
+    else if (is === "back" && query !== "") setQuery("")
+    else if (is === "back") go(hrefTo(""))
+    else if (is === "first") scroll(0)
+    else if (is === "last") toEnd()
+    else if (is === "down" || is === "up") step(is === "down" ? 1 : -1)
+    else return false
+    return true
+  })
+  return (
+    <div class="page timeline">
+      <Head known={known} query={query} setQuery={setQuery} input={input} />
+      <Density density={known.density} jump={(place) => show(place - offset, true)} />
+      <div class="split">
+        <section class="runes-list" aria-label="Runes">
+          <Found known={known} />
+          <List window={window} count={count} shown={shown} chosen={chosen} lit={lit} choose={choose} />
+        </section>
+        {chosen !== null && causes !== undefined && <Rail causes={causes} choose={({ eventId }) => choose(eventId)} />}
+      </div>
+    </div>
+  )
+}
