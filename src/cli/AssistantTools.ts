@@ -98,7 +98,7 @@ const agents = tool({
 })
 
 const turns = reader({
-  "turn.started": agentKinds["turn.started"],
+  "inbox.received": agentKinds["inbox.received"],
   "turn.completed": agentKinds["turn.completed"],
   "turn.error": agentKinds["turn.error"],
   "turn.interrupted": agentKinds["turn.interrupted"]
@@ -108,8 +108,11 @@ const turnOf = (rune: Rune): Frame.Framed | undefined => {
   const read = turns(rune)
   const at = `at ${new Date(rune.at).toISOString()} (rune ${rune.eventId})`
   switch (read?.kind) {
-    case "turn.started":
-      return { about: `it was asked, ${at}`, text: cut(read.payload.input, MAX_INPUT) }
+    case "inbox.received": {
+      const { event } = read.payload
+      if (event._tag !== "Received") return undefined
+      return { about: `from ${Frame.sender(event.message.from)}, ${at}`, text: cut(event.message.text, MAX_INPUT) }
+    }
     case "turn.completed":
       return { about: `it answered, ${at}`, text: cut(read.payload.final_output, MAX_ANSWER) }
     case "turn.error":
@@ -138,7 +141,7 @@ const conversation = tool({
   schema: Schema.Struct({ agent, turns: count(20, "How many of its last turns. Default: 3.") }),
   run: (client, { agent, turns: many = 3 }, caller) =>
     Effect.gen(function* () {
-      const kinds = ["turn.started", "turn.completed", "turn.error", "turn.interrupted"]
+      const kinds = ["inbox.received", "turn.completed", "turn.error", "turn.interrupted"]
       const runes = yield* runesOf(client, agent, caller, { kinds, tail: 2 * many })
       const told = runes.flatMap((rune) => turnOf(rune) ?? [])
       return told.length === 0 ? "It has had no turn yet." : yield* framed(told)

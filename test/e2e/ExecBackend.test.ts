@@ -56,6 +56,31 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
     })
   )
 
+  it.live(
+    "a turn in the midst of which the daemon is killed, twice, is one turn, and each of its words is told once",
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.keeping
+        const shop = stage.home({ agents: { ada: { ...agent, backend: { ...agent.backend, env: { STEP: "0.03" } } } } })
+        yield* stage.up
+        yield* shop.register
+        yield* shop.send("ada", "count to one hundred")
+        const told = Effect.map(shop.log("turn.assistant_delta"), (runes) =>
+          runes.map(({ payload }) => String(payload["content"])).join("")
+        )
+        for (const far of [1, 40]) {
+          yield* shop.until("it counts", told, (text) => text.split(" ").length > far)
+          yield* stage.box.kill9
+          yield* stage.up
+        }
+        yield* shop.answers("ada", 1)
+        const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
+        assert.strictEqual(yield* told, numbers.join(""))
+        assert.lengthOf(yield* shop.log("turn.started"), 1)
+        assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+      })
+  )
+
   it.live("what breaks the contract is told in words: no start, a wrong record, what a person has to do", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
