@@ -27,7 +27,8 @@ const pathIn = (head: ReadonlyArray<string>): string => {
       .replace(/\t$/, "")
   const [comes, goes] = [named("+++ "), named("--- ")]
   if (comes !== undefined && comes !== "/dev/null") return comes
-  return goes ?? /^diff --git a\/.+ b\/(.+)$/.exec(head[0] ?? "")?.[1] ?? ""
+  const first = head[0] ?? ""
+  return goes ?? first.slice(first.lastIndexOf(" b/") + " b/".length)
 }
 
 const linesOf = (body: ReadonlyArray<string>): ReadonlyArray<Line> => {

@@ -36,12 +36,12 @@ const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, m
 
 const refusal = (type: string, message: string) => JSON.stringify({ error: { type, message } })
 
-/** The key `wrong` is refused; the key `limited` has its limit lifted in a second, once. */
+/** The key `wrong` is refused; the key `limited` has its limit lifted in three seconds, once. */
 const refused = ({ headers }: Asked, before: number): Reply | undefined => {
   const key = headers["x-api-key"]
   if (key === "wrong") return { status: 401, body: refusal("authentication_error", "invalid x-api-key") }
   if (key !== "limited" || before > 1) return undefined
-  return { status: 429, headers: { "retry-after": "1" }, body: refusal("rate_limit_error", "the limit is reached") }
+  return { status: 429, headers: { "retry-after": "3" }, body: refusal("rate_limit_error", "the limit is reached") }
 }
 
 const reply = async ({ body }: Asked): Promise<Reply> => {
