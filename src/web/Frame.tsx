@@ -12,7 +12,7 @@ import { filter } from "./Filter.ts"
 import { dialog, Help, Palette } from "./Palette.tsx"
 import { type Page, pageOf, pages } from "./Pages.ts"
 import { go, hrefTo, place } from "./Router.ts"
-import { counts, head, link, projects, right } from "./Store.ts"
+import { counts, head, link, loaded, projects, right } from "./Store.ts"
 import { flip } from "./Theme.ts"
 import { now } from "./Time.ts"
 import { Command, Glyph, grouped, Kbd, usePhone } from "./Ui.tsx"
@@ -183,8 +183,8 @@ const Strip = () => {
     <div class="strip" role="status">
       <Glyph word="failed" size={14} />
       <span>
-        <b>{problem?.error ?? "The daemon does not answer."}</b> What you see is {span(now.value - since)} old. Trying
-        again …
+        <b>{problem?.error ?? "The daemon does not answer."}</b>{" "}
+        {loaded.value && `What you see is ${span(now.value - since)} old. `}Trying again …
       </span>
       <span class="grow" />
       <Command>agentd start</Command>

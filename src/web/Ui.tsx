@@ -8,6 +8,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
 import type { Problem } from "./Api.ts"
+import { link } from "./Store.ts"
 import { clock, now, stamp } from "./Time.ts"
 
 const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.6", "stroke-linecap": "round" } as const
@@ -172,8 +173,16 @@ export const Failed = ({ problem }: { readonly problem: Problem }) => (
   </div>
 )
 
-/** Rows that are on their way. */
-export const Loading = () => <div class="skeleton" role="status" aria-label="Loading" />
+/** Rows that are on their way; or where they come from is away, and nothing is known of them. */
+export const Loading = () =>
+  link.value.state === "gone" ? (
+    <Empty title="The daemon is away">
+      <p>Nothing is known yet. It shows up here as soon as the daemon answers.</p>
+      <Command>agentd start</Command>
+    </Empty>
+  ) : (
+    <div class="skeleton" role="status" aria-label="Loading" />
+  )
 
 /** **bold** and `code`, nothing more: what an agent says is text. */
 export const rich = (text: string) =>

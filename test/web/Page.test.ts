@@ -299,8 +299,8 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
       Effect.gen(function* () {
         const { browser, shop } = yield* Shop
         const link = yield* linkOf(shop, "--view")
+        const { context, faults, page } = yield* promise(() => openPage(browser, link))
         yield* promise(async () => {
-          const { context, faults, page } = await openPage(browser, link)
           await row(page, "talker").waitFor()
           await has(page, "view only")
           await at(page, "#/agent/shop/talker")
@@ -308,12 +308,23 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
           assert.strictEqual(await page.getByRole("button", { name: /Interrupt|Restart|Stop|Send/ }).count(), 0)
           assert.strictEqual(await page.locator("textarea").count(), 0)
           assert.deepStrictEqual(faults, [])
+        })
+        // a token that is taken back opens nothing, at once
+        const tokens = JSON.parse((yield* shop.cli("--json", "access", "ls")).stdout) as ReadonlyArray<{
+          readonly id: string
+          readonly right: string
+        }>
+        const { id = "" } = tokens.find(({ right }) => right === "view") ?? {}
+        yield* shop.cli("access", "revoke", id)
+        yield* promise(async () => {
+          await has(page, "This page has no token")
+          assert.notInclude(await page.locator("body").innerText(), "talker")
           await context.close()
         })
       })
     )
 
-    it.effect("no page has anything that axe finds, on a desk and on a phone, light and dark", () =>
+    it.effect("no page has anything that axe finds, on a desk, light and dark, and on a phone", () =>
       Effect.gen(function* () {
         const { seen, shop } = yield* Shop
         const { page } = seen
@@ -322,7 +333,10 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
         yield* promise(async () => {
           const found: Array<string> = []
           const look = async (name: string) => {
-            for (const colorScheme of ["light", "dark"] as const) {
+            // a phone has the same colours
+            const schemes =
+              page.viewportSize()?.width === PHONE.width ? (["dark"] as const) : (["light", "dark"] as const)
+            for (const colorScheme of schemes) {
               await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
               for (const one of await violations(page)) found.push(`${name}, ${colorScheme}: ${one}`)
             }
@@ -408,7 +422,7 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
 
     it.effect("the daemon's end clears nothing, and its return goes on in place", () =>
       Effect.gen(function* () {
-        const { seen, shop } = yield* Shop
+        const { origin, seen, shop } = yield* Shop
         const { page } = seen
         yield* promise(async () => {
           await at(page, "#/")
@@ -421,6 +435,12 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
           await has(page, /What you see is \d+ s old/)
           await row(page, "talker").waitFor()
           assert.include(await main(page), "agentd start")
+          // loaded anew it knows nothing, and says nothing of it
+          const other = await seen.context.newPage()
+          await other.goto(origin)
+          await has(other, "The daemon is away")
+          assert.notMatch(await main(other), /Nobody waits|What you see/)
+          await other.close()
         })
         yield* shop.stage.up
         yield* promise(async () => {

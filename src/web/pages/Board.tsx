@@ -197,6 +197,7 @@ const Peek = ({ id }: { readonly id: string }) => {
 
 export const Summary = () => {
   const { Failed, Idle, "Needs you": you, Working } = counts.value
+  if (!loaded.value) return null
   return (
     <p class="summary num">
       {you > 0 ? <span class="c-you">{you} need you</span> : <span class="c-good">Nobody waits for you</span>}
