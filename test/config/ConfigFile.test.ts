@@ -138,7 +138,7 @@ describe("ConfigFile", () => {
         [
           "3:3 agnets: is no field that agentd knows",
           "5:5 agents.Builder: is no name that may stand here",
-          '6:33 agents.b.backend.type: must be "command" or "claude" or "acp" or "model", but is "commnd"',
+          '6:33 agents.b.backend.type: must be "command" or "claude" or "acp" or "model" or "exec", but is "commnd"',
           '6:53 agents.b.mode: must be "inbox" or "loop", but is "lop"',
           "7:52 agents.c.backend.argv: must be a list, but is text",
           "7:57 agents.c.backend.promtBy: is no field that agentd knows"
@@ -159,7 +159,7 @@ describe("ConfigFile", () => {
     [
       "another type's field",
       agent({ backend: { type: "model", provider: "openai", model: "x", killGrace: "2s" } }),
-      'killGrace: is no field of the type "model"\n  "command", "claude", "acp" take it.'
+      'killGrace: is no field of the type "model"\n  "command", "claude", "acp", "exec" take it.'
     ],
     [
       "a field that no type has",
