@@ -49,6 +49,7 @@ const configOf = (stage: Stage.Stage, more: object = {}): Parameters<Stage.Stage
     ben: shell(WORKER),
     talker: stage.agent("acp"),
     listener: stage.agent("acp"),
+    writer: stage.agent("model"),
     doomed: shell("exit 3", { mode: "loop", prompt: "work", maxConsecutiveErrors: 1 })
   },
   channels: { review: { agents: ["talker", "listener"], topic: "the pricing page" } },
@@ -200,7 +201,9 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
 
     it.effect("supervision, alerts and cost say what there is", () =>
       Effect.gen(function* () {
-        const { page } = (yield* Work).seen
+        const { seen, shop } = yield* Work
+        const { page } = seen
+        yield* shop.tell("writer", { say: "hello" })
         yield* promise(async () => {
           await at(page, "#/tree")
           await heading(page, "Supervision")
@@ -209,7 +212,9 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           await has(page, /doomed has failed/)
           await has(page, "nobody was told: no address is configured")
           await at(page, "#/cost")
-          await has(page, "Nothing was spent in two weeks")
+          await page.locator(".cost-table", { hasText: "writer" }).waitFor()
+          await has(page, "From the cache")
+          await page.getByRole("img", { name: /^USD by day/ }).waitFor()
         })
       })
     )

@@ -91,7 +91,7 @@ export const Alerts = () => {
     <div class="page">
       <header class="top">
         <h1>Alerts</h1>
-        {failed > 0 && <span class="c-failed num">{failed} did not come to anybody</span>}
+        {failed > 0 && <span class="c-failed num clip">{failed} not told</span>}
         <span class="grow" />
         {mayAct.value && (
           <button type="button" class="btn quiet-btn" onClick={() => void Acts.act("AlertTest", {})}>

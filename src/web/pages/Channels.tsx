@@ -15,7 +15,9 @@ const Card = ({ channel, isOn }: { readonly channel: ChannelInfo; readonly isOn:
       <Glyph word={channel.word} />
       <span class="faint">{channel.project}</span>
       <span class="grow" />
-      <span class="faint small num">{channel.posts} posts</span>
+      <span class="faint small num">
+        {channel.posts} {channel.posts === 1 ? "post" : "posts"}
+      </span>
     </p>
     <h2>#{channel.name}</h2>
     {channel.topic !== "" && <p class="muted">{channel.topic}</p>}

@@ -380,8 +380,11 @@ const Rail = ({ approve, asked: { plan, problem }, name, news, pick, task, value
   const reject = (reason: string) => void Acts.act("GoalReject", { name, reason })
   return (
     <aside class="rail" tabIndex={0} aria-label="Details">
+      {problem !== undefined && <p class="part muted">{problem.error}</p>}
+      {task !== undefined && <TaskPart goal={goal} task={task} />}
+      {plan !== undefined && <PlanPart plan={plan} />}
       {plan !== undefined && (
-        <section class="part">
+        <section class="part decide">
           {mayAct.value ? (
             <Answers plan={plan} approve={approve} reject={reject} />
           ) : (
@@ -389,9 +392,6 @@ const Rail = ({ approve, asked: { plan, problem }, name, news, pick, task, value
           )}
         </section>
       )}
-      {problem !== undefined && <p class="part muted">{problem.error}</p>}
-      {task !== undefined && <TaskPart goal={goal} task={task} />}
-      {plan !== undefined && <PlanPart plan={plan} />}
       <NowPart tasks={[...tasks, ...named]} choose={pick} />
       <ChecksPart goal={goal} findings={findings} />
       <FindingsPart goal={goal} findings={findings} />
