@@ -54,6 +54,7 @@ const configOf = (stage: Stage.Stage, more: object = {}): Parameters<Stage.Stage
   },
   channels: { review: { agents: ["talker", "listener"], topic: "the pricing page" } },
   goals: { workers: ["ann", "ben"], maxTaskErrors: 1 },
+  prices: { m: { input: 3, output: 15 } },
   ...more
 })
 
@@ -214,7 +215,7 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           await at(page, "#/cost")
           await page.locator(".cost-table", { hasText: "writer" }).waitFor()
           await has(page, "From the cache")
-          await page.getByRole("img", { name: /^USD by day/ }).waitFor()
+          await page.getByRole("img", { name: /by day; today/ }).waitFor()
         })
       })
     )

@@ -27,20 +27,20 @@ const sum = (rows: ReadonlyArray<CostRow>, of: (row: CostRow) => number): number
 
 interface Day {
   readonly day: string
-  /** USD by shade. */
+  /** By shade: USD, or tokens where nothing has a price. */
   readonly parts: ReadonlyArray<number>
 }
 
 /** Models by what they cost, those beyond the shades together; and their sums by day. Pure. */
-export const daysOf = (rows: ReadonlyArray<CostRow>, days: ReadonlyArray<string>) => {
+export const daysOf = (rows: ReadonlyArray<CostRow>, days: ReadonlyArray<string>, of: (row: CostRow) => number) => {
   const byModel = new Map<string, number>()
-  for (const { model = "", usd } of rows) byModel.set(model, (byModel.get(model) ?? 0) + usd)
+  for (const row of rows) byModel.set(row.model ?? "", (byModel.get(row.model ?? "") ?? 0) + of(row))
   const ranked = [...byModel].toSorted(([, a], [, b]) => b - a).map(([model]) => model)
   const models = ranked.length <= SHADES ? ranked : [...ranked.slice(0, SHADES - 1), "others"]
   const shade = (model: string) => Math.min(models.length - 1, ranked.indexOf(model))
   const table = days.map((day): Day => {
     const parts = models.map(() => 0)
-    for (const row of rows) if (row.day === day) parts[shade(row.model ?? "")]! += row.usd
+    for (const row of rows) if (row.day === day) parts[shade(row.model ?? "")]! += of(row)
     return { day, parts }
   })
   return { models: models.map((model) => (model === "" ? "not named" : model)), days: table }
@@ -59,11 +59,13 @@ const H = 180
 const Chart = ({
   at,
   days,
-  point
+  point,
+  unit
 }: {
   readonly days: ReadonlyArray<Day>
   readonly at: number
   readonly point: (n: number) => void
+  readonly unit: string
 }) => {
   const sums = days.map(({ parts }) => parts.reduce((a, b) => a + b, 0))
   const step = stepOf(Math.max(...sums))
@@ -74,15 +76,15 @@ const Chart = ({
   return (
     <svg
       class="chart"
-      viewBox={`-44 -8 ${W + 44} ${H + 34}`}
+      viewBox={`-64 -8 ${W + 64} ${H + 34}`}
       role="img"
-      aria-label={`USD by day; today ${today.toFixed(2)}`}
+      aria-label={`${unit} by day; today ${unit === "USD" ? today.toFixed(2) : big(today)}`}
     >
       {Array.from({ length: lines + 1 }, (_, n) => (
         <g key={n}>
           <line x1="0" x2={W} y1={y(n * step)} y2={y(n * step)} class="grid" />
           <text x="-8" y={y(n * step) + 4} text-anchor="end">
-            {Number((n * step).toPrecision(3))}
+            {unit === "USD" ? Number((n * step).toPrecision(3)) : big(n * step)}
           </text>
         </g>
       ))}
@@ -105,7 +107,11 @@ const Chart = ({
               )
             })}
             {(n % 2 === 1 || days.length < 8) && (
-              <text x={n * slot + slot / 2} y={H + 18} text-anchor="middle">
+              <text
+                x={n === days.length - 1 ? W : n * slot + slot / 2}
+                y={H + 18}
+                text-anchor={n === days.length - 1 ? "end" : "middle"}
+              >
                 {spoken(day)}
               </text>
             )}
@@ -234,7 +240,13 @@ export const Cost = () => {
   const [at, point] = useState(DAYS - 1)
   const lines = linesOf(value ?? [], days)
   const row = useList(lines.length, (n) => go(hrefTo("agent", lines[n]!.agent)))
-  const { days: table, models } = daysOf(value ?? [], days)
+  const isPriced = (value ?? []).some(({ usd }) => usd > 0)
+  const unit = isPriced ? "USD" : "tokens"
+  const { days: table, models } = daysOf(
+    value ?? [],
+    days,
+    isPriced ? ({ usd }) => usd : ({ input, output }) => input + output
+  )
   const shown = table[at]!
   return (
     <div class="page">
@@ -260,18 +272,18 @@ export const Cost = () => {
           <Figures rows={value} today={today} />
           <section class="chart-box">
             <header>
-              <h2 class="label grow">USD by day and model</h2>
+              <h2 class="label grow">{unit} by day and model</h2>
               <span class="legend">
                 <b class="num">{spoken(shown.day)}</b>
                 {models.map((model, n) => (
                   <span key={model}>
                     <i class={`sw m${n}`} />
-                    {model} <span class="num">{money(shown.parts[n]!)}</span>
+                    {model} <span class="num">{isPriced ? money(shown.parts[n]!) : big(shown.parts[n]!)}</span>
                   </span>
                 ))}
               </span>
             </header>
-            <Chart days={table} at={at} point={point} />
+            <Chart days={table} at={at} point={point} unit={unit} />
           </section>
           <Table lines={lines} at={row} />
         </div>
