@@ -7,7 +7,18 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import type { Browser, Page } from "playwright-core"
 import * as Stage from "../support/Stage.ts"
-import { browser, DESK, freePort, isMissing, linkOf, missing, openPage, PHONE, type Seen } from "./Browser.ts"
+import {
+  browser,
+  DESK,
+  freePort,
+  isMissing,
+  linkOf,
+  missing,
+  openPage,
+  PHONE,
+  type Seen,
+  type Size
+} from "./Browser.ts"
 import * as InPage from "./InPage.ts"
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
@@ -107,6 +118,9 @@ const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
   await page.evaluate(AXE)
   return page.evaluate(InPage.axe)
 }
+
+const themes = (size: Size): ReadonlyArray<"light" | "dark"> =>
+  process.env["LONG"] !== undefined ? ["light", "dark"] : [size === DESK ? "light" : "dark"]
 
 const PAGES = [
   ["goals", "#/goals"],
@@ -257,7 +271,8 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
               await at(page, hash)
               await page.locator("#main h1").waitFor()
               await page.locator(".skeleton").waitFor({ state: "detached" })
-              for (const colorScheme of ["light", "dark"] as const) {
+              // each size in one theme, each theme in one size; all of them with LONG
+              for (const colorScheme of themes(size)) {
                 await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
                 for (const one of await violations(page)) found.push(`${name} at ${size.width}, ${colorScheme}: ${one}`)
               }

@@ -48,7 +48,7 @@ export const daysOf = (rows: ReadonlyArray<CostRow>, days: ReadonlyArray<string>
 
 /** A round step, so that some four lines reach the top. Pure. */
 export const stepOf = (most: number): number => {
-  const raw = Math.max(most, 0.01) / 4
+  const raw = Math.max(most, 1e-6) / 4
   const ten = 10 ** Math.floor(Math.log10(raw))
   return ten * (raw / ten <= 1 ? 1 : raw / ten <= 2 ? 2 : raw / ten <= 5 ? 5 : 10)
 }
@@ -76,7 +76,7 @@ const Chart = ({
   return (
     <svg
       class="chart"
-      viewBox={`-64 -8 ${W + 64} ${H + 34}`}
+      viewBox={`-80 -16 ${W + 80} ${H + 42}`}
       role="img"
       aria-label={`${unit} by day; today ${unit === "USD" ? today.toFixed(2) : big(today)}`}
     >
