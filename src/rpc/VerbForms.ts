@@ -15,6 +15,9 @@ import { agentApi, Control } from "./Protocol.ts"
 
 const HIDDEN: ReadonlySet<string> = new Set([...agentApi, ...access].map(({ rpc }) => rpc._tag))
 
+/** Nothing of agents changes by it, but somebody is mailed. */
+const MAILS: ReadonlySet<string> = new Set(["AlertTest"])
+
 export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -49,7 +52,7 @@ export interface Declared {
 const declare = (rpc: Rpc.AnyWithProps): Declared => {
   const { bounds } = rpc.payloadSchema as Partial<Input>
   const streamed = RpcSchema.isStreamSchema(rpc.successSchema) ? rpc.successSchema.success : undefined
-  const reads = Context.get(rpc.annotations, Speaks) === undefined
+  const reads = Context.get(rpc.annotations, Speaks) === undefined && !MAILS.has(rpc._tag)
   const signed = signedIn(fieldsOf(bounds), reads)
   return {
     form: {

@@ -3,7 +3,7 @@
  * own keys leads to another account.
  */
 import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
-import { Effect, Layer, type Scope } from "effect"
+import { Effect, Layer, Scope } from "effect"
 import * as fs from "node:fs"
 import * as http from "node:http"
 import * as net from "node:net"
@@ -213,13 +213,18 @@ describe("the gateway's process", () => {
   const layer = () => Gateway.layer({ folder: path.join(folder, "gateway") })
 
   live(
-    "has the key in no environment, argument or file, outlives the daemon, and serves the next one",
+    "has the key in no environment, argument or file, outlives the daemon that leaves a run, and serves the next one",
     Effect.gen(function* () {
       const { socket } = routeIn()
+      // a run that goes on while no daemon is there
+      const left = yield* Scope.make()
       process.env["GATEWAY_TEST_KEY"] = KEY
       const pid = yield* Effect.gen(function* () {
         const gateway = yield* Gateway
-        yield* gateway.open("run", routeIn())
+        yield* Effect.scoped(gateway.open("over", routeIn()))
+        // the run's scope has ended, and its route with it
+        assert.strictEqual((yield* ask(socket, { path: "/v1/messages" })).status, 0)
+        yield* Scope.provide(gateway.open("run", routeIn()), left)
         assert.strictEqual((yield* ask(socket, { path: "/v1/messages" })).status, 200)
         assert.strictEqual((yield* gateway.count("run"))?.requests, 1)
         return (yield* gateway.pid) ?? 0
@@ -235,8 +240,7 @@ describe("the gateway's process", () => {
       const files = fs.readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
       for (const { name, parentPath } of files)
         assert.notInclude(fs.readFileSync(path.join(parentPath, name), "utf8"), KEY)
-      // the run's scope has ended, and its route with it
-      assert.strictEqual((yield* ask(socket, { path: "/v1/messages" })).status, 0)
+      assert.strictEqual((yield* ask(socket, { path: "/v1/messages" })).status, 200)
       yield* Effect.gen(function* () {
         const gateway = yield* Gateway
         yield* gateway.open("next", routeIn())
