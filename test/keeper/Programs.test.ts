@@ -185,10 +185,10 @@ describe("what cannot be started is refused with the system's code", () => {
       const replies = yield* Effect.forEach(names, (run) => other.ask({ ...order, run }, null), {
         concurrency: "unbounded"
       })
-      assert.deepStrictEqual(
-        replies.map(({ error }) => error),
-        [undefined, undefined, undefined, undefined, "EEXIST"]
-      )
+      const said = replies.map(({ error }) => error)
+      assert.deepStrictEqual(said.slice(0, 3), [undefined, undefined, undefined])
+      // whichever of the two has a slot first
+      assert.sameMembers(said.slice(3), [undefined, "EEXIST"])
     })
   )
 })
