@@ -121,7 +121,13 @@ export const describe = (forms: ReadonlyArray<VerbForm>, { protocol, version }: 
     description: `What a daemon of agentd answers over HTTP, on loopback. Protocol ${protocol}. A token is made by: agentd access new`,
     "x-agentd-protocol": protocol
   },
-  servers: [{ url: "http://127.0.0.1:7433", description: "agentd status says which port it has." }],
+  servers: [
+    {
+      url: "http://127.0.0.1:{port}",
+      description: "agentd access new says which port it is.",
+      variables: { port: { default: "20000" } }
+    }
+  ],
   paths: {
     ...Object.fromEntries(forms.map((form) => [`/v1/${form.name}`, { post: operation(form) }])),
     ...streams
