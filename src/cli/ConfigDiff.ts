@@ -22,7 +22,7 @@ export const diff = declare({
     if (!change.waits) return [`${plain(config)} is in force as it stands: nothing waits.`]
     return [
       ...ConfigRows.change({ config, ...change }, colour),
-      `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${hash}`
+      `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`
     ]
   },
   quick: true
