@@ -100,10 +100,14 @@ const withNew = <A>(
     const stands = yield* Repository.firstLine(head)
     // one that is cut off here makes its index anew
     yield* put(head, "ref: refs/heads/none\n")
-    yield* must({ ...of, command: "update-index", options: ["--add", ...files.flatMap(entry)] })
+    const entries = files.flatMap(entry)
+    const { code } = yield* ask({ ...of, command: "update-index", options: ["--add", ...entries] })
+    // a file where a folder was, or the other way round
+    if (code !== 0) yield* must({ ...of, command: "update-index", options: ["--add", "--replace", ...entries] })
     const found = yield* look
     yield* must({ ...of, command: "update-index", options: ["--force-remove"], paths: files })
-    if (stands !== undefined) yield* put(head, `${stands}\n`)
+    // what was replaced comes back with an index that is made anew
+    if (stands !== undefined && code === 0) yield* put(head, `${stands}\n`)
     return found
   }).pipe(Effect.catchTag("PlatformError", unwritable(of.gitDir)))
 }

@@ -74,6 +74,24 @@ describe("the patch of a tree", () => {
       })
     )
 
+  it.live("a file in the place of a folder, and a folder in that of a file, harm neither this look nor the next", () =>
+    Effect.gen(function* () {
+      const { diff, person, tree } = yield* world()
+      sh(
+        tree,
+        "mkdir d; echo 1 > d/one; git add d; git commit -qm d; rm -r d; echo file > d; rm b; mkdir b; echo 2 > b/two"
+      )
+      const { files: changed } = yield* diff
+      assert.deepStrictEqual(
+        changed.map((file) => file.path),
+        ["b", "b/two", "d"]
+      )
+      sh(tree, "rm -r d b; git checkout -q -- .")
+      assert.deepStrictEqual((yield* diff).files, [{ path: "d/one", added: 1, removed: 0 }])
+      assert.strictEqual(sh(person, "git status --porcelain"), "")
+    })
+  )
+
   it.live("one that was cut off in its midst harms no later one", () =>
     Effect.gen(function* () {
       const { diff, tree } = yield* world()

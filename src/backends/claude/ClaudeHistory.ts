@@ -9,27 +9,16 @@
  * had not said yet, is left over, in its order.
  */
 import type { RunEvent } from "../Backend.ts"
+import * as InputNotes from "../process/InputNotes.ts"
 import type { Before } from "../process/KeptProcess.ts"
 import type { ClaudeRecord } from "./ClaudeRecord.ts"
 import type { ClaudeStream, Note } from "./ClaudeStream.ts"
-
-type Noted = Note & { readonly at: number }
-
-/** Undefined for the end of the input, and for what no daemon of ours has written. */
-const parse = (text: string): Noted | undefined => {
-  try {
-    const note: Noted = JSON.parse(text)
-    return typeof note.at === "number" ? note : undefined
-  } catch {
-    return undefined
-  }
-}
 
 export class ClaudeHistory {
   /** Bytes of output that were there when the process was taken up. */
   readonly size: number
   private readonly stream: ClaudeStream
-  private readonly notes: Array<Noted>
+  private readonly notes: Array<InputNotes.Noted<Note>>
   private replies: number
   private readonly left: Array<ClaudeRecord> = []
   /** The session that it was started with. */
@@ -38,14 +27,14 @@ export class ClaudeHistory {
   constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ClaudeStream) {
     this.size = out
     this.stream = stream
-    this.notes = inputs.flatMap(({ note }) => parse(note) ?? [])
+    this.notes = InputNotes.notesOf<Note>(inputs)
     this.replies = this.notes.filter(({ say }) => say === "reply").length
     this.session = this.notes.find((note) => note.say === "turn")?.session
   }
 
   /** The line beside an input: `at` bytes of the output had been taken. */
   static noteOf(note: Note, at: number): string {
-    return JSON.stringify({ at, ...note })
+    return InputNotes.noteOf(note, at)
   }
 
   /** Tells the stream what was said before its output up to there had been taken. */

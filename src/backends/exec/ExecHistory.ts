@@ -6,6 +6,7 @@
  * in which it came about.
  */
 import type { RunEvent } from "../Backend.ts"
+import * as InputNotes from "../process/InputNotes.ts"
 import type { Before } from "../process/KeptProcess.ts"
 import type { ExecStream } from "./ExecStream.ts"
 
@@ -14,32 +15,20 @@ export type Note =
   | { readonly say: "turn"; readonly turnId: string }
   | { readonly say: "answer"; readonly callId: string }
 
-type Noted = Note & { readonly at: number }
-
-/** Undefined for the end of the input. */
-const parse = (text: string): Noted | undefined => {
-  try {
-    const note: Noted = JSON.parse(text)
-    return typeof note.at === "number" ? note : undefined
-  } catch {
-    return undefined
-  }
-}
-
 export class ExecHistory {
   /** Bytes of output that were there when the program was taken up. */
   readonly size: number
   private readonly stream: ExecStream
-  private readonly notes: Array<Noted>
+  private readonly notes: Array<InputNotes.Noted<Note>>
 
   constructor({ inputs, out }: Pick<Before, "inputs" | "out">, stream: ExecStream) {
     this.size = out
     this.stream = stream
-    this.notes = inputs.flatMap(({ note }) => parse(note) ?? [])
+    this.notes = InputNotes.notesOf<Note>(inputs)
   }
 
   static noteOf(note: Note, at: number): string {
-    return JSON.stringify({ at, ...note })
+    return InputNotes.noteOf(note, at)
   }
 
   /** Tells the stream what was said before its output up to there had been taken. */
