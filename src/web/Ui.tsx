@@ -8,6 +8,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
 import type { Problem } from "./Api.ts"
+import { hrefTo } from "./Router.ts"
 import { link } from "./Store.ts"
 import { clock, now, stamp } from "./Time.ts"
 
@@ -65,6 +66,21 @@ export const Glyph = ({ size = 16, word }: { readonly word: Word; readonly size?
 /** The word with its time: `retrying in 8 s`. */
 export const Phrase = ({ row }: { readonly row: Pick<BoardRow, "word" | "until" | "reason"> }) => (
   <span class={`phrase c-${LOOKS[row.word].colour}`}>{phrase(row, row.until === null ? 0 : now.value)}</span>
+)
+
+/** The head of a page about one row: the way back, its name, its word. */
+export const RowTitle = ({ row }: { readonly row: BoardRow }) => (
+  <>
+    <a href={hrefTo("")} class="back" aria-label="Board">
+      ←
+    </a>
+    <Glyph word={row.word} />
+    <h1>
+      <span class="faint">{row.project}/</span>
+      {row.name}
+    </h1>
+    <Phrase row={row} />
+  </>
 )
 
 /** The age of something, counted on by itself; nothing around it is drawn again. */

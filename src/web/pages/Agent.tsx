@@ -24,7 +24,7 @@ import { Remedies, Story } from "../Story.tsx"
 import { type Item, KINDS, type RunOf, type Said, Talk } from "../Talk.ts"
 import { now } from "../Time.ts"
 import { span } from "../../domain/Words.ts"
-import { Bar, big, Clock, Command, Context, Empty, Errors, Failed, Glyph, Kbd, Loading, Phrase, usd } from "../Ui.tsx"
+import { Bar, big, Clock, Command, Context, Empty, Errors, Failed, Glyph, Kbd, Loading, RowTitle, usd } from "../Ui.tsx"
 
 /** Runes that are asked for at first, and with each step back. */
 const TAIL = 600
@@ -331,15 +331,7 @@ const Switch = ({ set, tab }: { readonly tab: Tab; readonly set: (tab: Tab) => v
 
 const Top = ({ row, set, tab }: { readonly row: BoardRow; readonly tab: Tab; readonly set: (tab: Tab) => void }) => (
   <header class="top">
-    <a href={hrefTo("")} class="back" aria-label="Board">
-      ←
-    </a>
-    <Glyph word={row.word} />
-    <h1>
-      <span class="faint">{row.project}/</span>
-      {row.name}
-    </h1>
-    <Phrase row={row} />
+    <RowTitle row={row} />
     <Errors errors={row.errors} />
     <Switch tab={tab} set={set} />
     <span class="grow" />

@@ -5,7 +5,7 @@ import type { PageProps } from "../Pages.ts"
 import { go, hrefTo } from "../Router.ts"
 import { loaded, ordered, rows } from "../Store.ts"
 import { Remedies } from "../Story.tsx"
-import { Empty, Glyph, Kbd, Loading, Phrase, Since } from "../Ui.tsx"
+import { Empty, Kbd, Loading, RowTitle, Since } from "../Ui.tsx"
 import { Facts } from "./Board.tsx"
 
 export const Session = ({ rest }: PageProps) => {
@@ -30,15 +30,7 @@ export const Session = ({ rest }: PageProps) => {
   return (
     <div class="page session">
       <header class="top">
-        <a href={hrefTo("")} class="back" aria-label="Board">
-          ←
-        </a>
-        <Glyph word={row.word} />
-        <h1>
-          <span class="faint">{row.project}/</span>
-          {row.name}
-        </h1>
-        <Phrase row={row} />
+        <RowTitle row={row} />
         <Since at={row.since} />
       </header>
       <div class="scroll" tabIndex={0} role="region" aria-label="Session">
