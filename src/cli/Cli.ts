@@ -347,6 +347,9 @@ const agentd = Command.make(
   Command.withGlobalFlags(globalFlags)
 )
 
+/** The whole command, for documents that are made of it. */
+export const root = agentd
+
 /** The whole command, which `completions` needs and is a part of. */
 const whole = (): Command.Command.Any => agentd
 
@@ -375,7 +378,7 @@ const presenter = (json: boolean): CliOutput.Presenter => ({
 })
 
 /** No wizard, no log level: one way to do it. */
-const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+export const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 

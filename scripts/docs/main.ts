@@ -1,0 +1,47 @@
+/**
+ * docs: writes what the documents have of the code; with `--check` it writes nothing, and fails where a file is not
+ * what the code says.
+ */
+import { Effect } from "effect"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import * as Commands from "./Commands.ts"
+import * as Config from "./Config.ts"
+import * as Machines from "./Machines.ts"
+import * as Runes from "./Runes.ts"
+
+const root = join(import.meta.dirname, "../..")
+
+/** Every generated document, by its path in the project. */
+export const documents: Effect.Effect<ReadonlyMap<string, string>> = Effect.gen(function* () {
+  return new Map([
+    ["docs/machines.md", Machines.render()],
+    ["docs/reference/commands.md", yield* Commands.render],
+    ["docs/reference/config.md", Config.render()],
+    ["docs/reference/runes.md", Runes.render()]
+  ])
+})
+
+/** The file as it is; empty where there is none. */
+export const current = (path: string): string => {
+  try {
+    return readFileSync(join(root, path), "utf8")
+  } catch {
+    return ""
+  }
+}
+
+if (import.meta.main) {
+  const all = await Effect.runPromise(documents)
+  const old = [...all].filter(([path, text]) => current(path) !== text)
+  if (process.argv.includes("--check")) {
+    for (const [path] of old) console.error(`${path} is out of date: run \`npm run docs\` and commit what it writes.`)
+    process.exitCode = old.length === 0 ? 0 : 1
+  } else {
+    for (const [path, text] of old) {
+      mkdirSync(dirname(join(root, path)), { recursive: true })
+      writeFileSync(join(root, path), text)
+      console.log(`wrote ${path}`)
+    }
+  }
+}
