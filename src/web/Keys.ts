@@ -25,6 +25,7 @@ export type Named =
   | "approve"
   | "deny"
   | "send"
+  | "new"
   | "interrupt"
   | "restart"
   | "stop"
@@ -46,6 +47,7 @@ const MAP: { readonly [key: string]: Named } = {
   a: "approve",
   d: "deny",
   s: "send",
+  n: "new",
   i: "interrupt",
   r: "restart",
   x: "stop",
@@ -74,6 +76,7 @@ export const HELP: ReadonlyArray<readonly [title: string, keys: ReadonlyArray<re
         ["d", "deny, with a reason"],
         ["1 9", "choose an answer"],
         ["s", "send a message"],
+        ["n", "a new goal, on the page of goals"],
         ["v", "the changes of an agent"],
         ["i i", "interrupt"],
         ["r r", "restart"],

@@ -58,9 +58,21 @@ export interface Size {
 export const DESK: Size = { width: 1440, height: 900 }
 export const PHONE: Size = { width: 390, height: 844 }
 
+interface Device {
+  /** Of a phone: a finger, and no mouse. */
+  readonly hasTouch?: boolean
+  readonly isMobile?: boolean
+  readonly colorScheme?: "light" | "dark"
+}
+
 /** A page of a browser of its own: it shares no token with the others. */
-export const openPage = async (browser: Browser, url: string, viewport: Size = DESK): Promise<Seen> => {
-  const context = await browser.newContext({ viewport })
+export const openPage = async (
+  browser: Browser,
+  url: string,
+  viewport: Size = DESK,
+  device: Device = {}
+): Promise<Seen> => {
+  const context = await browser.newContext({ viewport, ...device })
   context.setDefaultTimeout(Math.min(20_000, PATIENCE))
   const page = await context.newPage()
   const faults: Array<string> = []

@@ -125,6 +125,7 @@ const themes = (size: Size): ReadonlyArray<"light" | "dark"> =>
 
 const PAGES = [
   ["goals", "#/goals"],
+  ["new-goal", "#/goals/new"],
   ["goal", "#/goal/shop/g1"],
   ["plan", "#/goal/shop/g2"],
   ["channels", "#/channels"],

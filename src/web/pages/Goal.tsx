@@ -425,9 +425,16 @@ export const Goal = ({ rest: name }: PageProps) => {
   const goal = value?.goal
   const asked = usePlan(name, goal)
   const tasks = value?.tasks ?? []
+  /** The plan that was approved here: a second press on the same button is none. */
+  const approved = useRef("")
   const approve = () => {
     if (asked.plan === undefined || asked.plan.next !== null || !asked.isSeen()) return
-    void Acts.act("GoalApprove", { name, hash: asked.plan.hash })
+    const { hash } = asked.plan
+    if (approved.current === hash) return
+    approved.current = hash
+    void Acts.act("GoalApprove", { name, hash }).then((isDone) => {
+      if (!isDone) approved.current = ""
+    })
   }
   const pick = (id: string) => choose((before) => (before === id ? null : id))
   const step = (by: number) => {

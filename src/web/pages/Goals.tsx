@@ -1,11 +1,15 @@
 /** Goals: all that was asked for, what needs a person first, each with how far it is. */
 import type { GoalInfo } from "../../domain/GoalMessages.ts"
 import { rankOf, span } from "../../domain/Words.ts"
+import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"
+import type { PageProps } from "../Pages.ts"
 import { useAnswer } from "../Reading.ts"
 import { go, hrefTo } from "../Router.ts"
 import { useList } from "../List.ts"
-import { Command, Empty, Failed, Glyph, Loading, Since } from "../Ui.tsx"
+import { mayAct } from "../Store.ts"
+import { Command, Empty, Failed, Glyph, Kbd, Loading, Since } from "../Ui.tsx"
+import { NewGoal } from "./NewGoal.tsx"
 import { Progress } from "./Progress.tsx"
 
 const hrefOf = ({ goalId, project }: GoalInfo) => hrefTo("goal", `${project}/${goalId}`)
@@ -34,19 +38,29 @@ const Card = ({ goal, isOn }: { readonly goal: GoalInfo; readonly isOn: boolean 
 const ordered = (goals: ReadonlyArray<GoalInfo>) =>
   goals.toSorted((a, b) => rankOf(a.word) - rankOf(b.word) || b.submittedAt - a.submittedAt)
 
-export const Goals = () => {
+/** Where a goal is given. */
+const NEW = "new"
+
+const List = () => {
   const { problem, value } = useAnswer<ReadonlyArray<GoalInfo>>("Goals", { all: true }, useNews())
   const list = value === undefined ? [] : ordered(value)
   const at = useList(list.length, (n) => go(hrefOf(list[n]!)))
+  useKeys(({ is }) => {
+    if (is !== "new" || !mayAct.peek()) return false
+    go(hrefTo("goals", NEW))
+    return true
+  })
   return (
     <div class="page">
       <header class="top">
         <h1>Goals</h1>
         {list.length > 0 && <span class="muted num">{list.length}</span>}
         <span class="grow" />
-        <span class="wide-only">
-          <Command>agentd goal "…"</Command>
-        </span>
+        {mayAct.value && (
+          <a class="btn" href={hrefTo("goals", NEW)}>
+            New goal<Kbd>n</Kbd>
+          </a>
+        )}
       </header>
       {value === undefined ? (
         problem === undefined ? (
@@ -57,6 +71,11 @@ export const Goals = () => {
       ) : list.length === 0 ? (
         <Empty title="No goals yet">
           <p>A goal is one sentence; a planner makes tasks of it, and agents work them off.</p>
+          {mayAct.value && (
+            <a class="btn primary large" href={hrefTo("goals", NEW)}>
+              New goal
+            </a>
+          )}
           <Command>agentd goal "Port the shop to the new API" --check "npm test"</Command>
         </Empty>
       ) : (
@@ -69,3 +88,5 @@ export const Goals = () => {
     </div>
   )
 }
+
+export const Goals = ({ rest }: PageProps) => (rest === NEW ? <NewGoal /> : <List />)

@@ -115,7 +115,7 @@ interface OneProps {
 
 const Facts = ({ asked }: { readonly asked: AskedCall }) => (
   <dl class="facts">
-    {asked.reason !== null && asked.reason !== "" && (
+    {asked.reason !== null && asked.reason !== "" && asked.reason !== briefOf(asked.input) && (
       <>
         <dt>Why it asks</dt>
         <dd>{asked.reason}</dd>
