@@ -175,6 +175,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the quick entry holds nothing of Effect, so it has no Clock: it hands the time to pure views"
   },
   {
+    path: "src/event-log/LogThread.ts",
+    rule: "performance.now",
+    because: "the log's thread holds nothing of Effect, so it has no Clock: a store takes the time as a function"
+  },
+  {
     path: "src/cli/LogSource.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd logs` and `history` read a stopped daemon's log by themselves"

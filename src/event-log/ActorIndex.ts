@@ -111,6 +111,7 @@ interface Opened {
 }
 
 export class ActorIndex implements Chore {
+  readonly chore = "the file that says which runes an actor has"
   private readonly file: string
   private readonly store: SqliteStore
   private readonly known: Segments
@@ -119,7 +120,6 @@ export class ActorIndex implements Chore {
   private readonly threads = new Map<string, number>()
   /** The newest rune that is filled in; -1 before the file is open. */
   private place = -1
-  private isBroken = false
   /** So many steps in a row found the file locked. */
   private locked = 0
   private last: number
@@ -150,7 +150,7 @@ export class ActorIndex implements Chore {
   }
 
   get isDone(): boolean {
-    return this.isBroken || this.place >= this.newest || this.locked >= MAX_LOCKED
+    return this.place >= this.newest || this.locked >= MAX_LOCKED
   }
 
   /** Whether so much waits that it cannot wait for a rest. */
@@ -164,7 +164,8 @@ export class ActorIndex implements Chore {
       this.locked = 0
     } catch (error) {
       if (isLocked(error)) return void (this.locked += 1)
-      this.isBroken = true
+      // the next begins with a file that is opened anew, or made anew
+      this.close()
       throw error
     }
   }
@@ -183,7 +184,6 @@ export class ActorIndex implements Chore {
     for (const ending of ["", "-wal", "-shm"]) this.sqlite.remove(`${this.file}${ending}`)
     this.threads.clear()
     this.place = -1
-    this.isBroken = false
   }
 
   close(): void {
@@ -265,6 +265,8 @@ export class ActorIndex implements Chore {
       database.exec("COMMIT")
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK")
+      // some were never written
+      this.threads.clear()
       throw error
     }
     this.place = last.event_id

@@ -15,6 +15,7 @@ import type { Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
 export class ChainCheck implements Chore {
+  readonly chore = "the check of the chains"
   private readonly store: SqliteStore
   private readonly told: (problem: Problem) => void
   private readonly actors: Pick<ActorIndex, "holds" | "discard">

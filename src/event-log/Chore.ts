@@ -2,40 +2,82 @@
  * Chore: work of the log's thread that can wait until nobody appends: it is done in small
  * steps, between which appends have their turn.
  *
- * Guarantees: a step is short; a chore that cannot go on is left until the next start and
- * stops no append. Nothing that an append needs is left to a chore.
+ * Guarantees: a step is short; a chore that cannot go on stops no append and no other chore, is told of, and is
+ * tried again after a pause that grows to an hour: a disk that was full for a moment costs no chore for a year.
+ * Nothing that an append needs is left to a chore.
  */
 
 export interface Chore {
+  /** Names it where its trouble is told. */
+  readonly chore: string
   /** Whether there is nothing more to do for now. */
   readonly isDone: boolean
-  /** A throw means that it cannot go on. */
+  /** A throw means that it cannot go on for now; the next call begins where it can. */
   step(): void
 }
 
 /** Rows that one step looks at: it holds the thread for a few milliseconds. */
 export const STEP = 250
 
+/** ms of the first and the longest pause of one that cannot go on. */
+export const FIRST_PAUSE = 10_000
+export const LONGEST_PAUSE = 3_600_000
+
+/** Troubles that were told of one chore in a row are told no more. */
+const TOLD = 3
+
+/** A chore that could not go on. */
+interface Pause {
+  readonly until: number
+  readonly length: number
+  readonly times: number
+}
+
 /** Chores in their order. */
 export class Chores {
-  private readonly all: Array<Chore>
+  private readonly all: ReadonlyArray<Chore>
+  private readonly now: () => number
+  private readonly pauses = new Map<Chore, Pause>()
+  /** Hears of a chore that cannot go on. */
+  onTrouble: (message: string) => void = () => {}
 
-  constructor(all: ReadonlyArray<Chore>) {
-    this.all = [...all]
+  /** `now`: ms of a clock that nobody steps. */
+  constructor(all: ReadonlyArray<Chore>, now: () => number) {
+    this.all = all
+    this.now = now
   }
 
-  get areDone(): boolean {
-    return this.all.every(({ isDone }) => isDone)
+  /** ms until a step is of use; Infinity where nothing is left to do. */
+  get due(): number {
+    const now = this.now()
+    return this.all.reduce((due, chore) => Math.min(due, this.dueIn(chore, now)), Number.POSITIVE_INFINITY)
   }
 
-  /** A step of the first that has something to do. */
+  /** A step of the first that can go on. */
   step(): void {
-    const index = this.all.findIndex(({ isDone }) => !isDone)
-    if (index === -1) return
+    const now = this.now()
+    const chore = this.all.find((one) => this.dueIn(one, now) === 0)
+    if (chore === undefined) return
     try {
-      this.all[index]!.step()
-    } catch {
-      this.all.splice(index, 1)
+      chore.step()
+      this.pauses.delete(chore)
+    } catch (error) {
+      this.pause(chore, now, error)
     }
+  }
+
+  private dueIn(chore: Chore, now: number): number {
+    if (chore.isDone) return Number.POSITIVE_INFINITY
+    return Math.max(0, (this.pauses.get(chore)?.until ?? 0) - now)
+  }
+
+  private pause(chore: Chore, now: number, error: unknown): void {
+    const before = this.pauses.get(chore)
+    const length = Math.min((before?.length ?? FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
+    const times = (before?.times ?? 0) + 1
+    this.pauses.set(chore, { until: now + length, length, times })
+    if (times > TOLD) return
+    const message = error instanceof Error ? error.message : String(error)
+    this.onTrouble(`${chore.chore} cannot go on: ${message}; it is tried again in ${length / 1_000} s`)
   }
 }

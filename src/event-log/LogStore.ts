@@ -67,7 +67,8 @@ export class LogStore {
   /** Hears what is found wrong with older runes. */
   onDamage: (problem: Problem) => void = () => {}
 
-  constructor(options: StoreOptions, sqlite = nodeSqlite) {
+  /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. */
+  constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
     this.store = new SqliteStore(options, sqlite)
     let index: StreamIndex | undefined
     try {
@@ -83,11 +84,8 @@ export class LogStore {
       const folder = join(dirname(options.file), SEGMENTS)
       this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
       this.sealer = new Sealer(this.store, folder)
-      this.chores = new Chores([
-        this.sealer,
-        this.actors,
-        new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
-      ])
+      const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
+      this.chores = new Chores([this.sealer, this.actors, check], now)
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
     } catch (error) {
       // it is opened once more when the disk is well
@@ -135,9 +133,14 @@ export class LogStore {
     return this.store.bytes > SOME_BYTES || this.index.backlog !== "none"
   }
 
-  /** Whether there is work for the time in which nothing is appended. */
-  get hasChores(): boolean {
-    return !this.chores.areDone
+  /** ms until there is work for the time in which nothing is appended; Infinity where there is none. */
+  get choresDue(): number {
+    return this.chores.due
+  }
+
+  /** Hears of a chore that cannot go on for now. */
+  set onTrouble(told: (message: string) => void) {
+    this.chores.onTrouble = told
   }
 
   /** A small step of such work. */

@@ -12,6 +12,7 @@ import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
 import type { Sealed } from "./Sealer.ts"
+import { nodeSqlite } from "./Sqlite.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 
 /** The thread's input. */
@@ -39,6 +40,8 @@ export type FromThread =
   | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
   /** A problem of a rune that was there before. */
   | { readonly _tag: "Damaged"; readonly problem: Problem }
+  /** A chore cannot go on for now. */
+  | { readonly _tag: "Troubled"; readonly message: string }
   | { readonly _tag: "Sealed"; readonly id: number; readonly sealed: Sealed }
   | { readonly _tag: "Closed" }
 
@@ -68,9 +71,10 @@ class LogThread {
   constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
     this.data = data
     this.port = port
-    this.store = new LogStore(data.store)
+    this.store = new LogStore(data.store, nodeSqlite, () => performance.now())
     this.ring = new RingReader(data.shared, () => this.parcel())
     this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
+    this.store.onTrouble = (message) => this.say({ _tag: "Troubled", message })
     this.say({ _tag: "Up", opened: this.store.opened })
   }
 
@@ -107,7 +111,7 @@ class LogThread {
   /** ms until there is something to do that nobody asks for; `quiet`: where the store is settled. */
   private patience(quiet: number): number {
     if (this.store.isUntidy) return QUIET
-    return this.store.hasChores ? (this.isSettled ? quiet : SETTLED) : Number.POSITIVE_INFINITY
+    return Math.max(this.store.choresDue, this.isSettled ? quiet : SETTLED)
   }
 
   private say(message: FromThread): void {

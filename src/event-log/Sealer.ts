@@ -33,6 +33,7 @@ interface Job extends Sealing {
 }
 
 export class Sealer implements Chore {
+  readonly chore = "the moving of the oldest runes into a segment"
   private readonly store: SqliteStore
   private readonly folder: string
   private job: Job | undefined

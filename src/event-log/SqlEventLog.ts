@@ -194,14 +194,16 @@ const halt = (admission: AdmissionState, { eventId, message, rule, stream }: Pro
   return Effect.logError(`runes: stream ${stream} is halted at rune ${eventId}: ${message}`)
 }
 
-/** Halts each stream of which the check behind the start says that its chain does not hold, and tells of it. */
+/** Halts each stream of which the check behind the start says that its chain does not hold; tells of it, and of chores. */
 const minding = (log: SqliteLog, { home, severityOf }: Rules, service: EventLog["Service"]) =>
   Effect.gen(function* () {
-    const found = yield* Queue.unbounded<Problem>()
+    const found = yield* Queue.unbounded<Problem | string>()
     log.onDamage = (problem) => void Queue.offerUnsafe(found, problem)
+    log.onTrouble = (message) => void Queue.offerUnsafe(found, message)
     return yield* Effect.forever(
       Effect.gen(function* () {
         const problem = yield* Queue.take(found)
+        if (typeof problem === "string") return yield* Effect.logWarning(`runes: ${problem}`)
         yield* halt(log.admission, problem)
         const { eventId, rule } = problem
         const stream = problem.stream === "" ? home : problem.stream

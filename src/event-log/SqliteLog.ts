@@ -52,6 +52,8 @@ export abstract class SqliteLog extends AdmittingLog {
   failure: StorageError | undefined = undefined
   /** Hears what is found wrong with older runes while the log is in use. */
   onDamage: (problem: Problem) => void = () => {}
+  /** Hears of work behind the appends that cannot go on for now. */
+  onTrouble: (message: string) => void = () => {}
   protected readonly file: string
   private readonly soon: Soon
   private idlers: Array<() => void> = []
@@ -249,6 +251,8 @@ class ThreadedLog extends SqliteLog {
           return void this.sealing.delete(message.id)
         case "Damaged":
           return this.onDamage(message.problem)
+        case "Troubled":
+          return this.onTrouble(message.message)
         case "Broken":
           return this.broke(message.error)
         default:
@@ -419,6 +423,7 @@ class InlineLog extends SqliteLog {
     this.disk = disk
     this.store = store
     store.onDamage = (problem) => this.onDamage(problem)
+    store.onTrouble = (message) => this.onTrouble(message)
     this.tries = Math.ceil(giveUpAfter / 20)
   }
 
@@ -484,7 +489,7 @@ class InlineLog extends SqliteLog {
   /** Nobody waits for this thread meanwhile: what is left to do is done at once. */
   private tidy(): void {
     this.store.rest()
-    while (this.store.hasChores) this.store.chore()
+    while (this.store.choresDue === 0) this.store.chore()
   }
 
   protected carryOut(order: Order): void {
