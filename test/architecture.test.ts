@@ -23,6 +23,7 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
   { folders: ["client"], because: "a program of somebody else's has it, and asks the daemon as a verb does" },
   { folders: ["app"], because: "the composition root is the only place that knows all" },
   { folders: ["cli"], because: "a verb is a client of the daemon, and nothing is a client of a verb" },
+  { folders: ["notify"], because: "a channel is made to the alerter's contract, and the alerter knows none" },
   {
     folders: ["rpc", "http", "alerts", "systemd"],
     because: "an edge sends messages in and reads the log out; whoever imported one could be called back by it"

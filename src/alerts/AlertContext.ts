@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { MailConfig } from "../config/Config.ts"
+import type { NotifyConfig } from "../config/NotifyConfig.ts"
 import type { Alert } from "./AlertPolicy.ts"
 
 export class AlertContext extends Context.Service<
@@ -14,8 +15,12 @@ export class AlertContext extends Context.Service<
   {
     /** The mail section in force for a stream's project, else the user's own; undefined: none is configured. */
     readonly mailFor: (stream: string) => Effect.Effect<MailConfig | undefined>
+    /** How people are told besides by mail, as the user's own file says now; undefined: no way is configured, or the file cannot be read. */
+    readonly notify: Effect.Effect<NotifyConfig | undefined>
     /** The name of the stream's project. */
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
+    /** How commands name the stream's project from any folder: by its name, or by its stream where that is not known or is that of several. */
+    readonly addressOf: (stream: string) => Effect.Effect<string>
     /** The events that led to an alert, oldest first; empty where there is nothing to tell. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
     /** A text with its commands as they must be typed. */
@@ -23,10 +28,15 @@ export class AlertContext extends Context.Service<
   }
 >()("agentd/alerts/AlertContext") {
   /** For tests: the same address for everything, and no history. */
-  static readonly layerTest = (mail: () => MailConfig | undefined): Layer.Layer<AlertContext> =>
+  static readonly layerTest = (
+    mail: () => MailConfig | undefined,
+    notify: () => NotifyConfig | undefined = () => undefined
+  ): Layer.Layer<AlertContext> =>
     Layer.succeed(AlertContext, {
       mailFor: () => Effect.sync(mail),
+      notify: Effect.sync(notify),
       projectName: () => Effect.succeed("demo"),
+      addressOf: () => Effect.succeed("demo"),
       why: () => Effect.succeed([]),
       typed: (text) => text
     })

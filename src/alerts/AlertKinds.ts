@@ -1,5 +1,5 @@
 /**
- * AlertKinds: the kinds of runes of the outbox: an alert that waits for its mail, a mail
+ * AlertKinds: the kinds of runes of the outbox: an alert that waits for its mail or another message, a message
  * that was sent, and one that was not.
  *
  * Guarantees: a rune of a newer shape is read as none, so that an older agentd goes on.
@@ -21,6 +21,8 @@ export const Queued = Schema.Struct({
   dueAt: Schema.Finite,
   /** Runes up to here have been looked at. */
   upTo: Schema.Int,
+  /** The channel of `notify` that it is told by; not there: it is mailed by the mail section of its project. */
+  channel: Schema.optionalKey(Schema.String),
   alert: Alert
 })
 
@@ -33,7 +35,10 @@ export const Sent = Schema.Struct({
   /** Addresses that the server did not take. */
   rejected: Schema.Array(Schema.String),
   /** The server's answer. */
-  response: Schema.String
+  response: Schema.String,
+  channel: Schema.optionalKey(Schema.String),
+  /** By which its receiver knows it, where it can be withdrawn. */
+  handle: Schema.optionalKey(Schema.String)
 })
 
 export const Failed = Schema.Struct({
@@ -47,7 +52,8 @@ export const Failed = Schema.Struct({
   error: Schema.String,
   remedy: Schema.String,
   /** ms since the epoch; null: given up. */
-  nextAt: Schema.NullOr(Schema.Finite)
+  nextAt: Schema.NullOr(Schema.Finite),
+  channel: Schema.optionalKey(Schema.String)
 })
 
 export const alertKinds = {

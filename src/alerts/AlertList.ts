@@ -102,7 +102,11 @@ export const listOf = (given: Given, options: { readonly count: number; readonly
   const all = [...batches, ...givenUp]
   const there = all.flatMap((batch) =>
     [...batch.alerts.values()].map(({ alert }) =>
-      rowOf(given, alert, standingOf(given, batch, given.mailed.get(streamOf(alert))))
+      rowOf(
+        given,
+        alert,
+        standingOf(given, batch, batch.channel === undefined ? given.mailed.get(streamOf(alert)) : [batch.channel])
+      )
     )
   )
   const rows = [...there, ...gone(given, new Set(all.map(({ id }) => id)))]

@@ -16,6 +16,7 @@ import type { Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
 import { nameOf as nameOfAccount } from "../domain/Weather.ts"
 import { predicate } from "../domain/Words.ts"
+import { Notice } from "./Notice.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
 
 /** Longest headline and reason, in characters: an alert is a rune and a subject line. */
@@ -50,7 +51,9 @@ export const Alert = Schema.Struct({
   /** Of the cause, ms since the epoch. */
   at: Schema.Finite,
   /** So many equal ones. */
-  count: Schema.Int
+  count: Schema.Int,
+  /** As channels tell it; not there in alerts that are mailed alone. */
+  notice: Schema.optionalKey(Notice)
 })
 export type Alert = typeof Alert.Type
 

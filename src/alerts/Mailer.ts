@@ -7,6 +7,7 @@ import { hostname } from "node:os"
 import type { MailConfig } from "../config/Config.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { Mail } from "./Mail.ts"
+import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
 
 export interface MailerShape {
@@ -16,12 +17,12 @@ export interface MailerShape {
     mail: MailConfig,
     message: Mail & { readonly messageId?: string },
     timeouts?: Smtp.Timeouts
-  ) => Effect.Effect<Smtp.Receipt, Smtp.MailError, FileSystem.FileSystem | Redact>
+  ) => Effect.Effect<Smtp.Receipt, SendError, FileSystem.FileSystem | Redact>
   /** Asks the server whether it would take a mail, and sends none; answers in words. */
   readonly probe: (
     mail: MailConfig,
     timeouts?: Smtp.Timeouts
-  ) => Effect.Effect<string, Smtp.MailError, FileSystem.FileSystem | Redact>
+  ) => Effect.Effect<string, SendError, FileSystem.FileSystem | Redact>
 }
 
 export const Mailer = Context.Reference<MailerShape>("agentd/alerts/Mailer", {

@@ -13,6 +13,7 @@ import { Effect } from "effect"
 import type { RuneOf } from "../event-log/EventKinds.ts"
 import { type Cause, DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
+import * as PlainState from "../event-log/PlainState.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
@@ -27,7 +28,7 @@ const SETTLE = 2_000
 const MAX_KEYS = 200
 const MAX_GIVEN_UP = 100
 
-type Queued = typeof AlertKinds.Queued.Type
+export type Queued = typeof AlertKinds.Queued.Type
 type Failed = typeof AlertKinds.Failed.Type
 
 /** The alert's rune; an alert that an older agentd queued does not say. */
@@ -45,6 +46,8 @@ export interface Batch {
   readonly id: string
   readonly destination: string
   readonly routed: boolean
+  /** The channel that tells it; left out: a mail by its project's mail section. */
+  readonly channel?: string
   readonly dueAt: number
   /** By key: one alert id and the folded alert. */
   readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
@@ -85,6 +88,7 @@ const queued = (state: State, rune: Queued): State => {
     id: rune.batch,
     destination: rune.destination,
     routed: rune.routed,
+    ...(rune.channel === undefined ? {} : { channel: rune.channel }),
     dueAt: rune.dueAt,
     alerts: new Map(),
     more: 0,
@@ -92,10 +96,13 @@ const queued = (state: State, rune: Queued): State => {
   }
   const same = batch.alerts.get(rune.alert.key)
   const full = same === undefined && batch.alerts.size >= MAX_KEYS
+  // one that is pressing takes along what waited
+  const dueAt = Math.min(batch.dueAt, rune.dueAt)
   const next: Batch = full
-    ? { ...batch, more: batch.more + rune.alert.count }
+    ? { ...batch, dueAt, more: batch.more + rune.alert.count }
     : {
         ...batch,
+        dueAt,
         alerts: new Map(batch.alerts).set(rune.alert.key, {
           alertId: same?.alertId ?? rune.alertId,
           alert: same === undefined ? rune.alert : together(same.alert, rune.alert)
@@ -157,10 +164,12 @@ const ACTOR = "alerter"
 /** The mails that wait, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "outbox",
-  version: 1,
+  version: 2,
   initial,
   of: (stream) => stream === DAEMON_STREAM,
-  apply: evolve
+  apply: evolve,
+  // before there were channels, all was mail
+  fromOlder: (plain) => PlainState.decode(plain) as State
 }
 
 /** Reads the state from the log. */
@@ -175,6 +184,12 @@ export interface Route {
   /** ms */
   readonly digestWindow: number
   readonly maxPerHour: number
+  /** The channel of `notify`; left out: a mail. */
+  readonly channel?: string
+  /** ms that the first of a message waits for others; left out: as a mail does. */
+  readonly settle?: number
+  /** Nothing is told now: a message that is due waits on, and others join it. */
+  readonly isHeld?: boolean
 }
 
 /** After so many attempts a mail holds back no other: it may be the mail that the server does not take. */
@@ -197,10 +212,11 @@ const isFromLater = ({ alerts }: Batch, now: number): boolean =>
   [...alerts.values()].some(({ alert }) => alert.at > now)
 
 /** The batch that an alert may still join: one whose first attempt cannot have begun. */
-const open = (state: State, destination: string, routed: boolean, now: number): Batch | undefined => {
+const open = (state: State, destination: string, route: Route | undefined, now: number): Batch | undefined => {
   const last = state.batches.findLast((batch) => batch.destination === destination)
   if (last === undefined || last.failure !== null) return undefined
-  const isWaiting = now < last.dueAt && !isFromLater(last, now)
+  const routed = route !== undefined
+  const isWaiting = route?.isHeld === true || (now < last.dueAt && !isFromLater(last, now))
   return !routed || isWaiting || behind(state, last) ? last : undefined
 }
 
@@ -208,10 +224,17 @@ const open = (state: State, destination: string, routed: boolean, now: number): 
 const dueAt = (state: State, route: Route, now: number): number => {
   // what is due later than now was due by a clock that has been set back since
   const before = (state.due.get(route.destination) ?? []).map((at) => Math.min(at, now))
-  const settled = now + Math.min(SETTLE, route.digestWindow)
+  const settled = now + (route.settle ?? Math.min(SETTLE, route.digestWindow))
   const spaced = Math.max(settled, (before.at(-1) ?? -Infinity) + route.digestWindow)
   const limiting = before.at(-route.maxPerHour)
   return limiting === undefined ? spaced : Math.max(spaced, limiting + HOUR)
+}
+
+/** A mail keeps its time; a channel's message may be hastened by what joins it. */
+const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined, now: number): number => {
+  if (route === undefined) return joined?.dueAt ?? now
+  if (joined === undefined) return dueAt(state, route, now)
+  return route.channel === undefined ? joined.dueAt : Math.min(joined.dueAt, now + (route.settle ?? SETTLE))
 }
 
 /** The rune that queues an alert; `upTo`: the newest rune that was looked at; `begun`: batches whose attempt began. */
@@ -223,10 +246,11 @@ export const queue = (
   begun: ReadonlySet<string> = new Set()
 ): RuneDraft => {
   const { alert, hash, upTo } = source
-  const alertId = `${alert.cause}-${hash.slice(0, 8)}`
+  const channel = route?.channel
+  const alertId = `${alert.cause}-${hash.slice(0, 8)}${channel === undefined ? "" : `@${channel}`}`
   const routed = route !== undefined
   const destination = route?.destination ?? alert.of ?? alert.stream
-  const last = open(state, destination, routed, now)
+  const last = open(state, destination, route, now)
   // its mail says what it said when it began, whatever the clock shows now
   const joined = last === undefined || begun.has(last.id) ? undefined : last
   const payload: Queued = {
@@ -234,8 +258,9 @@ export const queue = (
     batch: joined?.id ?? alertId,
     destination,
     routed,
-    dueAt: joined?.dueAt ?? (route === undefined ? now : dueAt(state, route, now)),
+    dueAt: dueOf(state, joined, route, now),
     upTo,
+    ...(channel === undefined ? {} : { channel }),
     alert
   }
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
@@ -280,13 +305,14 @@ const resolved = (
     destination: attempt.destination,
     messageId: attempt.messageId,
     alertIds: alertIds(attempt.batch),
+    ...(attempt.batch.channel === undefined ? {} : { channel: attempt.batch.channel }),
     ...payload
   }
 })
 
 export const sent = (
   attempt: Attempt,
-  receipt: Pick<typeof AlertKinds.Sent.Type, "to" | "rejected" | "response">
+  receipt: Pick<typeof AlertKinds.Sent.Type, "handle" | "to" | "rejected" | "response">
 ): RuneDraft => resolved("alert.sent", attempt, receipt)
 
 /** Says when it is tried again, or that it is given up. */

@@ -11,20 +11,13 @@
  * again, under the same Message-ID.
  */
 import { createTransport } from "nodemailer"
-import { Config as Environment, Duration, Effect, Option, Redacted, Schema } from "effect"
-import { join } from "node:path"
+import { Duration, Effect, Option, Schema } from "effect"
 import { getCACertificates } from "node:tls"
 import type { MailConfig, SmtpConfig } from "../config/Config.ts"
-import { readSecret } from "../config/OwnFile.ts"
 import { Redact } from "../event-log/Redact.ts"
 import type { Mail } from "./Mail.ts"
-import { FailureClass } from "./Retry.ts"
-
-export class MailError extends Schema.TaggedError<MailError>()("MailError", {
-  message: Schema.String,
-  remedy: Schema.String,
-  class: FailureClass
-}) {}
+import * as Secret from "./Secret.ts"
+import { SendError } from "./SendError.ts"
 
 export interface Receipt {
   readonly to: ReadonlyArray<string>
@@ -59,52 +52,16 @@ const sender = (mail: MailConfig): string => mail.from ?? recipients(mail)[0]!
 /** Of the sender's address: what a Message-ID ends with. */
 export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
 
-const setup = (message: string, remedy: string): MailError => new MailError({ message, remedy, class: "setup" })
-
-const readText = (path: string, what: string) =>
-  Effect.mapError(readSecret(path), ({ message, remedy }) =>
-    setup(
-      `${what} ${path} cannot be used: ${message}`,
-      remedy === "" ? "See that the file is there and that this user may read it." : remedy
-    )
-  )
-
-const variable = (name: string) =>
-  Effect.orElseSucceed(
-    Effect.map(Environment.option(Environment.Redacted(name)), (value) =>
-      Option.match(value, { onNone: () => "", onSome: Redacted.value })
-    ),
-    () => ""
-  )
-
-const firstLine = (text: string): string => text.replace(/^\uFEFF/, "").split(/\r?\n/)[0]!
-
 /** The password, wherever the config says that it is; undefined when none is needed. */
-const password = Effect.fnUntraced(function* (smtp: SmtpConfig) {
-  let secret: string | undefined
-  if (smtp.passwordFile !== undefined) secret = firstLine(yield* readText(smtp.passwordFile, "the password file"))
-  if (smtp.passwordEnv !== undefined) {
-    secret = yield* variable(smtp.passwordEnv)
-    if (secret === "") {
-      return yield* setup(
-        `the environment variable ${smtp.passwordEnv} is not set for the daemon`,
-        "Set it where agentd is started, or use passwordFile."
-      )
-    }
-  }
-  if (smtp.passwordCredential !== undefined) {
-    const folder = yield* variable("CREDENTIALS_DIRECTORY")
-    if (folder === "") {
-      return yield* setup(
-        `the credential ${smtp.passwordCredential} is not there: systemd gave this daemon none`,
-        `Add LoadCredential=${smtp.passwordCredential}:/path/to/file to its unit, or use passwordFile.`
-      )
-    }
-    secret = firstLine(yield* readText(join(folder, smtp.passwordCredential), "the credential"))
-  }
-  if (secret === "") return yield* setup("the password is empty", "Put it on the first line of its file.")
-  return secret
-})
+const password = ({ passwordCredential, passwordEnv, passwordFile }: SmtpConfig) =>
+  Secret.read(
+    {
+      ...(passwordFile === undefined ? {} : { file: passwordFile }),
+      ...(passwordEnv === undefined ? {} : { env: passwordEnv }),
+      ...(passwordCredential === undefined ? {} : { credential: passwordCredential })
+    },
+    { what: "password", fileField: "passwordFile" }
+  )
 
 interface Raw {
   readonly message: string
@@ -130,7 +87,7 @@ const rawOf = (error: unknown): Raw => {
 const CERTIFICATE = /certificate|self[- ]signed|altname|CERT_|unable to verify|issuer/i
 
 /** Decides the remedy, and whether trying again will help. */
-const classify = (raw: Raw, smtp: SmtpConfig): Pick<MailError, "class" | "remedy"> => {
+const classify = (raw: Raw, smtp: SmtpConfig): Pick<SendError, "class" | "remedy"> => {
   const temporary = raw.response !== undefined && raw.response >= 400 && raw.response < 500
   if (CERTIFICATE.test(raw.message) && !temporary) {
     return { class: "setup", remedy: "Name the server as its certificate does, or put its CA into smtp.caFile." }
@@ -153,10 +110,10 @@ const classify = (raw: Raw, smtp: SmtpConfig): Pick<MailError, "class" | "remedy
   return { class: "transient", remedy: "Check that the server is up and can be reached; agentd tries again." }
 }
 
-const failureOf = (error: unknown, smtp: SmtpConfig, clean: (text: string) => string): MailError => {
+const failureOf = (error: unknown, smtp: SmtpConfig, clean: (text: string) => string): SendError => {
   const raw = rawOf(error)
   const text = clean(raw.message.replaceAll(/\s+/g, " ")).slice(0, MAX_ANSWER)
-  return new MailError({ message: `${smtp.host}:${portOf(smtp)}: ${text}`, ...classify(raw, smtp) })
+  return new SendError({ message: `${smtp.host}:${portOf(smtp)}: ${text}`, ...classify(raw, smtp) })
 }
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
@@ -174,7 +131,7 @@ const lineTo = Effect.fnUntraced(function* ({ smtp }: MailConfig, timeouts: Time
   const secret = yield* password(smtp)
   if (secret !== undefined) yield* redact.register([secret])
   const clean = (text: string): string => redact.text(without(secret, smtp.user)(text))
-  const ca = smtp.caFile === undefined ? undefined : yield* readText(smtp.caFile, "the CA file")
+  const ca = smtp.caFile === undefined ? undefined : yield* Secret.readText(smtp.caFile, "the CA file")
   const greeting = Duration.toMillis(timeouts.greeting)
   const transport = createTransport({
     host: smtp.host,

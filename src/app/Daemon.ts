@@ -57,7 +57,7 @@ import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
-import * as EmailAlerter from "../alerts/EmailAlerter.ts"
+import * as Alerter from "../alerts/Alerter.ts"
 import * as Expiring from "./Expiring.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
 import * as Platform from "./Platform.ts"
@@ -216,6 +216,7 @@ const services = (
         Effect.map(Redact, ({ register }) => register)
       )
     ),
+    Layer.provideMerge(platform.channels),
     Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds })),
     Layer.provideMerge(Redact.layer),
     Layer.provideMerge(machine)
@@ -376,7 +377,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
         { id: "sealing", start: Effect.succeed(sealingOf(options.state, user)) },
         { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) },
-        { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
+        { id: "alerter", start: Effect.succeed(Alerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]
     })

@@ -8,7 +8,7 @@ import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { AlertContext } from "../alerts/AlertContext.ts"
 import * as Outbox from "../alerts/Outbox.ts"
-import * as EmailAlerter from "../alerts/EmailAlerter.ts"
+import * as Alerter from "../alerts/Alerter.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { RunLimits } from "../backends/process/RunLimits.ts"
 import { accountsOf } from "../rpc/AccountMessages.ts"
@@ -263,7 +263,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     const sections = yield* mails
     if (sections.length === 0) return yield* nobodyIsMailed(facts)
     const answers = yield* Effect.forEach(sections, (mail) =>
-      EmailAlerter.sendTest(mail).pipe(
+      Alerter.sendTest(mail).pipe(
         Effect.map(({ response, to }) => `${mail.smtp.host} took it for ${to.join(", ")}: ${response}`),
         Effect.mapError(({ message, remedy }) => new CommandRefused({ message, remedy }))
       )

@@ -40,6 +40,7 @@ import { collectorOf } from "../telemetry/Collector.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import * as Spool from "../http/Spool.ts"
+import * as NotifyChannels from "../notify/Channels.ts"
 import type { Plates } from "../plates/Plates.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
@@ -112,6 +113,8 @@ export interface Platform {
   readonly backends: (
     user: UserConfig
   ) => Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
+  /** The ways of telling a person besides by mail. */
+  readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
   /** Once, when the start is over. */
   readonly atRest: Effect.Effect<void>
@@ -271,6 +274,7 @@ export const node = (options: Options): Platform => {
         Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
         Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
       ),
+    channels: NotifyChannels.layer,
     edges: (control, user) => ({
       commands: [
         service(

@@ -11,6 +11,9 @@ import * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
+/** So long a notice waits for the name of its project, at a start. */
+const NAMES_WITHIN = "30 seconds"
+
 /** `userConfig`: the user's own file, for projects without a mail section; `world`: the folder that commands have to name. */
 export const layer = (userConfig: string, world: string | null = null) =>
   Layer.effect(
@@ -19,13 +22,15 @@ export const layer = (userConfig: string, world: string | null = null) =>
       const agents = yield* Agents
       const log = yield* EventLog
       const fileSystem = yield* FileSystem.FileSystem
-      const own = ConfigFile.loadUser(userConfig).pipe(
-        Effect.provideService(FileSystem.FileSystem, fileSystem),
-        Effect.map(({ mail }) => mail),
-        Effect.catch((error) =>
-          Effect.as(Effect.logWarning(`no mail from the user's config: ${error.message}`), undefined)
+      const user = ConfigFile.loadUser(userConfig).pipe(Effect.provideService(FileSystem.FileSystem, fileSystem))
+      const section = <K extends "mail" | "notify">(name: K) =>
+        user.pipe(
+          Effect.map((config) => config[name]),
+          Effect.catch((error) =>
+            Effect.as(Effect.logWarning(`no ${name} from the user's config: ${error.message}`), undefined)
+          )
         )
-      )
+      const own = section("mail")
       const agentOf = (stream: string, actor: string) =>
         Effect.map(agents.all, (rows) =>
           rows.find((row) => row.conversation === stream && actor === `worker/${row.agent}`)
@@ -35,8 +40,18 @@ export const layer = (userConfig: string, world: string | null = null) =>
           Effect.flatMap(agents.configOf(stream), (config) =>
             config?.mail === undefined ? own : Effect.succeed(config.mail)
           ),
+        notify: section("notify"),
         projectName: (stream) =>
           Effect.map(agents.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
+        addressOf: (stream) =>
+          Effect.gen(function* () {
+            // names are known once the streams are read
+            if (!(yield* agents.ready)) yield* Effect.timeoutOption(Effect.exit(agents.recovered), NAMES_WITHIN)
+            const projects = yield* agents.projects
+            const name = projects.find(({ conversation }) => conversation === stream)?.name
+            const isOne = projects.filter((project) => project.name === name).length === 1
+            return name !== undefined && isOne ? name : stream
+          }),
         typed: (text) => inWorld(text, world),
         why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {

@@ -13,6 +13,7 @@ import { didYouMean, MAX_PROBLEMS } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
 import { GoalConfig } from "./GoalConfig.ts"
 import { KeepLog } from "./KeepLog.ts"
+import { CREDENTIAL, NotifyConfig } from "./NotifyConfig.ts"
 import { Span } from "./Span.ts"
 
 export const MAX_AGENTS = 1000
@@ -39,7 +40,7 @@ export const SmtpConfig = Schema.Struct({
   passwordFile: optional(FilePath, "A file whose first line is the password."),
   passwordEnv: optional(Word, "The environment variable of the daemon that holds the password."),
   passwordCredential: optional(
-    Schema.String.check(matching(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/u, "must be the name of a systemd credential")),
+    CREDENTIAL,
     "The systemd credential that holds the password: a file in $CREDENTIALS_DIRECTORY."
   ),
   caFile: optional(FilePath, "Certificates (PEM) to trust besides the system's."),
@@ -243,6 +244,10 @@ export const UserConfig = Schema.Struct({
     withDefault({}, "What models cost, by name, for all projects. After a change: agentd restart.")
   ),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own."),
+  notify: optional(
+    NotifyConfig,
+    "Other ways in which you are told where an agent is: desktop, phone, chat, your own program."
+  ),
   orphanGrace: Span.pipe(
     withDefault(
       "5 minutes",

@@ -17,6 +17,7 @@ import { GONE } from "./FileTrouble.ts"
 import * as FallbackEntry from "./FallbackEntry.ts"
 import * as ProjectName from "./ProjectName.ts"
 import * as Jsonc from "./Jsonc.ts"
+import type { ChannelConfig, NotifyConfig, SecretConfig } from "./NotifyConfig.ts"
 import * as OwnFile from "./OwnFile.ts"
 
 /** No config that a person writes comes near it. */
@@ -122,6 +123,38 @@ const placedMail = (mail: MailConfig, root: string): MailConfig => {
   }
 }
 
+const placedSecret = (secret: SecretConfig, root: string): SecretConfig =>
+  secret.file === undefined ? secret : { file: resolve(root, secret.file) }
+
+const placedNotify = (notify: NotifyConfig, root: string): NotifyConfig => ({
+  ...notify,
+  channels: Object.fromEntries(
+    Object.entries(notify.channels).map(([name, channel]) => [name, placedChannel(channel, root)])
+  )
+})
+
+const placedChannel = (channel: ChannelConfig, root: string): ChannelConfig => {
+  switch (channel.type) {
+    case "slack":
+    case "discord":
+      return { ...channel, url: placedSecret(channel.url, root) }
+    case "webhook":
+    case "ntfy": {
+      const url = typeof channel.url === "string" ? channel.url : placedSecret(channel.url, root)
+      return channel.type === "webhook"
+        ? { ...channel, url, ...(channel.secret === undefined ? {} : { secret: placedSecret(channel.secret, root) }) }
+        : { ...channel, url, ...(channel.token === undefined ? {} : { token: placedSecret(channel.token, root) }) }
+    }
+    case "command": {
+      const [program, ...rest] = channel.argv
+      // a bare name is found by PATH
+      return program?.includes("/") ? { ...channel, argv: [resolve(root, program), ...rest] } : channel
+    }
+    default:
+      return channel
+  }
+}
+
 const placedKey = <K extends { readonly keyFile?: string }>(key: K, root: string): K =>
   key.keyFile === undefined ? key : { ...key, keyFile: resolve(root, key.keyFile) }
 
@@ -155,9 +188,11 @@ export const parse = (text: string, path: string): Effect.Effect<Project, Config
   })
 
 export const parseUser = (text: string, path: string): Effect.Effect<UserConfig, ConfigError> =>
-  Effect.map(Effect.fromResult(decode(UserConfig, text, path)), (config) =>
-    config.mail === undefined ? config : { ...config, mail: placedMail(config.mail, dirname(path)) }
-  )
+  Effect.map(Effect.fromResult(decode(UserConfig, text, path)), ({ mail, notify, ...config }) => ({
+    ...config,
+    ...(mail === undefined ? {} : { mail: placedMail(mail, dirname(path)) }),
+    ...(notify === undefined ? {} : { notify: placedNotify(notify, dirname(path)) })
+  }))
 
 const readError =
   (path: string) =>

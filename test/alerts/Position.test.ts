@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
-import * as EmailAlerter from "../../src/alerts/EmailAlerter.ts"
+import * as Alerter from "../../src/alerts/Alerter.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -37,7 +37,7 @@ describe("the alerter", () => {
       const file = yield* storeFile
       yield* Effect.gen(function* () {
         const log = yield* EventLog
-        yield* Effect.forkScoped(EmailAlerter.run({ host: "lab" }))
+        yield* Effect.forkScoped(Alerter.run({ host: "lab" }))
         for (let group = 0; group < 40; group++) {
           yield* log.append(Array.from({ length: 50 }, (_, n) => note("s1", group * 50 + n)))
         }

@@ -389,6 +389,7 @@ describe("ConfigFile.jsonSchema", () => {
       "budget",
       "prices",
       "mail",
+      "notify",
       "orphanGrace",
       "keepPrompts",
       "verifyLog",

@@ -208,6 +208,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
     ),
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
     backends: (user) => backendsOf(world, life, user),
+    channels: Layer.empty,
     atRest: Effect.void,
     edges: (control) => ({
       commands: [

@@ -85,7 +85,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 120
   },
   "a mail is called sent before it is taken": {
-    file: "src/alerts/EmailAlerter.ts",
+    file: "src/alerts/Alerter.ts",
     from: 'result._tag === "Success" ? Outbox.sent(attempt, result.success)',
     to: 'result._tag === "Success" || attempt.messageId !== "" ? Outbox.sent(attempt, { to: [], rejected: [], response: "" })',
     seed: 2
@@ -121,7 +121,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 225
   },
   "alerts begin at the log's end": {
-    file: "src/alerts/EmailAlerter.ts",
+    file: "src/alerts/Alerter.ts",
     from: "const after = yield* outbox.look((state) => Effect.succeed(state.cursor))",
     to: "const after = yield* log.head",
     seed: 221

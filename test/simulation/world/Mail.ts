@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import type { MailerShape } from "../../../src/alerts/Mailer.ts"
+import { SendError } from "../../../src/alerts/SendError.ts"
 import * as Smtp from "../../../src/alerts/Smtp.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
@@ -54,7 +55,7 @@ export class Mail {
       Effect.suspend(() => {
         const mood = this.lurks("noMail") ? "refuses" : this.isUnruly ? this.chance.weighed(this.swarm.mail) : "takes"
         const pause = Effect.sleep(this.chance.skewed(1, 3_000))
-        const lost = new Smtp.MailError({ message: "the line dropped", remedy: "wait", class: "transient" })
+        const lost = new SendError({ message: "the line dropped", remedy: "wait", class: "transient" })
         const receipt = { to: Smtp.recipients(mail), rejected: [], response: "250 taken" }
         const take = Effect.suspend(() => {
           this.take(message)
@@ -72,14 +73,12 @@ export class Mail {
           case "refuses":
             return Effect.andThen(
               pause,
-              Effect.fail(new Smtp.MailError({ message: "451 later", remedy: "wait", class: "transient" }))
+              Effect.fail(new SendError({ message: "451 later", remedy: "wait", class: "transient" }))
             )
           case "rejects":
             return Effect.andThen(
               pause,
-              Effect.fail(
-                new Smtp.MailError({ message: "550 no such box", remedy: "mend the address", class: "permanent" })
-              )
+              Effect.fail(new SendError({ message: "550 no such box", remedy: "mend the address", class: "permanent" }))
             )
         }
       })

@@ -5,7 +5,7 @@ import { type Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
-import * as EmailAlerter from "../../src/alerts/EmailAlerter.ts"
+import * as Alerter from "../../src/alerts/Alerter.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
 import { MailConfig } from "../../src/config/Config.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
@@ -27,7 +27,7 @@ const desk = (initial: MailConfig | undefined) => {
 
 const withLog = Effect.provide(Layer.mergeAll(layerMemory, NodeFileSystem.layer, Redact.layer))
 
-const options: EmailAlerter.Options = {
+const options: Alerter.Options = {
   host: "lab",
   // The test's clock runs ahead of the sockets: only they may end an attempt.
   timeouts: { greeting: "2 seconds", silence: "2 seconds", whole: "7 days" }
@@ -35,7 +35,7 @@ const options: EmailAlerter.Options = {
 
 /** An alerter that lives until the scope ends or somebody kills it. */
 const alerter = (at: Layer.Layer<AlertContext>) =>
-  Effect.forkScoped(Effect.provide(EmailAlerter.run(options), Layer.mergeAll(at, LiveOutbox.layer)))
+  Effect.forkScoped(Effect.provide(Alerter.run(options), Layer.mergeAll(at, LiveOutbox.layer)))
 
 /** A little real time for the sockets, without the test's clock moving. */
 const breathe = Effect.promise(() => new Promise<void>((resume) => setTimeout(resume, 10)))
@@ -98,7 +98,7 @@ const recorded = (kind: string, least = 1) => Effect.map(alertRunes(kind), (rune
 const summary = Effect.map(Outbox.load, Outbox.summary)
 const served = (script: Script = {}) => stand(script)
 
-describe("EmailAlerter", () => {
+describe("Alerter", () => {
   it.effect("a fatal stop is mailed within a minute, with who, why, the last lines and the way back", () =>
     Effect.gen(function* () {
       const server = yield* served()
@@ -382,7 +382,9 @@ describe("EmailAlerter", () => {
       const at = Layer.succeed(AlertContext, {
         typed: (text) => text,
         mailFor: (stream) => Effect.succeed(mailTo(stream === "demo-00000000" ? slow.port : quick.port)),
+        notify: Effect.undefined,
         projectName: () => Effect.succeed("demo"),
+        addressOf: () => Effect.succeed("demo"),
         why: () => Effect.succeed([])
       })
       yield* alerter(at)
@@ -401,10 +403,10 @@ describe("EmailAlerter", () => {
   it.effect("the test mail answers with the server's words, or with what to do", () =>
     Effect.gen(function* () {
       const server = yield* served()
-      const receipt = yield* EmailAlerter.sendTest(mailTo(server.port), options)
+      const receipt = yield* Alerter.sendTest(mailTo(server.port), options)
       assert.include(receipt.response, "taken as number 1")
       assert.strictEqual(header(server.taken[0], "Subject"), "[agentd] test mail from lab")
-      const error = yield* Effect.flip(EmailAlerter.sendTest(mailTo(yield* closedPort), options))
+      const error = yield* Effect.flip(Alerter.sendTest(mailTo(yield* closedPort), options))
       assert.include(error.remedy, "server is up")
     }).pipe(Effect.scoped, withLog)
   )

@@ -1,0 +1,78 @@
+/**
+ * AlertChannel: a way in which a person is told: its contract, and the ways that there are.
+ *
+ * Guarantees wanted of each: `send` returns once the receiver has it, fails typed, and ends in bounded time; what it is
+ * given may come again after a crash, under the same id; no secret is in an error.
+ *
+ * Whoever builds agentd adds one: `Layer.succeed(AlertChannels, [...others, mine])`; a config names it by
+ * `{ "type": "other", "name": "mine", "settings": … }`.
+ */
+import { Context, type Effect } from "effect"
+import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"
+import type { Word } from "../domain/Words.ts"
+import type { Urgency } from "./Notice.ts"
+import type { SendError } from "./SendError.ts"
+
+/** A notice as a receiver gets it. */
+export interface Told {
+  /** The same whenever it comes, by whichever message. */
+  readonly id: string
+  readonly kind: NoticeKind
+  readonly word: Word
+  readonly title: string
+  readonly body: string
+  readonly command: string
+  readonly urgency: Urgency
+  readonly about: string
+  readonly project: string | null
+  /** The rune that it tells of. */
+  readonly rune: number
+  /** Of that rune, ms since the epoch. */
+  readonly at: number
+  /** So many equal ones. */
+  readonly count: number
+}
+
+/** A message: one notice, or several as one. */
+export interface Message {
+  /** The same at each attempt. */
+  readonly id: string
+  readonly host: string
+  readonly title: string
+  readonly body: string
+  readonly command: string
+  readonly urgency: Urgency
+  readonly notices: ReadonlyArray<Told>
+  /** So many more that are not named. */
+  readonly more: number
+  /** The id of the first message about the same thing, where there was one. */
+  readonly earlier?: string
+}
+
+export interface Receipt {
+  /** The receiver's answer, in words. */
+  readonly response: string
+  /** By which the receiver knows the message, where it can be withdrawn. */
+  readonly handle?: string
+}
+
+export interface AlertChannel {
+  /** A channel's `type`, or of `other` its `name`. */
+  readonly name: string
+  readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
+  /** Takes a message back that somebody answered elsewhere; undefined: it cannot. `why`: in words. */
+  readonly withdraw?: (
+    config: ChannelConfig,
+    message: { readonly id: string; readonly handle: string; readonly title: string },
+    why: string
+  ) => Effect.Effect<Receipt, SendError>
+  /** Whether it could be used, as far as can be told without a message; in words. */
+  readonly check: (config: ChannelConfig) => Effect.Effect<string, SendError>
+}
+
+export const AlertChannels = Context.Reference<ReadonlyArray<AlertChannel>>("agentd/alerts/AlertChannels", {
+  defaultValue: () => []
+})
+
+/** The name by which a config means a channel. */
+export const nameOf = (config: ChannelConfig): string => (config.type === "other" ? config.name : config.type)

@@ -1,0 +1,271 @@
+/**
+ * Alerter: reads the log, queues what a person must hear of, and tells it: by mail, and by the channels of `notify`.
+ *
+ * Guarantees: an alert is queued once for each way, durably, before it is sent, and stays
+ * queued until its receiver took it or it was given up with a rune that says so;
+ * a restart goes on after the last rune that was looked at, from the log alone; `alert.sent` is durable right after the
+ * receiver's answer (killed between the two, the message is sent again under the same id);
+ * without a mail section nothing is mailed, and what was queued goes
+ * out once there is one; a receiver that is slow or away holds back no other.
+ */
+import { hash } from "node:crypto"
+import { Clock, Duration, Effect, FiberSet, Result, Semaphore } from "effect"
+import type { MailConfig } from "../config/Config.ts"
+import type { NotifyConfig } from "../config/NotifyConfig.ts"
+import type { Rune, RuneDraft } from "../event-log/Rune.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
+import { AlertContext } from "./AlertContext.ts"
+import * as Letter from "./Letter.ts"
+import { LiveOutbox } from "./LiveOutbox.ts"
+import * as Mail from "./Mail.ts"
+import { Mailer } from "./Mailer.ts"
+import * as LogEvent from "../domain/LogEvent.ts"
+import * as AlertKinds from "./AlertKinds.ts"
+import * as NoticePolicy from "./NoticePolicy.ts"
+import * as Outbox from "./Outbox.ts"
+import * as Route from "./Route.ts"
+import type { SendError } from "./SendError.ts"
+import * as Smtp from "./Smtp.ts"
+import * as Telling from "./Telling.ts"
+
+/** How often it looks whether mail was configured, or mended, for what could not be sent, and whether quiet hours are over. */
+const LOOK_AGAIN = Duration.toMillis("1 minute")
+
+/** Mails that are on their way at once. */
+const MAX_SENDERS = 4
+
+export interface Options {
+  readonly timeouts?: Smtp.Timeouts
+  /** The machine's name in the mails. */
+  readonly host?: string
+}
+
+interface Source {
+  readonly alert: Alert
+  readonly hash: string
+}
+
+/** Tells the rune from those of other stores. */
+const hashOf = ({ at, kind, seq, stream }: Rune): string => hash("sha256", JSON.stringify([stream, seq, at, kind]))
+
+/** The alerts among runes, equal ones folded, in the order of their first. */
+const folded = (all: ReadonlyArray<Source>): ReadonlyArray<Source> => {
+  const byKey = new Map<string, Source>()
+  for (const { alert, hash } of all) {
+    const before = byKey.get(alert.key)
+    byKey.set(alert.key, { hash, alert: before === undefined ? alert : together(before.alert, alert) })
+  }
+  return [...byKey.values()]
+}
+
+const mailsOf = (runes: ReadonlyArray<Rune>): ReadonlyArray<Source> =>
+  folded(
+    runes.flatMap((rune) => {
+      const alert = alertOf(rune)
+      return alert === undefined ? [] : [{ alert, hash: hashOf(rune) }]
+    })
+  )
+
+/** The notices among runes, and the ways by which each is told; none while no channel is configured. */
+const noticesOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>) {
+  const candidates = runes.flatMap((rune) => {
+    const of = NoticePolicy.noticed(rune)
+    return of === undefined ? [] : [{ rune, of }]
+  })
+  if (candidates.length === 0) return []
+  const { addressOf, notify } = yield* AlertContext
+  const config = yield* notify
+  if (config === undefined) return []
+  const found = yield* Effect.forEach(candidates, ({ of, rune }) =>
+    Effect.map(addressOf(rune.stream), (project): ReadonlyArray<Source> => {
+      const alert = of({ project })
+      return alert === undefined ? [] : [{ alert, hash: hashOf(rune) }]
+    })
+  )
+  const now = yield* Clock.currentTimeMillis
+  return folded(found.flat()).map((source) => ({ source, routes: Route.ofNotice(config, source.alert.notice!, now) }))
+})
+
+/** Queues what the runes say; each alert is decided on what those before it will have changed. */
+const queue = (
+  runes: ReadonlyArray<Rune>,
+  notices: Effect.Success<ReturnType<typeof noticesOf>>,
+  begun: ReadonlySet<string>
+) =>
+  Effect.fnUntraced(function* (state: Outbox.State) {
+    const from = yield* AlertContext
+    const upTo = runes.at(-1)?.eventId ?? 0
+    const now = yield* Clock.currentTimeMillis
+    const drafts: Array<RuneDraft> = []
+    let ahead = state
+    const add = ({ alert, hash }: Source, route: Outbox.Route | undefined) => {
+      const draft = Outbox.queue(ahead, { alert, hash, upTo }, route, now, begun)
+      drafts.push(draft)
+      ahead = Outbox.evolve(ahead, { ...draft, eventId: ahead.restsOn, at: now })
+    }
+    const toldOf = new Set(notices.flatMap(({ routes, source }) => (routes.length === 0 ? [] : [source.alert.cause])))
+    for (const source of mailsOf(runes)) {
+      const { cause, of, stream } = source.alert
+      const mail = yield* from.mailFor(of ?? stream)
+      // without a mail section it waits for one, unless a channel tells it
+      if (mail !== undefined || !toldOf.has(cause)) add(source, mail && Route.ofMail(mail))
+    }
+    for (const { routes, source } of notices) for (const route of routes) add(source, route)
+    return drafts
+  })
+
+/** The mail section of the first of a batch's projects that has one. */
+const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
+  const from = yield* AlertContext
+  for (const { alert } of batch.alerts.values()) {
+    const mail = yield* from.mailFor(alert.of ?? alert.stream)
+    if (mail !== undefined) return mail
+  }
+  return undefined
+})
+
+/** How a message is sent, and where that is now; undefined: not now. */
+interface Way {
+  readonly destination: string
+  readonly messageId: string
+  readonly isMail: boolean
+  readonly send: Effect.Effect<Telling.Receipt, SendError | StorageError, Telling.Needs>
+}
+
+interface Job {
+  readonly attempt: Outbox.Attempt
+  readonly way: Way
+}
+
+const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, options: Options): Way => {
+  const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
+  return {
+    destination: Route.destinationOf(mail),
+    messageId,
+    isMail: true,
+    send: Effect.gen(function* () {
+      const mailer = yield* Mailer
+      const text = yield* Letter.of(batch, options.host ?? mailer.host())
+      return yield* mailer.send(mail, { ...text, messageId }, options.timeouts)
+    })
+  }
+}
+
+const wayOfChannel = (batch: Outbox.Batch, name: string, notify: NotifyConfig, options: Options): Way => {
+  const config = notify.channels[name]
+  const messageId = Outbox.messageId(batch, "agentd").slice(1, -1)
+  return {
+    destination: config === undefined ? batch.destination : Route.destinationOfChannel(name, config, batch.destination),
+    messageId,
+    isMail: false,
+    send: config === undefined ? Telling.gone(name) : Telling.send(batch, { name, config, messageId, ...options })
+  }
+}
+
+/** How a batch goes now; undefined: nothing is configured for it, or its time is a quiet one. */
+const wayOf = Effect.fnUntraced(function* (batch: Outbox.Batch, now: number, options: Options) {
+  if (batch.channel === undefined) {
+    const mail = yield* mailOf(batch)
+    return mail === undefined ? undefined : wayOfMail(batch, mail, options)
+  }
+  const notify = yield* (yield* AlertContext).notify
+  if (notify === undefined || Route.isHeld(notify, batch.destination, now)) return undefined
+  return wayOfChannel(batch, batch.channel, notify, options)
+})
+
+/** The messages that can be sent now, one a destination, and the ms until the next look. */
+const due = (begun: ReadonlySet<string>, options: Options) =>
+  Effect.fnUntraced(function* (state: Outbox.State) {
+    const now = yield* Clock.currentTimeMillis
+    const jobs: Array<Job> = []
+    let next = Infinity
+    for (const batch of state.batches) {
+      const at = Outbox.readyAt(state, batch, now)
+      if (at === undefined || begun.has(batch.id)) continue
+      // what waits for its time alone needs no look at the config
+      const way = at > now && batch.failure === null ? null : yield* wayOf(batch, now, options)
+      if (way === undefined) next = Math.min(next, now + LOOK_AGAIN)
+      else if (way !== null && (at <= now || batch.failure?.destination !== way.destination)) {
+        const { destination, messageId } = way
+        jobs.push({ way, attempt: { batch, destination, messageId } })
+      } else next = Math.min(next, at, batch.failure === null ? Infinity : now + LOOK_AGAIN)
+    }
+    return { jobs, wait: Math.max(0, next - now) }
+  })
+
+/** Tries once; an answer of the server is recorded even if the daemon is stopping. */
+const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job) =>
+  Effect.uninterruptibleMask(
+    Effect.fnUntraced(function* (restore) {
+      const { attempt, way } = job
+      const result = yield* restore(way.send).pipe(
+        Effect.map(Result.succeed),
+        Effect.catchTag("SendError", (error) => Effect.succeed(Result.fail(error)))
+      )
+      const now = yield* Clock.currentTimeMillis
+      const draft =
+        result._tag === "Success" ? Outbox.sent(attempt, result.success) : Outbox.failure(attempt, result.failure, now)
+      // what comes from now on is decided on what became of this one
+      yield* outbox.commit(() => Effect.sync(() => (begun.delete(attempt.batch.id), [draft])))
+      yield* report(result, draft, way.isMail ? "alert mail" : `notice by ${attempt.batch.channel}`)
+    })
+  )
+
+const report = (
+  result: Result.Result<Telling.Receipt, SendError>,
+  draft: RuneDraft,
+  what: string
+): Effect.Effect<void> => {
+  if (Result.isSuccess(result)) {
+    const { rejected } = result.success
+    return rejected.length === 0 ? Effect.void : Effect.logWarning(`${what}: refused for ${rejected.join(", ")}`)
+  }
+  const { message, remedy } = result.failure
+  const failed = AlertKinds.readAlert(draft)
+  return failed?.kind === "alert.failed" && failed.payload.nextAt === null
+    ? LogEvent.noted("mail.failed")(Effect.logError(`${what} given up: ${message}. ${remedy}`))
+    : Effect.logWarning(`${what} not sent: ${message}. ${remedy}`)
+}
+
+const followed = [...new Set([...kinds, ...NoticePolicy.kinds])]
+
+const running = Effect.fn("Alerter.run")(function* (options: Options) {
+  const log = yield* EventLog
+  const outbox = yield* LiveOutbox
+  const begun = new Set<string>()
+  const mailers = yield* Semaphore.make(MAX_SENDERS)
+  const sends = yield* FiberSet.make<void, Effect.Error<ReturnType<ReturnType<typeof attempt>>>>()
+  const pick = (state: Outbox.State) =>
+    Effect.tap(due(begun, options)(state), ({ jobs }) =>
+      Effect.sync(() => jobs.forEach(({ attempt }) => begun.add(attempt.batch.id)))
+    )
+  // what it queued last is behind it, also where its position was lost
+  const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
+  // facts are asked for before anything is decided: that may take a while, and no sending waits for it
+  const queueing = log.follow("alerter", { after, kinds: followed }, (runes) =>
+    Effect.flatMap(noticesOf(runes), (notices) => outbox.commit(queue(runes, notices, begun)))
+  )
+  const sending = Effect.gen(function* () {
+    for (;;) {
+      const { jobs, wait } = yield* outbox.look(pick)
+      for (const job of jobs) {
+        const sent = attempt(outbox, begun)(job)
+        yield* FiberSet.run(sends, job.way.isMail ? mailers.withPermit(sent) : sent)
+      }
+      yield* outbox.changed(wait)
+    }
+  })
+  // A subscription ends with its log: then there is nothing left to do but to be stopped.
+  return yield* Effect.raceAllFirst([sending, Effect.andThen(queueing, Effect.never), FiberSet.join(sends)])
+})
+
+/** Runs until it is interrupted, or until the store takes no more. */
+export const run = (options: Options = {}) => Effect.scoped(running(options))
+
+/** `agentd alert test`: one mail, now; answers with what the server said. */
+export const sendTest = Effect.fn("Alerter.sendTest")(function* (mail: MailConfig, options: Options = {}) {
+  const mailer = yield* Mailer
+  const text = Mail.testMail(options.host ?? mailer.host(), yield* Clock.currentTimeMillis)
+  return yield* mailer.send(mail, text, options.timeouts)
+})

@@ -1,0 +1,84 @@
+/**
+ * Route: where an alert goes, and when, as the config says now. Pure.
+ *
+ * Guarantees: a destination's name tells whether its config was changed; in quiet hours a channel tells nothing but the
+ * kinds that are excepted, and those on a way of their own, so that they take nothing else along.
+ */
+import { createHash } from "node:crypto"
+import { Duration } from "effect"
+import type { MailConfig } from "../config/Config.ts"
+import { type ChannelConfig, channelsFor, type NotifyConfig, type QuietConfig } from "../config/NotifyConfig.ts"
+import type { Notice, Urgency } from "./Notice.ts"
+import type * as Outbox from "./Outbox.ts"
+import * as Smtp from "./Smtp.ts"
+
+const named = (parts: unknown): string => createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
+
+/** A name for where and how mail goes: another one means that the config was changed. */
+export const destinationOf = (mail: MailConfig): string => named([Smtp.recipients(mail), mail.from, mail.smtp])
+
+export const ofMail = (mail: MailConfig): Outbox.Route => ({
+  destination: destinationOf(mail),
+  digestWindow: Duration.toMillis(mail.digestWindow),
+  maxPerHour: mail.maxPerHour
+})
+
+/** Of what is told in quiet hours, too. */
+const EXCEPTED = "/excepted"
+
+/** `before`: what it was called, where it was queued. */
+export const destinationOfChannel = (name: string, config: ChannelConfig, before = ""): string =>
+  `${name}/${named(config)}${before.endsWith(EXCEPTED) ? EXCEPTED : ""}`
+
+const minutesOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
+
+/** The time of day in a zone, in minutes. */
+const minuteOfDay = (now: number, timeZone: string | undefined): number => {
+  const parts = new Intl.DateTimeFormat("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    ...(timeZone === undefined ? {} : { timeZone })
+  }).formatToParts(now)
+  const part = (type: string) => Number(parts.find((one) => one.type === type)?.value)
+  return part("hour") * 60 + part("minute")
+}
+
+/** Whether a time of day is a quiet one; from and to alike: none is. */
+export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now: number): boolean => {
+  const [begin, end, at] = [minutesOf(from), minutesOf(to), minuteOfDay(now, timeZone)]
+  return begin <= end ? begin <= at && at < end : begin <= at || at < end
+}
+
+/** Whether nothing may be told to the destination now. */
+export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: number): boolean =>
+  quietHours !== undefined && !destination.endsWith(EXCEPTED) && isQuiet(quietHours, now)
+
+/** ms that the first notice of a message waits for others. */
+const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Urgency): number => {
+  const window = Duration.toMillis(digestWindow)
+  // what needs a person does not wait for others, but what comes at once is one message
+  if (urgency === "now") return Math.min(SETTLE, window)
+  return urgency === "soon" ? window : Math.max(window, Duration.toMillis(digestEvery))
+}
+
+const SETTLE = 2_000
+
+/** The ways to one channel. */
+export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice, now: number): Outbox.Route => {
+  const { maxPerHour, quietHours } = notify
+  const quiet = quietHours !== undefined && isQuiet(quietHours, now)
+  const isExcepted = quiet && quietHours.except.includes(notice.kind)
+  return {
+    destination: destinationOfChannel(name, notify.channels[name]!, isExcepted ? EXCEPTED : ""),
+    channel: name,
+    digestWindow: Duration.toMillis(notify.digestWindow),
+    maxPerHour,
+    settle: settleOf(notify, notice.urgency),
+    isHeld: quiet && !isExcepted
+  }
+}
+
+/** The channels that are told of it. */
+export const ofNotice = (notify: NotifyConfig, notice: Notice, now: number): ReadonlyArray<Outbox.Route> =>
+  channelsFor(notify, notice.kind).map((name) => ofChannel(notify, name, notice, now))

@@ -1,0 +1,131 @@
+/**
+ * Telling: a batch of notices as the one message that a channel sends, and its sending.
+ *
+ * Guarantees: it ends in bounded time, and whatever a channel does is an answer or a typed error; texts leave without
+ * known secrets; commands are as they must be typed.
+ */
+import { Effect, type FileSystem } from "effect"
+import type { ChannelConfig } from "../config/NotifyConfig.ts"
+import { Redact } from "../event-log/Redact.ts"
+import * as AlertChannel from "./AlertChannel.ts"
+import { AlertContext } from "./AlertContext.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
+import { Mailer } from "./Mailer.ts"
+import * as Notice from "./Notice.ts"
+import type * as Outbox from "./Outbox.ts"
+import { SendError, setup } from "./SendError.ts"
+
+export interface Receipt {
+  readonly to: ReadonlyArray<string>
+  readonly rejected: ReadonlyArray<string>
+  readonly response: string
+  readonly handle?: string
+}
+
+export type Needs = AlertContext | EventLog | FileSystem.FileSystem | Redact
+
+/** A channel has bounds of its own; this is for one that has none. */
+const WITHIN = "2 minutes"
+
+/** Fails: the channel is no longer in the config. */
+export const gone = (name: string): Effect.Effect<never, SendError> =>
+  Effect.fail(
+    setup(`there is no channel "${name}" any more`, "Add it to notify.channels, or leave it: it is given up.")
+  )
+
+const toldOf = Effect.fnUntraced(function* ({
+  alert,
+  alertId
+}: {
+  readonly alert: Outbox.Queued["alert"]
+  readonly alertId: string
+}) {
+  const from = yield* AlertContext
+  const { text } = yield* Redact
+  const { notice } = alert
+  if (notice === undefined) return []
+  const told: AlertChannel.Told = {
+    id: alertId,
+    kind: notice.kind,
+    word: Notice.wordOf[notice.kind],
+    title: text(notice.title),
+    body: text(notice.body),
+    command: from.typed(text(notice.command)),
+    urgency: notice.urgency,
+    about: notice.about,
+    project: notice.project,
+    rune: alert.cause,
+    at: alert.at,
+    count: alert.count
+  }
+  return [told]
+})
+
+/** The message of a batch. */
+export const messageOf = Effect.fnUntraced(function* (batch: Outbox.Batch, id: string, host: string) {
+  const { typed } = yield* AlertContext
+  const notices = (yield* Effect.forEach([...batch.alerts.values()], toldOf)).flat()
+  const [only] = notices
+  const isSingle = only !== undefined && notices.length === 1 && batch.more === 0
+  const { body, command, title, urgency } = isSingle ? only : Notice.digest(notices, batch.more)
+  const message: AlertChannel.Message = {
+    id,
+    host,
+    title,
+    body,
+    command: isSingle ? command : typed(command),
+    urgency,
+    notices,
+    more: batch.more
+  }
+  return message
+})
+
+export interface Way {
+  readonly name: string
+  readonly config: ChannelConfig
+  readonly messageId: string
+  readonly host?: string
+}
+
+/** A sending that ends, whatever its channel does. */
+export const bounded = <A>(name: string, sending: Effect.Effect<A, SendError>): Effect.Effect<A, SendError> =>
+  sending.pipe(
+    Effect.catchDefect((defect) =>
+      Effect.andThen(
+        Effect.logError(`the channel ${name} crashed`, defect),
+        Effect.fail(setup("the channel crashed", "See the daemon's log, and report it: agentd logs"))
+      )
+    ),
+    Effect.timeoutOrElse({
+      duration: WITHIN,
+      orElse: () =>
+        Effect.fail(
+          new SendError({
+            message: "the channel did not end in time",
+            remedy: "Check that its receiver is up; agentd tries again.",
+            class: "transient"
+          })
+        )
+    })
+  )
+
+/** The implementation that a config means. */
+export const implementation = Effect.fnUntraced(function* (config: ChannelConfig) {
+  const name = AlertChannel.nameOf(config)
+  const found = (yield* AlertChannel.AlertChannels).find((one) => one.name === name)
+  if (found !== undefined) return found
+  return yield* setup(
+    `this agentd has no channel of type ${name}`,
+    "See docs/notifications.md for those that there are."
+  )
+})
+
+export const send = Effect.fn("Telling.send")(function* (batch: Outbox.Batch, { config, host, messageId, name }: Way) {
+  const mailer = yield* Mailer
+  const channel = yield* implementation(config)
+  const message = yield* messageOf(batch, messageId, host ?? mailer.host())
+  const { handle, response } = yield* bounded(name, channel.send(config, message))
+  const receipt: Receipt = { to: [name], rejected: [], response, ...(handle === undefined ? {} : { handle }) }
+  return receipt
+})

@@ -1,0 +1,28 @@
+/**
+ * Reveal: the secrets of channels, read as they are used and made known to the redactor before.
+ */
+import { Effect } from "effect"
+import * as Secret from "../alerts/Secret.ts"
+import type { SendError } from "../alerts/SendError.ts"
+import { setup } from "../alerts/SendError.ts"
+import type { SecretConfig } from "../config/NotifyConfig.ts"
+import { Redact } from "../event-log/Redact.ts"
+
+export interface Reveal {
+  readonly reveal: (secret: SecretConfig) => Effect.Effect<string, SendError>
+  /** An address that is said, or that is a secret itself. */
+  readonly urlOf: (url: string | SecretConfig) => Effect.Effect<string, SendError>
+}
+
+export const make: Effect.Effect<Reveal, never, Redact> = Effect.map(Redact, (redact): Reveal => {
+  const reveal = Effect.fnUntraced(function* (place: SecretConfig) {
+    const secret = yield* Secret.read(place)
+    if (secret === undefined) return yield* setup("no secret is named", "Name its file, env or credential.")
+    yield* redact.register([secret])
+    return secret
+  })
+  return {
+    reveal,
+    urlOf: (url) => (typeof url === "string" ? Effect.succeed(url) : Effect.map(reveal(url), (text) => text.trim()))
+  }
+})

@@ -1,0 +1,101 @@
+/** Notices of a real daemon to real receivers on loopback: once each over a kill, signed, and nothing of one held back by another. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { createHmac } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as HttpStand from "../notify/HttpStand.ts"
+import * as Stage from "../support/Stage.ts"
+
+const FAILING = {
+  backend: { type: "command", shell: "cat > /dev/null; echo the key is missing >&2; exit 3", readyAfter: "1 minute" },
+  maxConsecutiveErrors: 1
+}
+
+const KEY = "a-key-that-signs-what-is-told"
+
+interface Body {
+  readonly id: string
+  readonly title: string
+  readonly body: string
+  readonly command: string
+  readonly host: string
+  readonly notices: ReadonlyArray<{ readonly id: string; readonly kind: string; readonly word: string }>
+}
+
+const bodyOf = ({ body }: HttpStand.Got): Body => JSON.parse(body)
+
+/** A daemon whose user is told by these channels. */
+const shop = Effect.fnUntraced(function* (
+  notify: (folder: string) => object,
+  agents: object = { one: FAILING, two: FAILING }
+) {
+  const stage = yield* Stage.make
+  stage.box.setUser({
+    orphanGrace: "0 seconds",
+    notify: { digestWindow: "10ms", digestEvery: "10ms", ...notify(stage.box.folder) }
+  })
+  const project = stage.home({ agents: agents as never })
+  yield* stage.up
+  yield* project.register
+  return { stage, project }
+})
+
+describe("a webhook", () => {
+  it.live(
+    "is told once that an agent has stopped, signed, over a kill of the daemon; its receiver was away first",
+    () =>
+      Effect.gen(function* () {
+        const receiver = yield* HttpStand.make((_, n) => ({ status: n === 1 ? 503 : 204 }))
+        const { project, stage } = yield* shop((folder) => {
+          writeFileSync(join(folder, "hook-key"), `${KEY}\n`)
+          const ops = { type: "webhook", url: `${receiver.url}/hook`, secret: { file: join(folder, "hook-key") } }
+          return { channels: { ops } }
+        })
+        yield* project.send("one", "go")
+        yield* project.until(
+          "it is refused",
+          Effect.sync(() => receiver.got.length),
+          (count) => count === 1
+        )
+        // the daemon that comes next sends what this one could not
+        yield* stage.box.kill9
+        yield* stage.up
+        yield* project.until(
+          "it comes again",
+          Effect.sync(() => receiver.got.length),
+          (count) => count === 2
+        )
+        const [first, second] = receiver.got
+        assert.deepInclude(second, { method: "POST", path: "/hook" })
+        const body = bodyOf(second!)
+        assert.deepStrictEqual(bodyOf(first!), body)
+        assert.strictEqual(second!.headers["agentd-id"], body.id)
+        const stamp = second!.headers["agentd-timestamp"]
+        const expected = createHmac("sha256", KEY).update(`${stamp}.${second!.body}`).digest("hex")
+        assert.strictEqual(second!.headers["agentd-signature"], `sha256=${expected}`)
+        assert.strictEqual(body.title, "shop/one stopped for good")
+        assert.deepInclude(body.notices[0], { kind: "failed", word: "failed" })
+        const rows = yield* project.until(
+          "it is told to have been sent",
+          stage.rpc((client) => client.Alerts({ count: 20, failed: false })),
+          (all) => all.some(({ state }) => state === "sent")
+        )
+        assert.deepInclude(
+          rows.find(({ state }) => state === "sent"),
+          { to: ["ops"] }
+        )
+        // nothing is repeated by the next one
+        yield* stage.box.kill9
+        yield* stage.up
+        yield* project.send("two", "go")
+        yield* project.until(
+          "the next notice comes",
+          Effect.sync(() => receiver.got.length),
+          (count) => count === 3
+        )
+        assert.strictEqual(bodyOf(receiver.got[2]!).title, "shop/two stopped for good")
+        assert.notInclude(stage.box.output, KEY)
+      }).pipe(Effect.scoped)
+  )
+})
