@@ -15,7 +15,7 @@ import * as BackupFile from "../backup/BackupFile.ts"
 import { STORE } from "../backup/Contents.ts"
 import * as StateFolder from "../event-log/StateFolder.ts"
 import * as StoreCopy from "../event-log/StoreCopy.ts"
-import { holderOf } from "../event-log/StoreLock.ts"
+import { acquire, holderOf } from "../event-log/StoreLock.ts"
 import { probe } from "../rpc/Endpoint.ts"
 import { VERSION } from "../rpc/Version.ts"
 import * as Unit from "../systemd/Unit.ts"
@@ -145,13 +145,25 @@ const place = Effect.fnUntraced(function* (file: string) {
 
 const stampOf = (at: number): string => new Date(at).toISOString().slice(0, 19).replaceAll(":", "-")
 
+/** No other upgrade of the same package until the scope closes: two would keep, and put back, each other's halves. */
+const alone = (root: string) =>
+  Effect.catchTag(acquire({ folder: Plan.lockAt(root), socket: null }), "StoreInUse", ({ pid }) =>
+    failed(
+      `Another agentd upgrade of ${root} is under way${pid === null ? "" : ` (pid ${pid})`}. Nothing was done.`,
+      "Wait until it is over, then look: agentd --version"
+    )
+  )
+
 /** All that is known before anything is touched. */
 const looked = Effect.fnUntraced(function* (given: string) {
   const { paths } = yield* Invocation
   const file = resolve(given)
   const { prefix, root } = yield* place(file)
   const offered = yield* PackageFile.read(file)
-  const own = PackageFile.manifestIn(fs.readFileSync(join(root, "package.json"), "utf8"))
+  // while another upgrade works, it may be away
+  const own = fs.existsSync(join(root, "package.json"))
+    ? PackageFile.manifestIn(fs.readFileSync(join(root, "package.json"), "utf8"))
+    : VERSION
   const from = typeof own === "string" ? VERSION : own.version
   const store = fs.existsSync(join(paths.state, STORE)) ? yield* StoreCopy.facts(join(paths.state, STORE)) : undefined
   const daemon = (yield* probe(paths.socket)) === "live" ? (yield* DaemonLife.status(paths.socket)).daemon : undefined
@@ -422,6 +434,13 @@ export const run = Effect.fnUntraced(function* ({ dryRun, file, yes }: Input) {
   if (dryRun) return yield* print({ ...facts, dryRun, daemon: daemon ?? null, upgraded: false }, () => lines)
   if (!json) yield* printLines(lines)
   yield* confirm(yes, `Replaces agentd ${from} in ${root} by ${to}.`, "Upgrade it?")
+  yield* alone(root)
+  if ((yield* looked(file)).from !== from) {
+    return yield* failed(
+      `Another upgrade has replaced agentd ${from} meanwhile. Nothing was done.`,
+      "Look: agentd --version"
+    )
+  }
   const pid = yield* upgraded(it)
   yield* tidied(it)
   const back = yield* hint(`rm -rf '${root}' && mv '${kept}' '${root}' && agentd restart`)
@@ -441,4 +460,4 @@ export const run = Effect.fnUntraced(function* ({ dryRun, file, yes }: Input) {
       ...(isForward ? [`The agentd before: ${kept}`] : [`The way back: ${back}`])
     ]
   )
-})
+}, Effect.scoped)

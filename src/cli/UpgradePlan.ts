@@ -91,5 +91,8 @@ export const objectionTo = ({ from, node, offered, platform, schema, state }: Fa
 /** Where the package before is kept: npm passes over what begins with a dot. */
 export const keptAt = (root: string, version: string): string => join(dirname(root), `.agentd-${version}-kept`)
 
+/** The folder of the lock that one upgrade of a package holds: the kernel frees it, however that ends. */
+export const lockAt = (root: string): string => join(dirname(root), ".agentd-upgrading")
+
 /** Whether a name in that folder is one of a package that was kept. */
 export const isKept = (name: string): boolean => /^\.agentd-\d.*-kept$/.test(name)

@@ -126,11 +126,14 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
           Effect.sync(() => fs.existsSync(`${npm}.begun`)),
           (begun) => begun
         )
+        const meanwhile = yield* shop.cli("upgrade", good, "--yes")
+        assert.strictEqual(meanwhile.code, 1)
+        assert.match(meanwhile.stderr, /Another agentd upgrade of .* is under way \(pid \d+\)\. Nothing was done\./)
         child.kill("SIGINT")
         const over = yield* ended
         assert.strictEqual(over.code, 130)
         assert.include(over.err, "is not in force: it was interrupted. agentd 0.1.0 is in its place again")
-        assert.deepStrictEqual(fs.readdirSync(dirname(home)), ["agentd"])
+        assert.deepStrictEqual(fs.readdirSync(dirname(home)), [".agentd-upgrading", "agentd"])
         assert.strictEqual(version(), `agentd v${VERSION}`)
         assert.deepStrictEqual(yield* daemon, first)
 
@@ -159,7 +162,11 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
         assert.deepStrictEqual(third, { pid: third.pid, replaced: undefined, version: "0.2.0" })
         assert.strictEqual(version(), "agentd v0.2.0")
         assert.isTrue(fs.existsSync(told.backup))
-        assert.deepStrictEqual(fs.readdirSync(dirname(home)).toSorted(), [`.agentd-${VERSION}-kept`, "agentd"])
+        assert.deepStrictEqual(fs.readdirSync(dirname(home)).toSorted(), [
+          `.agentd-${VERSION}-kept`,
+          ".agentd-upgrading",
+          "agentd"
+        ])
         assert.strictEqual(prefix, told.prefix)
 
         assert.deepStrictEqual(shop.noted("one", "pids"), [run])
