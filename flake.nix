@@ -14,11 +14,17 @@
         ] (system: f nixpkgs.legacyPackages.${system});
 
       # The Node that npm brings is linked for other distributions, and nixpkgs has
-      # one; the Effect diagnostics are for development. Both are optional.
+      # one; the Effect diagnostics (scripts/checker) are for development. Both are optional.
       readJSON = path: builtins.fromJSON (builtins.readFile path);
       manifest = readJSON ./package.json;
-      optional = builtins.attrNames manifest.optionalDependencies;
-      withoutOptional = package: removeAttrs package [ "optionalDependencies" ];
+      checker = readJSON ./scripts/checker/package.json;
+      optional = builtins.attrNames (manifest.optionalDependencies // checker.optionalDependencies);
+      withoutOptional =
+        package:
+        removeAttrs package [ "optionalDependencies" ]
+        // {
+          devDependencies = removeAttrs package.devDependencies [ checker.name ];
+        };
 
       # The lock file names no registry, and importNpmLock fetches only what has an address.
       withAddress =
@@ -35,7 +41,8 @@
       lock =
         let
           whole = readJSON ./package-lock.json;
-          packages = removeAttrs whole.packages (map (name: "node_modules/${name}") optional);
+          unused = [ "scripts/checker" ] ++ map (name: "node_modules/${name}") ([ checker.name ] ++ optional);
+          packages = removeAttrs whole.packages unused;
         in
         whole // { packages = builtins.mapAttrs withAddress packages; };
 

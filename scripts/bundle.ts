@@ -4,8 +4,8 @@
  * is compiled ahead (4 of its 14 ms), for the Node that builds; and the page (`page.ts`).
  *
  * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported
- * lazily gets a chunk of its own. Names survive (`mangle: false`), so that a
- * stack trace in the journal can be read; it costs no measurable time.
+ * lazily gets a chunk of its own. Names of functions and classes survive, so that a
+ * stack trace in the journal can be read; those within are short, which is a quarter of the size.
  *
  * Safe while agentd runs: chunks are named by content and written before the
  * entry that names them is renamed into place; what nobody names goes last.
@@ -15,7 +15,13 @@ import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
 import { join, relative } from "node:path"
-import { rolldown } from "rolldown"
+import { type OutputChunk, rolldown, type RolldownOutput } from "rolldown"
+
+const minify = {
+  mangle: { keepNames: { function: true, class: true } },
+  compress: true,
+  codegen: true
+} as const
 
 const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
@@ -24,7 +30,7 @@ const chunks = join(out, "chunks")
 /** The code of a module and all that it imports, as one text: what starts late runs the code that its daemon was started with. */
 const textOf = async (input: string): Promise<string> => {
   const build = await rolldown({ cwd: root, input, platform: "node" })
-  const { output } = await build.generate({ format: "esm", minify: { mangle: false, compress: true, codegen: true } })
+  const { output } = await build.generate({ format: "esm", minify })
   await build.close()
   const [entry, ...others] = output
   if (others.length > 0) throw new Error(`bundle: ${input} is not one chunk`)
@@ -115,25 +121,29 @@ const compiled = (code: string, folder: string): Buffer => {
   return execFileSync(process.execPath, ["-e", `const __dirname = ${JSON.stringify(folder)};${program}`], { env })
 }
 
-/** The daemon without the command line: as one file it starts sooner, and holds less. Its names are of the same kind. */
-const DAEMON = "./app/DaemonBin.ts"
-const apart = {
-  name: "apart",
-  resolveId: (id: string) => (id === DAEMON ? { id, external: true } : null)
+/** Mails of agentd have no attachment whose type a name must tell: this list is a twelfth of the mailer's code. */
+const MIME_TYPES = "node_modules/nodemailer/dist/esm/mime-funcs/mime-types.js"
+const lists = {
+  name: "lists",
+  load: (id: string): string | null =>
+    relative(root, id) === MIME_TYPES
+      ? 'export const detectMimeType = () => "application/octet-stream"\nexport const detectExtension = () => "bin"\n'
+      : null
 }
 
 if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(join(out, "web"))
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
-const outputOf = async (name: string, input: string, entryFileNames: string) => {
+type Groups = ReadonlyArray<{ readonly name: string; readonly test: (id: string) => boolean }>
+const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
   const build = await rolldown({
     cwd: root,
-    input: { [name]: input },
+    input: { agentd: "src/main.ts" },
     platform: "node",
     // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
     resolve: { mainFields: ["module", "main"] },
-    plugins: [threads, apart],
+    plugins: [threads, lists],
     // What cannot be found must fail the build, not the first start.
     onLog: (level, log, defaultHandler) => {
       if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
@@ -142,29 +152,57 @@ const outputOf = async (name: string, input: string, entryFileNames: string) => 
   })
   const { output } = await build.generate({
     format: "esm",
-    entryFileNames,
+    entryFileNames: "[name].mjs",
     chunkFileNames: "chunks/[name]-[hash].mjs",
-    minify: { mangle: false, compress: true, codegen: true }
+    comments: false,
+    minify,
+    codeSplitting: { groups: [...groups] }
   })
   await build.close()
   return output
 }
-const daemonInput = join(root, "src/app/DaemonBin.ts")
-const daemon = existsSync(daemonInput) ? await outputOf("daemon", daemonInput, "chunks/[name]-[hash].mjs") : []
-const output = await outputOf("agentd", "src/main.ts", "[name].mjs")
+
+/**
+ * The daemon starts without the command line, sooner and in less memory, from few files: what all of the command line
+ * needs, too (`core`), what some verb needs (`shared`), and its own. Each text is there once.
+ */
+const groupsOf = (output: RolldownOutput["output"]): Groups => {
+  const all = output.filter((file) => file.type === "chunk")
+  const isOf = (file: OutputChunk, module: string) => file.facadeModuleId === join(root, module)
+  /** The files that are loaded with those, and their modules. */
+  const reach = (starts: ReadonlyArray<OutputChunk>) => {
+    const reached = new Set(starts)
+    for (const file of reached) for (const one of all) if (file.imports.includes(one.fileName)) reached.add(one)
+    return new Set([...reached].flatMap((file) => Object.keys(file.modules)))
+  }
+  const starts = ["src/app/DaemonBin.ts", "src/app/Daemon.ts"]
+  const isDaemons = (file: OutputChunk) => starts.some((module) => isOf(file, module))
+  const daemon = reach(all.filter(isDaemons))
+  if (daemon.size === 0) return []
+  const always = reach(all.filter((file) => file.isEntry || isOf(file, "src/app/Bin.ts")))
+  const sometimes = reach(
+    all.filter((file) => !isDaemons(file) && Object.keys(file.modules).some((id) => !daemon.has(id)))
+  )
+  return [
+    { name: "core", test: (id) => daemon.has(id) && always.has(id) },
+    { name: "mail", test: (id) => daemon.has(id) && sometimes.has(id) && !always.has(id) && id.includes("nodemailer") },
+    {
+      name: "shared",
+      test: (id) => daemon.has(id) && sometimes.has(id) && !always.has(id) && !id.includes("nodemailer")
+    }
+  ]
+}
+const output = await outputOf(groupsOf(await outputOf([])))
 
 await mkdir(chunks, { recursive: true })
 const written = new Set<string>()
-for (const file of [...daemon, ...output.slice(1)]) {
+for (const file of output.slice(1)) {
   if (file.type !== "chunk") throw new Error(`bundle: ${file.fileName} is an asset, and dist/ holds none`)
   await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
 }
 const entry = output[0]
-const [daemonFile] = daemon
-const named = daemonFile === undefined ? entry.code : entry.code.replace(DAEMON, `./${daemonFile.fileName}`)
-if (daemonFile !== undefined && named === entry.code) throw new Error("bundle: the entry names no file of the daemon's")
-await writeFile(join(out, "agentd.mjs.new"), ascii(named))
+await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))
 // As old as what it was built from: a file saved during the build is newer, and the launcher sees it.
 await utimes(join(out, "agentd.mjs.new"), started, started)
 await rename(join(out, "agentd.mjs.new"), join(out, entry.fileName))

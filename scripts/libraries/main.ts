@@ -1,21 +1,24 @@
 /**
  * libraries: builds dist/lib/, the five libraries as `agentd/supervision`,
  * `agentd/event-log`, `agentd/event-actor`, `agentd/backends` and `agentd/client`: JavaScript and
- * declarations, module by module, as they lie in src, with what they need of other folders and no more.
+ * declarations, module by module, as they lie in src, with what they need of other folders and of
+ * packages, and no more. `effect` alone is the user's own.
  *
  * `main.ts [OUT]`. Beside each folder stands its entry, which names the modules that a
  * user begins with, each as one namespace. src has no such file: a barrel there would
  * make every importer load everything. A module that an entry leaves out has its own
- * path (`agentd/backends/Backends`).
+ * path (`agentd/backends/Backends`). The code is small (no comments, short names inside of functions);
+ * the declarations say all that the sources say.
  */
 import { spawnSync } from "node:child_process"
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { dirname, join, relative } from "node:path"
+import { rolldown } from "rolldown"
 
 const root = join(import.meta.dirname, "../..")
 const out = process.argv[2] ?? join(root, "dist")
 
-/** The modules of each entry. They need `effect` and nothing else; the client `@effect/platform-node`, too. */
+/** The modules of each entry. They need `effect` and nothing else. */
 const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   supervision: [
     "Backoff",
@@ -79,27 +82,85 @@ const entries: { readonly [library: string]: ReadonlyArray<string> } = {
 /** Folders of which users may take any module. */
 const whole = [...Object.keys(entries), "gateway"]
 
-/** Removes what nothing in those folders imports: the compiler writes also what only a type was taken of. */
-const prune = async (folder: string, ending: ".js" | ".d.ts"): Promise<void> => {
-  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(ending))
+/** Of the daemon's side a client sees nothing: with it, the types of the whole daemon would come along. */
+const FEATURES = "rpc/Features.d.ts"
+
+/** Removes the declarations that nothing in those folders imports. */
+const prune = async (folder: string): Promise<void> => {
+  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".d.ts"))
   const left = new Set(names)
   const reached = names.filter((name) => whole.includes(name.split("/")[0]!))
   for (const name of reached) {
     if (!left.delete(name)) continue
     const text = await readFile(join(folder, name), "utf8")
     for (const [, path = ""] of text.matchAll(/(?:from |import |import\()"(\.[^"]+)"/g))
-      reached.push(join(dirname(name), path.replace(/\.[jt]s$/, ending)))
+      reached.push(join(dirname(name), path.replace(/\.[jt]s$/, ".d.ts")))
   }
   await Promise.all([...left].map((name) => rm(join(folder, name))))
+  // one space a level: the deepest types are half of it blanks
+  for (const name of reached) {
+    const text = await readFile(join(folder, name), "utf8")
+    await writeFile(
+      join(folder, name),
+      text.replaceAll(/^(?: {4})+/gm, (blanks) => " ".repeat(blanks.length / 4))
+    )
+  }
 }
 
-/** From sources the log's threads strip types; these files hold none, so that a thread starts from the file itself. */
-const THREADS = `export const logThread = new URL("./LogThread.js", import.meta.url)
-export const verifyThread = new URL("./VerifyThread.js", import.meta.url)
-`
+const keeperFiles = async () => {
+  const names = ["keeper.mjs", "slot.sh"]
+  const texts = await Promise.all(names.map((name) => readFile(join(root, "src/keeper", name), "utf8")))
+  return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
+}
 
-const GATEWAY = `export const program = \`import \${JSON.stringify(new URL("./main.js", import.meta.url).href)}\\n\`
-`
+/**
+ * The modules that say where code is. From sources the log's threads strip types; these files hold none, so that a
+ * thread starts from the file itself.
+ */
+const places: { readonly [module: string]: string } = {
+  "src/event-log/ThreadFile.ts": `export const logThread = new URL("./LogThread.js", import.meta.url)
+export const verifyThread = new URL("./VerifyThread.js", import.meta.url)
+export const copyThread = new URL("./CopyThread.js", import.meta.url)
+`,
+  "src/gateway/GatewayFile.ts":
+    "export const program = `import ${JSON.stringify(new URL('./main.js', import.meta.url).href)}\\n`\n",
+  "src/keeper/KeeperFile.ts": `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
+}
+
+/** npm packs no folder of that name. */
+const placeOf = (name: string): string => `${name.replaceAll("node_modules", "packages")}.js`
+
+/** Writes the code of all modules that users may take, and of what they need. */
+const code = async (folder: string): Promise<void> => {
+  const inputs = await Promise.all(
+    whole.map(async (library) => {
+      const names = await readdir(join(root, "src", library), { recursive: true })
+      const modules = names.filter((name) => name.endsWith(".ts"))
+      return modules.map((name) => [`${library}/${name.slice(0, -3)}`, join(root, "src", library, name)] as const)
+    })
+  )
+  const build = await rolldown({
+    cwd: root,
+    input: Object.fromEntries(inputs.flat()),
+    platform: "node",
+    external: [/^effect(\/|$)/],
+    plugins: [{ name: "places", load: (id: string) => places[relative(root, id)] ?? null }],
+    onLog: (level, log, defaultHandler) => {
+      if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
+      defaultHandler(level, log)
+    }
+  })
+  await build.write({
+    dir: folder,
+    format: "esm",
+    preserveModules: true,
+    preserveModulesRoot: join(root, "src"),
+    entryFileNames: ({ name }) => placeOf(name),
+    comments: false,
+    minify: { mangle: { keepNames: { function: true, class: true } }, compress: true, codegen: true }
+  })
+  await build.close()
+}
 
 const lib = join(out, "lib")
 const made = join(out, "lib.new")
@@ -110,10 +171,9 @@ const { status } = spawnSync(process.execPath, [compiler, "-p", import.meta.dirn
 })
 if (status !== 0) throw new Error("libraries: the sources do not compile, see above")
 
-await writeFile(join(made, "event-log/ThreadFile.js"), THREADS)
-await writeFile(join(made, "gateway/GatewayFile.js"), GATEWAY)
-await prune(made, ".js")
-await prune(made, ".d.ts")
+await writeFile(join(made, FEATURES), "/** The daemon's own side of a call. */\nexport interface Features {}\n")
+await prune(made)
+await code(made)
 for (const [library, modules] of Object.entries(entries)) {
   const names = modules.map((path) => `export * as ${path.replace(/^.*\//, "")} from "./${library}/${path}.js"\n`)
   await writeFile(join(made, `${library}.js`), names.join(""))

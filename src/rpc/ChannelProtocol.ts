@@ -13,7 +13,8 @@ import { ChannelInfo, ChannelView, MAX_POST_BYTES, Signal } from "../domain/Chan
 import { type Caller, CommandRefused, Done } from "../domain/Messages.ts"
 import { speaking } from "./AgentApiProtocol.ts"
 import * as Bounds from "./Bounds.ts"
-import { error, type Features, input, procedure, Speaks } from "./Procedure.ts"
+import type { Features } from "./Features.ts"
+import { error, input, procedure, Speaks } from "./Procedure.ts"
 
 const agents = Bounds.list(Bounds.agentName, MAX_SEATS, "Make several channels.")
 const agent = Bounds.agentName

@@ -18,7 +18,8 @@ import { DaemonControl } from "./DaemonControl.ts"
 import * as LiveBoard from "./LiveBoard.ts"
 import * as Inquiries from "./Inquiries.ts"
 import * as LiveGate from "./LiveGate.ts"
-import { type AnyProcedure, type Features, Speaks } from "./Procedure.ts"
+import type { Features } from "./Features.ts"
+import { type AnyProcedure, Speaks } from "./Procedure.ts"
 import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 
 const features = Effect.gen(function* (): Effect.fn.Return<

@@ -7,28 +7,9 @@
  */
 import { Context, Schema } from "effect"
 import { type Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
-import type { Access } from "../access/Access.ts"
-import type { Agents } from "../agents/Agents.ts"
-import type { Channels } from "../channels/Channels.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { StorageError } from "../event-log/EventLog.ts"
-import type { Goals } from "../goals/Goals.ts"
-import type { Plates } from "../plates/Plates.ts"
-import type { DaemonControl } from "./DaemonControl.ts"
-import type { Inquiries } from "./Inquiries.ts"
-import type { LiveBoard } from "./LiveBoard.ts"
-
-/** The features that procedures call. */
-export interface Features {
-  readonly access: Access["Service"]
-  readonly agents: Agents["Service"]
-  readonly channels: Channels["Service"]
-  readonly goals: Goals["Service"]
-  readonly plates: Plates["Service"]
-  readonly daemon: DaemonControl["Service"]
-  readonly inquiries: Inquiries
-  readonly board: LiveBoard
-}
+import type { Features } from "./Features.ts"
 
 export interface Procedure<R extends Rpc.Any> {
   readonly rpc: R
@@ -81,3 +62,8 @@ export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agent
 
 /** The middleware that every call passes before its procedure. */
 export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error }) {}
+
+/** The group of those procedures behind it. Named, so that declarations tell the forms of all procedures once. */
+export type Gated<P extends ReadonlyArray<AnyProcedure>> = RpcGroup.RpcGroup<
+  Rpc.AddMiddleware<P[number]["rpc"], typeof Gate>
+>

@@ -33,7 +33,7 @@ import { goals } from "./GoalProtocol.ts"
 import { histories } from "./HistoryProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { About, AtOnce, error, Gate, groupOf, input, procedure, Speaks } from "./Procedure.ts"
+import { About, AtOnce, error, Gate, type Gated, groupOf, input, procedure, Speaks } from "./Procedure.ts"
 import { AgentReach } from "./ReachMessages.ts"
 import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
@@ -57,7 +57,7 @@ const hello = procedure(
 )
 
 /** The daemon, its agents one by one, the sessions, the log. */
-export const daemon = [
+const daemon = [
   hello,
   procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
   procedure(
@@ -384,9 +384,9 @@ export const procedures = [
   ...voices // what an agent asks for itself
 ] as const
 
-export const Control = groupOf(procedures).middleware(Gate)
+export const Control: Gated<typeof procedures> = groupOf(procedures).middleware(Gate)
 
 /** The procedures of a run's own socket: by them it is greeted, and speaks as itself. None reads or acts as anybody. */
 export const agentApi = [hello, voiceChannel, ...voices] as const
 
-export const AgentApi = groupOf(agentApi).middleware(Gate)
+export const AgentApi: Gated<typeof agentApi> = groupOf(agentApi).middleware(Gate)

