@@ -596,21 +596,30 @@ describe("the project", () => {
   })
 
   it("pins every dependency exactly", () => {
-    const manifest = json("package.json")
-    const versions = kinds.flatMap((kind) => Object.entries<string>(manifest[kind] ?? {}))
+    const checker = json("scripts/checker/package.json")
+    const versions = [json("package.json"), checker].flatMap((manifest) =>
+      kinds.flatMap((kind) => Object.entries<string>(manifest[kind] ?? {}))
+    )
     assert.isAbove(versions.length, 0)
+    const own = "file:scripts/checker"
     assert.deepStrictEqual(
-      versions.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)),
+      versions.filter(([name, version]) =>
+        name === checker.name ? version !== own : !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)
+      ),
       []
     )
   })
 
   it("has a lock file that fits its manifest and names no registry", () => {
     const [manifest, lock] = [json("package.json"), json("package-lock.json")]
-    for (const kind of kinds) assert.deepStrictEqual(lock.packages[""][kind], manifest[kind])
+    const checker = json("scripts/checker/package.json")
+    for (const kind of kinds) {
+      assert.deepStrictEqual(lock.packages[""][kind], manifest[kind])
+      assert.deepStrictEqual(lock.packages["scripts/checker"][kind], checker[kind])
+    }
     assert.deepStrictEqual(
       Object.entries<{ readonly resolved?: string }>(lock.packages).filter(
-        ([, { resolved }]) => resolved !== undefined
+        ([, { resolved }]) => resolved !== undefined && resolved !== "scripts/checker"
       ),
       []
     )
