@@ -4,10 +4,11 @@
  */
 import { Effect } from "effect"
 import type { AgentReport } from "../domain/AgentPort.ts"
-import { type CallInfo, type Caller, CommandRefused, type Done, type Report } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done, type Report } from "../domain/Messages.ts"
 import { causeOf, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
+import { asksFirst } from "./CallRow.ts"
 import type { Agents, VoiceOf } from "./Agents.ts"
 import { MAX_WAITING } from "./Inbox.ts"
 
@@ -22,9 +23,6 @@ export interface Surroundings {
 }
 
 type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
-
-const asksFirst = (a: CallInfo, b: CallInfo): number =>
-  Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
 /** The agent whose call it is, by its id or a unique beginning of it. */
 const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentScope, string] | CommandRefused => {

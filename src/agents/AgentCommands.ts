@@ -254,6 +254,7 @@ export const make = (projects: Projects, ready: Ready) =>
         ...[...projects.damaged.values()].map(SetApart.infoOf)
       ]),
       all: Effect.map(Clock.currentTimeMillis, rows),
+      some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now))),
       agent: (name, caller) =>
         spoken(
           onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => projects.agentInfo(found, now)))

@@ -24,6 +24,7 @@ import type {
   Report,
   SpawnRequest
 } from "../domain/Messages.ts"
+import type { Address } from "../domain/AgentPort.ts"
 import type { DiffInfo } from "../domain/DiffMessages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { ConfigNews, RunNews } from "./Bus.ts"
@@ -49,6 +50,14 @@ export interface InboxMessage {
   readonly files?: ReadonlyArray<GivenFile> | undefined
 }
 
+/** One agent, as lists of all have it. */
+export interface AgentFacts extends Address {
+  /** Not there: it lives no more. */
+  readonly info: AgentInfo | undefined
+  readonly backlog: BacklogInfo | undefined
+  readonly calls: ReadonlyArray<CallInfo>
+}
+
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
 export class Agents extends Context.Service<
@@ -69,6 +78,8 @@ export class Agents extends Context.Service<
     /** Lists the agents that are alive. */
     readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>
     readonly agent: (name: string, caller: Caller) => Effect.Effect<AgentInfo, CommandRefused>
+    /** Of some agents what `all`, `backlog` and `calls` say of them. */
+    readonly some: (agents: Iterable<Address>) => Effect.Effect<ReadonlyArray<AgentFacts>>
     /** Wakes a stopped agent with fresh counters; one that runs already is left alone and said so. */
     readonly start: (name: string, caller: Caller) => Command<Done>
     /** OperatorStop: answers when the run's processes are gone. */

@@ -35,6 +35,10 @@ export interface Shown {
 
 export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 
+/** The order in which they are listed: those that ask first, oldest first. */
+export const asksFirst = (a: CallInfo, b: CallInfo): number =>
+  Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
+
 /** Undefined for a call that has its result. */
 export const callRow = (
   of: Of,

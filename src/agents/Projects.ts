@@ -27,7 +27,9 @@ import {
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import type { Services } from "./AgentsPlace.ts"
+import type { AgentFacts } from "./Agents.ts"
 import * as AgentView from "./AgentView.ts"
+import * as Backlog from "./Backlog.ts"
 import { ConfigNotice, type Trouble, troubleOf } from "./ConfigNotice.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
@@ -414,6 +416,15 @@ export class Projects {
       home: { conversation: project.conversation, state: project.state },
       now
     })
+  }
+
+  readonly facts = ({ agent, conversation }: Address, now: number): AgentFacts => {
+    const project = this.living.get(conversation)
+    const tree = project?.members.get(agent)?.tree
+    if (project === undefined || tree === undefined)
+      return { conversation, agent, info: undefined, backlog: undefined, calls: [] }
+    const info = this.agentInfo({ project, tree }, now)
+    return { conversation, agent, info, backlog: Backlog.of(tree), calls: tree.calls() }
   }
 
   /** The config that counts for a conversation, also for one that its project has left behind. */

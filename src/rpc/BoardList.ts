@@ -2,7 +2,8 @@
  * BoardList: the rows of the board, from what the daemon's features say. Pure.
  *
  * Guarantees: a thing is one row, also where it is known twice (an agent's run is a session, too); a matter that
- * needs a person is a row of its own unless a row that says so has it; texts of others are as they came.
+ * needs a person is a row of its own unless a row that says so has it; texts of others are as they came; the row of
+ * an agent is made anew only where its facts are not the ones that it was made of.
  */
 import * as Rows from "../domain/BoardRow.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
@@ -85,6 +86,30 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
   cwd: agent.cwd,
   pid: agent.pid
 })
+
+interface Maker {
+  readonly asks: ReadonlyArray<string>
+  readonly today: Spent | undefined
+  readonly name: string
+  readonly row: BoardRow
+}
+
+const sameTexts = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
+  a.length === b.length && a.every((text, n) => text === b[n])
+
+/** Rows of agents, by the facts that they were made of. */
+export class Made {
+  private readonly known = new WeakMap<AgentInfo, Maker>()
+
+  row(agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | undefined, name: string): BoardRow {
+    const known = this.known.get(agent)
+    if (known !== undefined && known.name === name && known.today === today && sameTexts(known.asks, asks))
+      return known.row
+    const row = ofAgent(agent, asks, today, name)
+    this.known.set(agent, { asks, today, name, row })
+    return row
+  }
+}
 
 const folderOf = (cwd: string | null): string => cwd?.split("/").findLast((part) => part !== "") ?? ""
 
@@ -174,9 +199,11 @@ const asksOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>
   const asks = new Map<string, ReadonlyArray<string>>()
   const add = (row: string, id: string) => asks.set(row, [...(asks.get(row) ?? []), id])
   for (const call of calls) if (call.state === "awaiting_approval") add(Rows.ofAgent(call), call.callId)
+  const asking = plates.filter(({ agent, approval }) => agent !== null && approval !== null)
+  if (asking.length === 0) return asks
   const named = new Map(agents.map((agent) => [`${agent.project}/${agent.agent}`, Rows.ofAgent(agent)]))
-  for (const { agent, approval, plateId } of plates) {
-    const row = agent === null || approval === null ? undefined : named.get(agent)
+  for (const { agent, plateId } of asking) {
+    const row = named.get(agent!)
     if (row !== undefined) add(row, plateId)
   }
   return asks
@@ -247,15 +274,15 @@ const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray
   )
 }
 
-/** Rows in order. `now`: ms since the epoch. */
-export const rowsOf = (given: BoardGiven, now: number): ReadonlyArray<BoardRow> => {
+/** Rows by their ids, in no order. `now`: ms since the epoch; `made`: those that were made before. */
+export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<string, BoardRow> => {
   const named = WaitingList.namesOf(given)
   const asks = asksOf(given.calls, given.plates, given.agents)
   const agents = new Set(given.agents.map(({ agent, project }) => `${project}/${agent}`))
   const things = [
     ...given.agents.map((agent) => {
       const id = Rows.ofAgent(agent)
-      return ofAgent(agent, asks.get(id) ?? [], given.today.get(id), `${named(agent)}/${agent.agent}`)
+      return made.row(agent, asks.get(id) ?? [], given.today.get(id), `${named(agent)}/${agent.agent}`)
     }),
     ...given.plates.filter((plate) => !isOwn(plate, agents)).map(ofSession),
     ...given.goals
@@ -275,21 +302,17 @@ export const rowsOf = (given: BoardGiven, now: number): ReadonlyArray<BoardRow> 
     else if (row.commands.length === 0) rows.set(row.id, taken(row, matter))
     else if (!tells(row, matter)) rows.set(`matter/${matter.id}`, ofMatter(matter))
   }
-  return [...rows.values()].toSorted(Rows.order)
+  return rows
 }
 
-const same = (a: BoardRow, b: BoardRow): boolean => JSON.stringify(a) === JSON.stringify(b)
+/** Rows in order. */
+export const rowsOf = (given: BoardGiven, now: number): ReadonlyArray<BoardRow> =>
+  [...byId(given, now, new Made()).values()].toSorted(Rows.order)
 
-/** The difference between two boards. */
-export const newsOf = (
-  before: ReadonlyMap<string, BoardRow>,
-  now: ReadonlyArray<BoardRow>
-): { readonly rows: ReadonlyArray<BoardRow>; readonly gone: ReadonlyArray<string> } => {
-  const left = new Set(before.keys())
-  const rows = now.filter((row) => {
-    left.delete(row.id)
-    const old = before.get(row.id)
-    return old === undefined || !same(old, row)
-  })
-  return { rows, gone: [...left] }
+const isAlike = (a: unknown, b: unknown): boolean =>
+  a === b || (typeof a === "object" && a !== null && JSON.stringify(a) === JSON.stringify(b))
+
+export const same = (a: BoardRow, b: BoardRow): boolean => {
+  const keys = Object.keys(a) as ReadonlyArray<keyof BoardRow>
+  return keys.length === Object.keys(b).length && keys.every((key) => isAlike(a[key], b[key]))
 }

@@ -20,6 +20,7 @@ import { EventLog, type RuneRefused, type StorageError } from "../event-log/Even
 import { repeatsOf } from "../event-log/Repeats.ts"
 import { type CostKey, grouped } from "./CostMessages.ts"
 import * as Answers from "./Answers.ts"
+import type * as BoardParts from "./BoardParts.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "./LogReader.ts"
 import { WORDS } from "../domain/Words.ts"
@@ -129,7 +130,6 @@ export const gathered = Effect.fnUntraced(function* (
   closed = false
 ) {
   const status = yield* daemon.status
-  const everybody: Caller = { by: "agentd", config: null }
   const given: WaitingList.Given & { readonly startedAt: number } = {
     startedAt: status.startedAt,
     agents: yield* agents.all,
@@ -149,6 +149,25 @@ export const gathered = Effect.fnUntraced(function* (
   }
   return given
 })
+
+const everybody: Caller = { by: "agentd", config: null }
+
+/** Parts of what `gathered` gathers. */
+export const someOf = (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  goals: Goals["Service"],
+  plates: Plates["Service"]
+) =>
+  Effect.fnUntraced(function* (parts: BoardParts.Parts): Effect.fn.Return<BoardParts.News> {
+    const { lists } = parts
+    return {
+      agents: yield* agents.some(parts.agents.values()),
+      ...(lists.has("channels") ? { channels: yield* soon(channels.list) } : {}),
+      ...(lists.has("goals") ? { goals: yield* soon(goals.list({ all: true }, everybody)) } : {}),
+      ...(lists.has("plates") ? { plates: yield* plates.list({ closed: false }) } : {})
+    }
+  })
 
 /** All that needs a person. */
 export const listing = (...features: Parameters<typeof gathered>) =>

@@ -1,23 +1,26 @@
 /**
  * LiveBoard: the board as it is, and as it changes, for all who watch it.
  *
- * Guarantees: while nobody watches it costs nothing; many who watch cost as much as one; a rune that changes a row is
- * told within one pause, and a burst of them as one; it takes at most a tenth of a core. Whoever reads slowly is told
- * the newest, and misses nothing of it.
+ * Guarantees: while nobody watches it costs nothing; many who watch cost little more than one; a rune that changes a
+ * row is told within one pause, and a burst of them as one; what rests on no rune of its own is told within two
+ * seconds. A rune has the rows read anew that it touches, and no others; each of the two kinds of looks takes at most
+ * a tenth of a core. Whoever reads slowly is told the newest, and misses nothing of it.
  */
-import { Clock, Effect, Stream } from "effect"
+import { Clock, Effect, Queue, Stream } from "effect"
 import type { Allowances } from "../domain/Allowance.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as Rows from "../domain/BoardRow.ts"
-import type { Board, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
+import type { Board } from "../domain/BoardMessages.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Monotonic from "../supervision/Monotonic.ts"
-import { newsOf, rowsOf, type Spent } from "./BoardList.ts"
+import { rowsOf, type Spent } from "./BoardList.ts"
+import * as BoardParts from "./BoardParts.ts"
+import { type Facts, headOf, Shown, Told } from "./BoardShown.ts"
 import type { Given } from "./WaitingList.ts"
 
 /** Least ms between two looks, so that a burst of runes is one look. */
-const PAUSE = 30
-/** A look takes at most one part in so many of the time. */
+const PAUSE = 15
+/** Looks of a kind take at most one part in so many of the time. */
 const SHARE = 10
 /** Changes without a rune (a silence, the end of a wait) are looked for so often. */
 const LOOK = "2 seconds"
@@ -27,6 +30,8 @@ const SPENT_FOR = 5_000
 export interface Options {
   /** `all`: with what ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
+  /** The parts alone. */
+  readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
 }
@@ -53,76 +58,96 @@ const spending = (allowances: Allowances) => {
   })
 }
 
-const sum = (all: Iterable<Spent>): Spent => {
-  let tokens = 0
-  let usd = 0
-  for (const one of all) {
-    tokens += one.tokens
-    usd += one.usd
+/** What is to be looked at, and when. Times by the monotonic clock, ms. */
+class Pace {
+  private parts = BoardParts.NOTHING
+  /** The next look at all, and the next one at some, begin not before. */
+  private readonly free = { all: 0, some: 0 }
+
+  note(parts: BoardParts.Parts): void {
+    this.parts = BoardParts.join(this.parts, parts)
   }
-  return { tokens, usd }
+
+  /** When a look is due; undefined: there is nothing to look at. */
+  get due(): number | undefined {
+    const { all, some } = this.free
+    const due = [...(this.parts.all ? [all] : []), ...(BoardParts.hasSome(this.parts) ? [some] : [])]
+    return due.length === 0 ? undefined : Math.min(...due)
+  }
+
+  /** Takes what is due now. */
+  take(now: number): BoardParts.Parts {
+    const { parts } = this
+    const isAll = parts.all && this.free.all <= now
+    this.parts = isAll || !parts.all ? BoardParts.NOTHING : BoardParts.ALL
+    return isAll ? BoardParts.ALL : { ...parts, all: false }
+  }
+
+  looked({ all }: BoardParts.Parts, began: number, ended: number): void {
+    const rest = Math.max(PAUSE, (ended - began) * SHARE)
+    this.free.some = ended + (all ? PAUSE : rest)
+    if (all) this.free.all = ended + rest
+  }
 }
 
-type Shown = ReadonlyMap<string, BoardRow>
-
-/** The news of one who has seen `seen`; what is the same object is the same row. */
-const told = (seen: Shown | undefined, { head, rows }: Board): readonly [Shown, ReadonlyArray<BoardNews>] => {
-  const now = new Map(rows.map((row) => [row.id, row]))
-  const changed = rows.filter((row) => seen?.get(row.id) !== row)
-  const gone = [...(seen?.keys() ?? [])].filter((id) => !now.has(id))
-  const isNothing = seen !== undefined && changed.length + gone.length === 0
-  return [now, isNothing ? [] : [{ head, rows: changed, gone }]]
-}
-
-export const make = Effect.fnUntraced(function* ({ allowances, given, log }: Options) {
+export const make = Effect.fnUntraced(function* ({ allowances, given, log, parts }: Options) {
   const today = spending(allowances)
 
-  const rows = Effect.fnUntraced(function* (all: boolean) {
+  const factsOf = Effect.fnUntraced(function* (all: boolean) {
     const spent = yield* today
-    const now = yield* Clock.currentTimeMillis
-    const found = { ...(yield* given(all)), all, today: spent }
-    const head = { rune: yield* log.head, startedAt: found.startedAt, today: sum(spent.values()) }
-    return { head, rows: rowsOf(found, now) } satisfies Board
+    return { ...(yield* given(all)), all, today: spent } satisfies Facts
   })
 
-  /** Rows that are what they were stay the same objects. */
-  const looks = Stream.suspend(() => {
-    let before: Shown = new Map()
-    /** By the monotonic clock, ms: the next look begins not before. */
-    let free = 0
-    return Stream.unwrap(
-      Effect.map(log.head, (after) =>
-        Stream.merge(Stream.as(Stream.chunks(log.subscribe({ after })), undefined), Stream.tick(LOOK)).pipe(
-          Stream.buffer({ capacity: 1, strategy: "sliding" }),
-          Stream.mapEffect(() =>
-            Effect.gen(function* () {
-              const asked = yield* Monotonic.now
-              if (asked < free) yield* Effect.sleep(free - asked)
-              const start = yield* Monotonic.now
-              const board = yield* rows(false)
-              const { rows: changed } = newsOf(before, board.rows)
-              const fresh = new Set(changed.map(({ id }) => id))
-              const kept = board.rows.map((row) => (fresh.has(row.id) ? row : before.get(row.id)!))
-              before = new Map(kept.map((row) => [row.id, row]))
-              const end = yield* Monotonic.now
-              free = end + Math.max(PAUSE, (end - start) * SHARE)
-              return { head: board.head, rows: kept } satisfies Board
-            })
-          )
-        )
-      )
-    )
+  const now = Effect.fnUntraced(function* (all: boolean) {
+    const facts = yield* factsOf(all)
+    const at = yield* Clock.currentTimeMillis
+    return { head: headOf(facts, yield* log.head), rows: rowsOf(facts, at) } satisfies Board
   })
+
+  /** Each look's board, which is one and the same. */
+  const looks = Stream.callback<Shown, StorageError>(
+    Effect.fnUntraced(function* (queue) {
+      const pace = new Pace()
+      const noted = yield* Queue.sliding<void>(1)
+      const note = (parts: BoardParts.Parts) =>
+        Effect.suspend(() => {
+          pace.note(parts)
+          return Queue.offer(noted, undefined)
+        })
+      const runes = log.subscribe({ after: yield* log.head })
+      const heard = Stream.runForEachArray(runes, (runes) => note(BoardParts.touched(runes)))
+      const passed = Stream.runForEach(Stream.tick(LOOK), () => note(BoardParts.ALL))
+
+      const shown = new Shown()
+      let facts: Facts | undefined
+      const look = Effect.fnUntraced(function* (began: number) {
+        const taken = pace.take(began)
+        const rune = yield* log.head
+        facts = taken.all || facts === undefined ? yield* factsOf(false) : BoardParts.withNews(facts, yield* parts(taken))
+        shown.take(facts, yield* Clock.currentTimeMillis, rune)
+        pace.looked(taken, began, yield* Monotonic.now)
+        yield* Queue.offer(queue, shown)
+      })
+      const looking = Effect.gen(function* () {
+        const at = yield* Monotonic.now
+        const { due } = pace
+        if (due === undefined) yield* Queue.take(noted)
+        else if (due > at) yield* Effect.raceFirst(Queue.take(noted), Effect.sleep(due - at))
+        else yield* look(at)
+      })
+      yield* Effect.all([heard, passed, Effect.forever(looking)], { concurrency: "unbounded", discard: true })
+    }),
+    { bufferSize: 1, strategy: "sliding" }
+  )
   const shared = yield* Stream.share(looks, { capacity: 1, strategy: "sliding", replay: 1 })
 
   return {
-    now: rows,
+    now,
     /** All of it first, then what changes. */
-    news: Stream.mapAccum(
-      shared,
-      (): Shown | undefined => undefined,
-      (seen, board) => told(seen, board)
-    )
+    news: Stream.suspend(() => {
+      const told = new Told()
+      return Stream.flatMap(shared, (shown) => Stream.fromIterable(told.news(shown)))
+    })
   }
 })
 export type LiveBoard = Effect.Success<ReturnType<typeof make>>

@@ -252,18 +252,33 @@ const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
     }
   })
 
+/** Where messages are held. */
+interface Places {
+  /** By their rows' ids. */
+  readonly agents: ReadonlyMap<string, AgentInfo>
+  readonly homes: ReadonlyMap<string, ConversationInfo>
+  /** Conversations of projects that are stopped as a whole. */
+  readonly still: ReadonlySet<string>
+}
+
+const placesOf = ({ agents, conversations, projects }: Given): Places => ({
+  agents: new Map(agents.map((agent) => [BoardRow.ofAgent(agent), agent])),
+  homes: new Map(conversations.map((one) => [one.conversation, one])),
+  still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
+})
+
 /** Messages of an agent that nobody works on: it is stopped, or its conversation takes no work. */
-const ofHeld = (given: Given, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
+const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const { agent, conversation, held, heldSince, project } = backlog
-  const row = given.agents.find((one) => one.agent === agent && one.conversation === conversation)
-  const home = given.conversations.find((one) => one.conversation === conversation)
+  if (held === 0) return []
+  const row = agents.get(BoardRow.ofAgent(backlog))
+  const home = homes.get(conversation)
   const isBarred = home !== undefined && HELD.has(home.state)
-  if (held === 0 || row === undefined || (row.state !== "Stopped" && !isBarred)) return []
+  if (row === undefined || (row.state !== "Stopped" && !isBarred)) return []
   const name = `${named(backlog)}/${agent}`
-  const isStill = given.projects.some((one) => one.conversation === conversation && one.stopped !== undefined)
   const lets = isBarred
     ? run("let its conversation go on", "resume", conversation)
-    : isStill
+    : still.has(conversation)
       ? run("start its project", "project", "start", named(backlog))
       : run("start it", "start", name)
   return [
@@ -551,12 +566,13 @@ const bySince = (a: Row, b: Row): number => (a.since || Number.MAX_SAFE_INTEGER)
 
 export const listOf = (given: Given): WaitingReply => {
   const named = namesOf(given)
+  const places = placesOf(given)
   const questions = given.backlog.flatMap((one) => ofQuestions(one, named))
   const rest = [
     ...given.backlog.flatMap((one) => [
       ...ofDropped(one, named),
       ...ofBounds(one, named),
-      ...ofHeld(given, one, named)
+      ...ofHeld(places, one, named)
     ]),
     ...given.agents.flatMap((one) => ofAgent(one, named)),
     ...given.conversations.flatMap(ofConversation),

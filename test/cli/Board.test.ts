@@ -2,9 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { render } from "../../src/cli/Board.ts"
 import { chosen, fits } from "../../src/cli/Choose.ts"
-import { after } from "../../src/domain/BoardRow.ts"
 import type { BoardGiven } from "../../src/rpc/BoardList.ts"
-import { newsOf } from "../../src/rpc/BoardList.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 import { agentInfo, boardOf, callInfo, conversationInfo, T0 } from "../rpc/World.ts"
 
@@ -175,19 +173,6 @@ describe("names and patterns", () => {
     expect(fits("*/b*", "shop/builder")).toBe(true)
     expect(fits("*".repeat(50) + "z", "a".repeat(5_000))).toBe(false)
   })
-})
-
-it("news of a board lead from one to the next", () => {
-  const one = boardOf({ agents: [agentInfo(), agentInfo({ agent: "gone" })] })
-  const two = boardOf({ agents: [agentInfo({ word: "failed" }), agentInfo({ agent: "new" })] })
-  const before = new Map(one.rows.map((row) => [row.id, row]))
-  const news = newsOf(before, two.rows)
-  expect(news.rows.map(({ name }) => name).toSorted()).toEqual(["builder", "new"])
-  expect(news.gone).toHaveLength(1)
-  expect([...after(before, { ...news, head: two.head }).values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(
-    two.rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  )
-  expect(newsOf(new Map(two.rows.map((row) => [row.id, row])), two.rows)).toEqual({ rows: [], gone: [] })
 })
 
 it.each([

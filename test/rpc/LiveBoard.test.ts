@@ -5,8 +5,9 @@ import { layerMemory } from "../../src/app/DaemonLog.ts"
 import type { BoardNews } from "../../src/domain/BoardMessages.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as LiveBoard from "../../src/rpc/LiveBoard.ts"
+import type * as BoardParts from "../../src/rpc/BoardParts.ts"
 import type { Given } from "../../src/rpc/WaitingList.ts"
-import { agentInfo, draft, nothingWaits, T0 } from "./World.ts"
+import { agentInfo, draft, factsOf, nothingWaits, T0 } from "./World.ts"
 
 const SPENT = { conversation: "web-1a2b3c4d", agent: "builder", day: "", model: "", goal: "" }
 const cost = { ...SPENT, input: 100, output: 20, cacheRead: 0, cacheWrite: 0, usd: 0.5, unpriced: 0 }
@@ -21,9 +22,17 @@ const made = Effect.gen(function* () {
       return { ...nothingWaits, agents, startedAt: T0 }
     })
   const allowances = { costs: () => Effect.succeed([cost]) } as never
-  const board = yield* LiveBoard.make({ given, log, allowances })
+  const read: Array<string> = []
+  const parts = ({ agents: some }: BoardParts.Parts) =>
+    Effect.sync((): BoardParts.News => {
+      read.push(...some.keys())
+      return { agents: [...some.values()].map((one) => factsOf({ agents, backlog: [], calls: [] }, one)) }
+    })
+  const board = yield* LiveBoard.make({ given, parts, log, allowances })
   return {
     board,
+    /** Rows that were read alone. */
+    read,
     looks: () => looks,
     become: (next: typeof agents, runes = 1) =>
       Effect.andThen(
@@ -43,7 +52,7 @@ describe("the live board", () => {
   it.live("tells all of it first, then what changed and what is gone, to each who watches", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const { become, board } = yield* made
+        const { become, board, read } = yield* made
         const one = yield* watching(board)
         const first = yield* one.next
         assert.deepStrictEqual(
@@ -60,6 +69,8 @@ describe("the live board", () => {
         )
         const other = yield* watching(board)
         assert.lengthOf((yield* other.next).rows, 2)
+        assert.include(read, "agent/web-1a2b3c4d/builder")
+        assert.notInclude(read, "agent/web-1a2b3c4d/tester")
         yield* become([agentInfo({ agent: "tester" })])
         for (const who of [one, other]) {
           const { gone, rows } = yield* who.next

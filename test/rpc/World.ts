@@ -11,7 +11,7 @@ import type { Given } from "../../src/rpc/WaitingList.ts"
 import { kinds } from "../../src/app/EventKinds.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
-import { Agents, type InboxMessage, type VoiceOf } from "../../src/agents/Agents.ts"
+import { type AgentFacts, Agents, type InboxMessage, type VoiceOf } from "../../src/agents/Agents.ts"
 import { Channels } from "../../src/channels/Channels.ts"
 import * as ControlServer from "../../src/rpc/ControlServer.ts"
 import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
@@ -25,6 +25,7 @@ import {
   type ConversationInfo,
   type ProjectInfo
 } from "../../src/domain/Messages.ts"
+import type { Address } from "../../src/domain/AgentPort.ts"
 import { hashOf, refusalOf } from "../../src/domain/CallHash.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import type * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
@@ -177,6 +178,21 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
 
 const refused = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
 
+/** What lists of all have of one agent. */
+export const factsOf = (
+  { agents, backlog, calls }: Pick<Given, "agents" | "backlog" | "calls">,
+  { agent, conversation }: Address
+): AgentFacts => {
+  const isIts = (one: Address) => one.agent === agent && one.conversation === conversation
+  return {
+    conversation,
+    agent,
+    info: agents.find(isIts),
+    backlog: backlog.find(isIts),
+    calls: calls.filter(isIts)
+  }
+}
+
 /** Commands on one agent, recorded. */
 const onAgents = (world: World) => {
   const find = (name: string) => {
@@ -195,6 +211,7 @@ const onAgents = (world: World) => {
   return {
     all: Effect.sync(() => world.agents),
     agent: (name) => find(name),
+    some: (agents) => Effect.sync(() => [...agents].map((one) => factsOf(world, one))),
     start: (name) => command("start", name),
     stop: (name) => command("stop", name),
     restart: (name) => command("restart", name),
