@@ -9,7 +9,7 @@ import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } 
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
-import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as AgentChoice from "./AgentChoice.ts"
@@ -189,6 +189,17 @@ const openIn = (projects: Projects): number => {
   return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
 }
 
+/** What there is. */
+const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "some"> => ({
+  projects: Effect.sync(() => [
+    ...[...projects.living.values()].map((project) => project.info),
+    ...[...projects.lost.values()].map((lost) => lost.info),
+    ...[...projects.damaged.values()].map(SetApart.infoOf)
+  ]),
+  all: Effect.map(Clock.currentTimeMillis, (now) => projects.found.map((one) => projects.agentInfo(one, now))),
+  some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now)))
+})
+
 /** The changes of agents: one look at a time, since each reads a whole tree. */
 const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Service"], "diff"> => ({
   diff: (name, caller) =>
@@ -229,7 +240,6 @@ export const make = (projects: Projects, ready: Ready) =>
     })
     const onAgent: OnAgent = (name, caller, act) =>
       onFound(ready, () => Finder.agent(projects.entries, name, caller), act)
-    const rows = (now: number): ReadonlyArray<AgentInfo> => projects.found.map((one) => projects.agentInfo(one, now))
     return Agents.of({
       ...voices,
       ...conversations(projects, ready, log),
@@ -248,13 +258,7 @@ export const make = (projects: Projects, ready: Ready) =>
             projects.configChange
           )
         ),
-      projects: Effect.sync(() => [
-        ...[...projects.living.values()].map((project) => project.info),
-        ...[...projects.lost.values()].map((lost) => lost.info),
-        ...[...projects.damaged.values()].map(SetApart.infoOf)
-      ]),
-      all: Effect.map(Clock.currentTimeMillis, rows),
-      some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now))),
+      ...lists(projects),
       agent: (name, caller) =>
         spoken(
           onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => projects.agentInfo(found, now)))

@@ -45,7 +45,8 @@ const LISTS: ReadonlyMap<string, List> = new Map([
 
 /** States of a conversation in which it holds nobody: a turn that it counts changes no row. */
 const LIVES: ReadonlySet<string | null> = new Set(["created", "active"])
-const isCount = ({ actor, from, to }: Rune): boolean => actor.startsWith("conversation/") && LIVES.has(to) && from === to
+const isCount = ({ actor, from, to }: Rune): boolean =>
+  actor.startsWith("conversation/") && LIVES.has(to) && from === to
 
 /** The parts that runes touch. */
 export const touched = (runes: Iterable<Rune>): Parts => {

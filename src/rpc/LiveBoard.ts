@@ -6,7 +6,7 @@
  * seconds. A rune has the rows read anew that it touches, and no others; each of the two kinds of looks takes at most
  * a tenth of a core. Whoever reads slowly is told the newest, and misses nothing of it.
  */
-import { Clock, Effect, Queue, Stream } from "effect"
+import { Clock, type Duration, Effect, Queue, Stream } from "effect"
 import type { Allowances } from "../domain/Allowance.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as Rows from "../domain/BoardRow.ts"
@@ -22,8 +22,7 @@ import type { Given } from "./WaitingList.ts"
 const PAUSE = 15
 /** Looks of a kind take at most one part in so many of the time. */
 const SHARE = 10
-/** Changes without a rune (a silence, the end of a wait) are looked for so often. */
-const LOOK = "2 seconds"
+const EVERY = "2 seconds"
 /** So old, ms, may be what was spent. */
 const SPENT_FOR = 5_000
 
@@ -34,6 +33,8 @@ export interface Options {
   readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
+  /** Changes without a rune (a silence, the end of a wait) are looked for so often. */
+  readonly every?: Duration.Input
 }
 
 interface Today {
@@ -90,7 +91,7 @@ class Pace {
   }
 }
 
-export const make = Effect.fnUntraced(function* ({ allowances, given, log, parts }: Options) {
+export const make = Effect.fnUntraced(function* ({ allowances, every = EVERY, given, log, parts }: Options) {
   const today = spending(allowances)
 
   const factsOf = Effect.fnUntraced(function* (all: boolean) {
@@ -116,14 +117,17 @@ export const make = Effect.fnUntraced(function* ({ allowances, given, log, parts
         })
       const runes = log.subscribe({ after: yield* log.head })
       const heard = Stream.runForEachArray(runes, (runes) => note(BoardParts.touched(runes)))
-      const passed = Stream.runForEach(Stream.tick(LOOK), () => note(BoardParts.ALL))
+      const passed = Stream.runForEach(Stream.tick(every), () => note(BoardParts.ALL))
 
       const shown = new Shown()
       let facts: Facts | undefined
       const look = Effect.fnUntraced(function* (began: number) {
+        // a rune is told before its actors are where it brings them, in the same turn of the event loop
+        yield* Effect.yieldNow
         const taken = pace.take(began)
         const rune = yield* log.head
-        facts = taken.all || facts === undefined ? yield* factsOf(false) : BoardParts.withNews(facts, yield* parts(taken))
+        facts =
+          taken.all || facts === undefined ? yield* factsOf(false) : BoardParts.withNews(facts, yield* parts(taken))
         shown.take(facts, yield* Clock.currentTimeMillis, rune)
         pace.looked(taken, began, yield* Monotonic.now)
         yield* Queue.offer(queue, shown)

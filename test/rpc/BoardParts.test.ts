@@ -23,12 +23,17 @@ describe("parts that a rune touches", () => {
     const actors = ["inbox", "turn", "agent", "worker", "tools", "choice", "meter", "voice"]
     for (const actor of [...actors.map((machine) => `${machine}/a`), "tool/a/01call"])
       assert.deepStrictEqual(parts({ stream: "s", actor }), { all: false, agents: ["agent/s/a"], lists: [] }, actor)
-    const two = parts({ stream: "s", actor: "turn/a", moves: ["inbox/a", "worker/b"] }, { stream: "t", actor: "turn/a" })
+    const two = parts(
+      { stream: "s", actor: "turn/a", moves: ["inbox/a", "worker/b"] },
+      { stream: "t", actor: "turn/a" }
+    )
     assert.deepStrictEqual(two, { all: false, agents: ["agent/s/a", "agent/s/b", "agent/t/a"], lists: [] })
   })
 
   it("a session's, a channel's and a goal's are their lists", () => {
-    const runes = ["plate/01plate", "channel/reviews", "seat/reviews/a", "plan/g1", "merge/g1"].map((actor) => ({ actor }))
+    const runes = ["plate/01plate", "channel/reviews", "seat/reviews/a", "plan/g1", "merge/g1"].map((actor) => ({
+      actor
+    }))
     assert.deepStrictEqual(parts(...runes), { all: false, agents: [], lists: ["plates", "channels", "goals"] })
   })
 
