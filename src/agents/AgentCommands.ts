@@ -189,7 +189,7 @@ const openIn = (projects: Projects): number => {
   return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
 }
 
-/** What there is. */
+/** Projects and agents that are alive. */
 const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "some"> => ({
   projects: Effect.sync(() => [
     ...[...projects.living.values()].map((project) => project.info),

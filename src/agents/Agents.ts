@@ -50,7 +50,7 @@ export interface InboxMessage {
   readonly files?: ReadonlyArray<GivenFile> | undefined
 }
 
-/** One agent, as lists of all have it. */
+/** The part of an agent in the lists of all. */
 export interface AgentFacts extends Address {
   /** Not there: it lives no more. */
   readonly info: AgentInfo | undefined

@@ -49,7 +49,7 @@ export class Shown {
   }
 }
 
-/** What somebody was told. */
+/** The part of the board that somebody was told. */
 export class Told {
   private readonly ids = new Set<string>()
   private look = 0

@@ -59,7 +59,7 @@ const spending = (allowances: Allowances) => {
   })
 }
 
-/** What is to be looked at, and when. Times by the monotonic clock, ms. */
+/** The parts that are to be looked at, and when. Times by the monotonic clock, ms. */
 class Pace {
   private parts = BoardParts.NOTHING
   /** The next look at all, and the next one at some, begin not before. */

@@ -141,7 +141,7 @@ class World {
   }
 }
 
-/** One who watches, and looks only now and then. */
+/** A watcher who looks only now and then. */
 class Watcher {
   private readonly told = new Told()
   rows: ReadonlyMap<string, BoardRow> = new Map()

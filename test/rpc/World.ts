@@ -178,7 +178,7 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
 
 const refused = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
 
-/** What lists of all have of one agent. */
+/** The part of an agent in the lists of all. */
 export const factsOf = (
   { agents, backlog, calls }: Pick<Given, "agents" | "backlog" | "calls">,
   { agent, conversation }: Address
