@@ -99,9 +99,10 @@ const make = Effect.fnUntraced(function* (place: string) {
       if (answering === undefined) conn.destroy()
       else answering(conn, runId)
     }
+    /** Takes its name away at once; nothing that came is heard any more. */
     const close = (server: net.Server) =>
-      Effect.callback<void>((resume) => {
-        server.close(() => resume(Effect.void))
+      Effect.sync(() => {
+        server.close()
         for (const conn of conns) conn.destroy()
       })
     yield* Effect.acquireRelease(makeFolder(socket.folder), () =>

@@ -151,6 +151,10 @@ export class HeldProgram {
   readonly name: string
   readonly pid: number
   readonly start: number
+  /** So many processes the machine had begun before it. */
+  readonly births: number | undefined
+  /** The keeper's shell beside it, which is told to end when the program has. */
+  readonly anchor: { readonly pid: number; readonly start: number } | undefined
   /** Inputs that it had been given, and the size of its output, when this daemon took it up. */
   readonly inputs: ReadonlyArray<Input>
   readonly before: { readonly out: number; readonly err: number; readonly seq: number }
@@ -179,6 +183,9 @@ export class HeldProgram {
     this.name = listed.run
     this.pid = listed.pid
     this.start = Number(listed.start)
+    this.births = listed.births
+    this.anchor =
+      listed.anchor === undefined ? undefined : { pid: listed.anchor.pid, start: Number(listed.anchor.start) }
     const point = pointIn(folder)
     this.isCut = point === "lost"
     this.point = point === "lost" ? undefined : point

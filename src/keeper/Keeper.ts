@@ -435,7 +435,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
       ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
     } as const
     active.awaits(name)
-    const { error, pid = 0, start = "" } = yield* of.ask(order, null)
+    const { anchor, births, error, pid = 0, start = "" } = yield* of.ask(order, null)
     if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
     if (error === "gone") {
       // it may have been started: the next keeper knows
@@ -445,7 +445,8 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
       held.isTaken = true
       return held
     }
-    const listed = { run: name, pid, start, seq: 0, out: 0, err: 0, ended: false }
+    const known = { ...(anchor === undefined ? {} : { anchor }), ...(births === undefined ? {} : { births }) }
+    const listed = { run: name, pid, start, ...known, seq: 0, out: 0, err: 0, ended: false }
     const held = new HeldProgram(active, active.folderOf(name), listed)
     active.begun(held)
     return held

@@ -40,12 +40,21 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
+export interface Anchor {
+  readonly pid: number
+  readonly start: string
+}
+
 /** A program as a keeper lists it. */
 export interface Listed {
   readonly run: string
   readonly pid: number
   /** Ticks since the machine's start. */
   readonly start: string
+  /** So many processes the machine had begun before it. */
+  readonly births?: number
+  /** The shell beside it, which ends with it. */
+  readonly anchor?: Anchor
   /** The last input that was taken. */
   readonly seq: number
   readonly out: number
@@ -62,6 +71,8 @@ export interface Reply {
   readonly version?: number
   readonly pid?: number
   readonly start?: string
+  readonly births?: number
+  readonly anchor?: Anchor
   readonly seq?: number
   readonly runs?: ReadonlyArray<Listed>
 }

@@ -19,6 +19,7 @@ import { once } from "node:events"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const DIR = path.resolve(process.argv[2])
@@ -28,8 +29,8 @@ const { bound = 64 << 20, lease = 300_000, segment = 4 << 20, warm = 2 } = JSON.
 const cgroups = process.argv[4] ?? ""
 /** Bytes that wait for a program to read them; characters of an order: of the daemon, of who has not said hello. */
 const [INPUT_BOUND, MAX_LINE, MAX_HELLO] = [8 << 20, 64 << 20, 4096]
-/** ms: of a pipe in other hands, of a program's end, of a keeper that holds nothing, until the system is asked again. */
-const [HELD, GRACE, LINGER, AGAIN] = [1000, 5000, 2000, 1000]
+/** ms: of a pipe in other hands, of a program's end, of a keeper that holds nothing, until the system is asked again, of a daemon's word. */
+const [HELD, GRACE, LINGER, AGAIN, MOMENT] = [1000, 5000, 2000, 1000, 50]
 
 /** Nothing where there is no such file; without descriptors nobody can say. */
 const text = (file) => {
@@ -82,14 +83,20 @@ const drop = (run, isAlive) => {
 
 /** The next line of the shell. */
 const said = async (child, over) => {
-  const { code } = await Promise.race([once(child.stdout, "data"), over])
-  if (code !== undefined) throw new Error(`a shell has ended with ${code}`)
+  const told = await Promise.race([once(child.stdout, "data"), over])
+  if (!Array.isArray(told)) throw new Error(`a shell has ended with ${told.code ?? told.signal}`)
+  return String(told[0]).trim()
 }
+
+/** So many processes the machine has begun; nothing where it does not say. */
+const births = () => Number(/^processes (\d+)$/m.exec(text("/proc/stat"))?.[1]) || undefined
 
 const prepare = async () => {
   const name = `slot-${process.pid}-${made++}`
   const run = { dir: path.join(RUNS, name), cgroup: cgroups && path.join(cgroups, name), pid: undefined, boot: BOOT }
+  const meta = () => fs.writeFileSync(path.join(run.dir, "meta"), JSON.stringify(run))
   try {
+    run.births = births()
     fs.mkdirSync(run.dir)
     const argv = [path.join(DIR, "slot.sh"), run.dir, run.cgroup, String(lease / 1000)]
     const env = { PATH: process.env["PATH"] }
@@ -100,11 +107,14 @@ const prepare = async () => {
     await once(child, "spawn")
     await said(child, over)
     run.start = identity(run.pid)
-    fs.writeFileSync(path.join(run.dir, "meta"), JSON.stringify(run))
-    run.bye = openBoth(run.dir, "bye")
+    meta()
+    const bye = openBoth(run.dir, "bye")
     child.stdin.end("go\n")
-    await said(child, over)
+    const anchor = Number(await said(child, over))
     child.stdout.destroy()
+    run.anchor = { pid: anchor, start: identity(anchor) }
+    meta()
+    run.bye = bye
     open(run)
     void over.then(({ code, signal }) => exited(run, code, signal))
     return run
@@ -266,7 +276,8 @@ const start = async (from, { handed = [], run: id, script }) => {
     fs.renameSync(run.dir, dir)
     runs.set(id, Object.assign(run, { id, dir }))
     feed(run, Buffer.from(script))
-    return { pid: run.pid, start: run.start }
+    const { anchor, births, pid, start } = run
+    return { pid, start, births, anchor }
   } catch (error) {
     if (run !== undefined) drop(run, true)
     return { error: error.code === "ENOTEMPTY" ? "EEXIST" : (error.code ?? "EAGAIN") }
@@ -276,13 +287,20 @@ const start = async (from, { handed = [], run: id, script }) => {
   }
 }
 
+/** Ends the anchor: at once, where it has nothing left to do. */
+const dismiss = ({ anchor, bye }) => {
+  const isItself = !expired && anchor !== undefined && identity(anchor.pid) === anchor.start
+  if (isItself) attempt("anchor", () => process.kill(anchor.pid, "SIGKILL"))
+  else attempt("bye", () => fs.writeSync(bye, "bye\n"))
+}
+
 const exited = (run, code, signal) => {
   if (run.exit !== undefined) return
   // what the keeper ends as it goes itself tells nothing of the program: a machine that shuts down ends it, too
   run.exit = { ...(expired && code !== 0 ? { code: null, signal: null } : { code, signal }), at: Date.now() }
   tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
-  attempt("bye", () => fs.writeSync(run.bye, "bye\n"))
+  dismiss(run)
   void settle(run)
   drained(run)
 }
@@ -304,6 +322,8 @@ const settle = async (run) => {
   const record = { ...run.exit, out: run.out.size, err: run.err.size, seq: run.seq }
   const file = path.join(run.dir, "exit")
   tell({ tell: "whole", run: run.id, ...record })
+  // a daemon that is there has heard it, and forgets the program in a moment
+  if (client !== undefined) await wait(MOMENT)
   try {
     if (!run.forgotten) {
       await fs.promises.writeFile(`${file}.tmp`, JSON.stringify(record), { mode: 0o600, flush: true })
@@ -362,10 +382,10 @@ const write = async (run, { data, seq }) => {
 const adopt = (id) => {
   const dir = path.join(RUNS, id)
   const meta = attempt(id, () => JSON.parse(text(path.join(dir, "meta")) || "{}"))
-  const { boot, cgroup, pid = 0, start = "0" } = meta ?? {}
+  const { anchor, births, boot, cgroup, pid = 0, start = "0" } = meta ?? {}
   const isAlive = () => boot === BOOT && identity(pid) === start
   // a slot that had heard nothing yet ends by itself
-  const run = { dir, cgroup, pid, start }
+  const run = { dir, cgroup, pid, start, births, anchor }
   if (id.startsWith("slot-")) return drop(run, isAlive())
   // what has its record is the daemon's
   if (fs.existsSync(path.join(dir, "exit"))) return
@@ -385,8 +405,8 @@ const hello = (from, asked) => {
   if (client !== from) client?.destroy()
   client = from
   clearInterval(watch)
-  const listed = [...runs.values()].map(({ ended, err, exit, id, out, pid, seq, start }) => {
-    return { run: id, pid, start, seq, out: out.size, err: err.size, exit, ended }
+  const listed = [...runs.values()].map(({ anchor, births, ended, err, exit, id, out, pid, seq, start }) => {
+    return { run: id, pid, start, births, anchor, seq, out: out.size, err: err.size, exit, ended }
   })
   return { pid: process.pid, version: 2, runs: listed }
 }

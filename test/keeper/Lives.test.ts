@@ -4,6 +4,7 @@ import { Duration, Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import * as Stand from "./Stand.ts"
 
 const STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
@@ -48,6 +49,32 @@ describe("the end of a program", () => {
       yield* Stand.whole(held)
       yield* Stand.until(() => Stand.session(held.pid).length === 0)
     })
+  )
+
+  it.live(
+    "is found quickly: the keeper names the anchor, and how many processes there were before, as the next keeper does",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Stand.stand
+        const daemon = yield* Stand.daemon(folder)
+        const held = yield* Stand.script(daemon, "named", "echo $$; env; read line")
+        const said = yield* Stand.readUntil(held, "PATH=")
+        assert.notMatch(said, /^anchor=/m)
+        const anchor = held.anchor!
+        assert.isTrue(Stand.session(held.pid).includes(anchor.pid))
+        assert.isTrue(ProcessTable.isAlive(anchor))
+        const begun = ProcessTable.since(held.pid, held.births!)!.map(({ pid }) => pid)
+        assert.includeMembers([...begun], [held.pid, anchor.pid])
+        assert.notInclude(begun, Stand.pidOf(folder))
+        yield* daemon.vanish
+        yield* Stand.killKeeper(folder)
+        const next = yield* Stand.daemon(folder)
+        const again = (yield* next.keeper.take("named"))!
+        assert.deepStrictEqual([again.anchor, again.births], [anchor, held.births])
+        Stand.kill(held.pid)
+        yield* again.exited
+        yield* Stand.until(() => !ProcessTable.isAlive(anchor))
+      })
   )
 
   it.live("a grandchild that holds a pipe open delays it, not for ever", () =>

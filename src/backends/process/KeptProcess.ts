@@ -9,6 +9,7 @@ import type { HeldProgram, Input, Point } from "../../keeper/HeldProgram.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
 import type { BackendError } from "../Backend.ts"
 import { type ChildProcess, type Program, spawnError } from "./ChildProcess.ts"
+import type { ProcessId } from "./ProcessTable.ts"
 
 /** A program as an earlier daemon left it. */
 export interface Before {
@@ -27,6 +28,9 @@ export interface Kept extends ChildProcess {
   readonly before: Before | undefined
   /** The keeper, which begins others, too. */
   readonly starter: number | undefined
+  /** As a search asks for them. */
+  readonly births: number | undefined
+  readonly anchor: ProcessId | undefined
   readonly isDue: (out: number, err: number) => boolean
   readonly keep: (point: Point) => Effect.Effect<void>
 }
@@ -39,6 +43,8 @@ export const nameOf = (runId: string, count: number): string => `${prefixOf(runI
 const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
   before,
   starter: held.keeper,
+  births: held.births,
+  anchor: held.anchor,
   id: { pid: held.pid, start: held.start },
   isDue: (out, err) => held.isDue(out, err),
   keep: (point) => held.keep(point),

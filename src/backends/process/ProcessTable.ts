@@ -83,6 +83,53 @@ export const isAlive = (id: ProcessId): boolean => {
   return found !== undefined && found.start === id.start && !found.ended
 }
 
+/** How many processes and threads the machine has begun, and the newest pid that it gave. */
+export interface Births {
+  readonly count: number
+  readonly newest: number
+  /** Pids are below. */
+  readonly limit: number
+}
+
+/** Pure: pids, of these, that were given from `first` on, before which so many had begun; undefined where the numbers may have gone round since. */
+export const givenSince = (
+  pids: ReadonlyArray<number>,
+  first: number,
+  before: number,
+  { count, limit, newest }: Births
+): ReadonlyArray<number> | undefined => {
+  const begun = count - before
+  // the first is one of them: fewer, and nobody counts
+  if (begun < 1 || begun >= limit / 2) return undefined
+  return pids.filter((pid) => (newest >= first ? pid >= first && pid <= newest : pid >= first || pid <= newest))
+}
+
+const wordIn = (file: string, pattern: RegExp): number => Number(pattern.exec(fs.readFileSync(file, "latin1"))?.[1])
+
+const pidsNow = (): ReadonlyArray<number> =>
+  fs
+    .readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+
+/** The processes that live and may have been begun from `first` on; undefined where they may be any. At one go: a few hundred µs. */
+export const since = (first: number, before: number): ReadonlyArray<Process> | undefined => {
+  try {
+    const pids = pidsNow()
+    // later than the pids: none of them is newer
+    const births = {
+      count: wordIn("/proc/stat", /^processes (\d+)$/m),
+      newest: wordIn("/proc/loadavg", / (\d+)\n$/),
+      limit: wordIn("/proc/sys/kernel/pid_max", /^(\d+)/)
+    }
+    if (!Object.values(births).every(Number.isInteger)) return undefined
+    const stats = givenSince(pids, first, before, births)?.map(read)
+    return stats?.filter((one) => one !== undefined).filter(({ ended, kernel }) => !ended && !kernel)
+  } catch {
+    return undefined
+  }
+}
+
 /** False where there is no /proc to read (macOS, BSD). */
 export const isAvailable = (): boolean => read(process.pid) !== undefined
 
@@ -91,11 +138,11 @@ const BATCH = 128
 
 /** Every process there is but the kernel's own. Not one instant: what forks meanwhile is in the next one. */
 export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
-  const pids = isAvailable() ? fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : []
+  const pids = isAvailable() ? pidsNow() : []
   const table: Array<Process> = []
   for (const [index, pid] of pids.entries()) {
     if (index % BATCH === BATCH - 1) yield* Effect.yieldNow
-    const found = read(Number(pid))
+    const found = read(pid)
     if (found !== undefined && !found.ended && !found.kernel) table.push(found)
   }
   return table

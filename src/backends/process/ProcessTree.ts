@@ -41,6 +41,10 @@ export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
   /** The pid of another process that begins runs, as this one does. */
   readonly starter?: number | undefined
+  /** So many processes and threads the machine had begun before its first one; not known, and all there are are looked at. */
+  readonly births?: number | undefined
+  /** A process of the keeper's in the run's session, which has been told to end. */
+  readonly anchor?: ProcessId | undefined
   /** Found processes, start times by pid: they stay the run's when the parents that showed them have ended. */
   readonly seen?: Map<number, number>
 }
@@ -123,14 +127,14 @@ export const membersOf = (
  */
 const isOther = (
   { pid, session }: Process,
-  byPid: ReadonlyMap<number, Process>,
+  processOf: (pid: number) => Process | undefined,
   root: ProcessId,
   starters: ReadonlyArray<number | undefined>
 ): boolean => {
-  const leader = byPid.get(session)
+  const leader = processOf(session)
   if (leader === undefined || leader.pid === root.pid) return false
   const isOlder = (one: Process | undefined) => one !== undefined && one.start < root.start
-  return (pid !== session && isOlder(leader)) || (starters.includes(leader.parent) && isOlder(byPid.get(leader.parent)))
+  return (pid !== session && isOlder(leader)) || (starters.includes(leader.parent) && isOlder(processOf(leader.parent)))
 }
 
 /** The machine that the processes are on; a simulation has another one. */
@@ -141,6 +145,9 @@ export interface Machine {
   /** `NAME=value` entries that a process was started with; none where they are not to be read. */
   readonly environment: (pid: number) => Effect.Effect<ReadonlyArray<string>>
   readonly isAlive: (id: ProcessId) => boolean
+  /** Finds the living that may have been begun since a run's first process, before which `births` were; undefined where they may be any. */
+  readonly since?: (root: ProcessId, births: number) => ReadonlyArray<Process> | undefined
+  readonly process?: (pid: number) => Process | undefined
   /** Sends a signal to one process, or with a negative pid to a group; one that is gone is left alone. */
   readonly signal: (pid: number, signal: NodeJS.Signals) => void
 }
@@ -159,6 +166,8 @@ const here: Machine = {
   snapshot: ProcessTable.snapshot,
   environment: ProcessTable.environment,
   isAlive: ProcessTable.isAlive,
+  since: ({ pid }, births) => ProcessTable.since(pid, births),
+  process: ProcessTable.find,
   signal: send
 }
 
@@ -232,7 +241,12 @@ export class ProcessTree extends Context.Service<
   static readonly over = (machine: Machine): ProcessTree["Service"] => over(machine)
 }
 
-const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) => {
+/** `isOver`: sees quickly, where it can, that nothing is left. */
+const endings = (
+  find: (quarry: Quarry) => Effect.Effect<Found>,
+  reach: Reach,
+  isOver: (quarry: Quarry) => Effect.Effect<boolean> = () => Effect.succeed(false)
+) => {
   const { alive } = reach
   /**
    * Stops all of it, until a search finds nothing new. What is stopped starts nothing and is still
@@ -296,6 +310,7 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) =
     find: (quarry: Quarry) => Effect.map(find(quarry), ({ members }) => members),
     kill: (quarry: Quarry) => Effect.flatMap(freeze(quarry), (found) => signalAll(found, "SIGKILL", reach)),
     terminate: Effect.fnUntraced(function* (whom: Quarry, grace: Duration.Input) {
+      if (yield* isOver(whom)) return
       const deadline = (yield* now) + Duration.toMillis(grace)
       const quarry = { seen: new Map<number, number>(), ...whom }
       if (!(yield* ask(quarry, deadline))) yield* force(quarry)
@@ -315,28 +330,45 @@ const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, 
 const READERS = 8
 
 /** Where a table of all processes can be read. */
-const over = ({ environment, isAlive, self, signal, snapshot }: Machine): ProcessTree["Service"] => {
-  const find = Effect.fnUntraced(function* (quarry: Quarry) {
-    const table = yield* snapshot
+const over = ({ environment, isAlive, process, self, signal, since, snapshot }: Machine): ProcessTree["Service"] => {
+  const search = Effect.fnUntraced(function* (table: ReadonlyArray<Process>, quarry: Quarry) {
     const marks = entries(quarry)
     const { root, seen, starter } = quarry
     const known = table.filter(({ pid, start }) => seen?.get(pid) === start).map(({ pid }) => pid)
     const kin = membersOf(table, known, self, root)
     const isKin = new Set(kin.members.map(({ pid }) => pid))
     const byPid = new Map(table.map((process) => [process.pid, process]))
+    const processOf = (pid: number) => byPid.get(pid) ?? process?.(pid)
     // to ask takes its time: what is older than the run's first process is not of the run, and of its kin none is asked
     const mayBe = (one: Process) =>
       !isKin.has(one.pid) &&
-      (root === undefined || (one.start >= root.start && !isOther(one, byPid, root, [self, starter])))
+      (root === undefined || (one.start >= root.start && !isOther(one, processOf, root, [self, starter])))
     const marked = yield* Effect.filter(
       table.filter(mayBe),
       ({ pid }) => Effect.map(environment(pid), (env) => marks.every((mark) => env.includes(mark))),
       { concurrency: READERS }
     )
-    const found = marked.length === 0 ? kin : membersOf(table, [...known, ...marked.map(({ pid }) => pid)], self, root)
+    return marked.length === 0 ? kin : membersOf(table, [...known, ...marked.map(({ pid }) => pid)], self, root)
+  })
+
+  const find = Effect.fnUntraced(function* (quarry: Quarry) {
+    const found = yield* search(yield* snapshot, quarry)
+    const { seen } = quarry
     seen?.clear()
     for (const { pid, start } of found.members) seen?.set(pid, start)
     return found
+  })
+
+  /**
+   * Whether nothing of a run is left, by a look at what has begun since its first process: a process of it, the kin of one
+   * and the leaders of their groups and sessions are all among that. Where there is something, `find` says what.
+   */
+  const isOver = Effect.fnUntraced(function* (quarry: Quarry) {
+    const { anchor, births, root } = quarry
+    const table = root === undefined || births === undefined ? undefined : since?.(root, births)
+    if (table === undefined) return false
+    const { members } = yield* search(table, quarry)
+    return members.every(({ pid, start }) => pid === anchor?.pid && start === anchor.start)
   })
 
   const orphans = Effect.fnUntraced(function* (store: string, alive: ReadonlySet<string>) {
@@ -353,7 +385,7 @@ const over = ({ environment, isAlive, self, signal, snapshot }: Machine): Proces
       .filter(({ processes }) => processes.length > 0)
   })
 
-  return { note: undefined, ...endings(find, { alive: isAlive, send: signal }), orphans }
+  return { note: undefined, ...endings(find, { alive: isAlive, send: signal }, isOver), orphans }
 }
 
 /** Elsewhere: the group that the root leads is all that can be asked about. It stands as one member, its pid negative. */

@@ -139,13 +139,18 @@ export const make = Effect.fnUntraced(function* (
       runId: known ? spec.runId : `part of ${spec.runId}`,
       root: child.id,
       starter: kept?.starter,
+      births: kept?.births,
       seen: new Map()
     }
     const stop = Deferred.makeUnsafe<void>()
     // Bound to no scope: once begun it goes on to its end, whoever loses patience. It is bounded itself.
     const ending = yield* Deferred.await(stop).pipe(
       Effect.raceFirst(child.exited),
-      Effect.andThen(tree.terminate(quarry, spec.grace)),
+      // where nobody knows how it ended, there was nobody to end its anchor
+      Effect.flatMap((exit) => {
+        const isKnown = exit !== undefined && (exit.code !== null || exit.signal !== null)
+        return tree.terminate(isKnown ? { ...quarry, anchor: kept?.anchor } : quarry, spec.grace)
+      }),
       // Gone for a search, it may still wait to be reaped by us.
       Effect.andThen(child.exited),
       Effect.ensuring(forget),
