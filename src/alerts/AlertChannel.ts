@@ -56,16 +56,22 @@ export interface Receipt {
   readonly handle?: string
 }
 
+/** A message to take back. */
+export interface Withdrawal {
+  /** Of the withdrawal itself: the same at each attempt. */
+  readonly id: string
+  /** The id of the message, and by what its receiver knows it. */
+  readonly of: string
+  readonly handle: string
+  readonly title: string
+}
+
 export interface AlertChannel {
   /** A channel's `type`, or of `other` its `name`. */
   readonly name: string
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
   /** Takes a message back that somebody answered elsewhere; undefined: it cannot. `why`: in words. */
-  readonly withdraw?: (
-    config: ChannelConfig,
-    message: { readonly id: string; readonly handle: string; readonly title: string },
-    why: string
-  ) => Effect.Effect<Receipt, SendError>
+  readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
   /** Whether it could be used, as far as can be told without a message; in words. */
   readonly check: (config: ChannelConfig) => Effect.Effect<string, SendError>
 }

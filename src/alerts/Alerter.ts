@@ -154,7 +154,7 @@ const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, options: Options): Way
 
 const wayOfChannel = (batch: Outbox.Batch, name: string, notify: NotifyConfig, options: Options): Way => {
   const config = notify.channels[name]
-  const messageId = Outbox.messageId(batch, "agentd").slice(1, -1)
+  const messageId = Outbox.idOf(batch)
   return {
     destination: config === undefined ? batch.destination : Route.destinationOfChannel(name, config, batch.destination),
     messageId,

@@ -6,7 +6,6 @@ import { Context, type Effect, type FileSystem } from "effect"
 import { hostname } from "node:os"
 import type { MailConfig } from "../config/Config.ts"
 import type { Redact } from "../event-log/Redact.ts"
-import type { Mail } from "./Mail.ts"
 import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
 
@@ -15,7 +14,7 @@ export interface MailerShape {
   /** Returns when the server has taken it. */
   readonly send: (
     mail: MailConfig,
-    message: Mail & { readonly messageId?: string },
+    message: Smtp.Message,
     timeouts?: Smtp.Timeouts
   ) => Effect.Effect<Smtp.Receipt, SendError, FileSystem.FileSystem | Redact>
   /** Asks the server whether it would take a mail, and sends none; answers in words. */

@@ -280,9 +280,11 @@ export const readyAt = (state: State, batch: Batch, now: number): number | undef
 export const alertIds = (batch: Batch): ReadonlyArray<string> =>
   [...batch.alerts.values()].map(({ alertId }) => alertId)
 
-/** The same for every attempt of a batch, and for no other mail. */
-export const messageId = (batch: Batch, domain: string): string =>
-  `<agentd.${createHash("sha256").update(alertIds(batch).join(",")).digest("hex").slice(0, 32)}@${domain}>`
+/** The same for every attempt of a batch, and for no other message. */
+export const idOf = (batch: Batch): string =>
+  createHash("sha256").update(alertIds(batch).join(",")).digest("hex").slice(0, 32)
+
+export const messageId = (batch: Batch, domain: string): string => `<agentd.${idOf(batch)}@${domain}>`
 
 export interface Attempt {
   readonly batch: Batch

@@ -25,6 +25,9 @@ export interface Receipt {
   readonly response: string
 }
 
+/** `references`: the Message-ID of the first mail of its thread. */
+export type Message = Mail & { readonly messageId?: string; readonly references?: string }
+
 export interface Timeouts {
   /** To connect, TLS included, and to be greeted; each. */
   readonly greeting: Duration.Input
@@ -173,7 +176,7 @@ export const probe = Effect.fn("Smtp.probe")(function* (mail: MailConfig, timeou
 
 export const send = Effect.fn("Smtp.send")(function* (
   mail: MailConfig,
-  message: Mail & { readonly messageId?: string },
+  message: Message,
   timeouts: Timeouts = defaultTimeouts
 ) {
   const { smtp } = mail
@@ -187,6 +190,7 @@ export const send = Effect.fn("Smtp.send")(function* (
         subject: message.subject,
         text: message.text,
         ...(message.messageId === undefined ? {} : { messageId: message.messageId }),
+        ...(message.references === undefined ? {} : { references: message.references }),
         // Keeps out-of-office answers and list software away (RFC 3834).
         headers: { "Auto-Submitted": "auto-generated" },
         signal

@@ -22,6 +22,7 @@ import { RunSockets } from "../backends/RunSockets.ts"
 import * as RunWatch from "../backends/process/RunWatch.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
 import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
@@ -244,6 +245,13 @@ const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
 /** Of this process; none where the system has none. */
 const cgroups = (): string => (existsSync("/proc/self/cgroup") ? readFileSync("/proc/self/cgroup", "utf8") : "")
 
+/** The mail section of the user's own file, as it is now. */
+const ownMail = (userConfig: string) =>
+  ConfigFile.loadUser(userConfig).pipe(
+    Effect.map(({ mail }) => mail),
+    Effect.catch((error) => Effect.as(Effect.logWarning(`no mail from the user's config: ${error.message}`), undefined))
+  )
+
 /** The platform of this machine, by Node. */
 export const node = (options: Options): Platform => {
   const { environment, socket, state } = options
@@ -274,7 +282,9 @@ export const node = (options: Options): Platform => {
         Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
         Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
       ),
-    channels: NotifyChannels.layer,
+    channels: NotifyChannels.layer({ ...options, mail: ownMail(options.userConfig) }).pipe(
+      Layer.provide(NodeServices.layer)
+    ),
     edges: (control, user) => ({
       commands: [
         service(
