@@ -111,14 +111,44 @@ const AGAIN = [250, 500, 1_000, 2_000, 4_000]
 /** The daemon says something each 20 s: a connection that is silent for longer is none, ms. */
 const SILENT = 50_000
 
+const waits = new EventTarget()
+/** Ends the waits for the next try. */
+export const again = (): void => void waits.dispatchEvent(new Event("again"))
+
 const wait = (ms: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener("abort", () => {
+    const over = () => {
       clearTimeout(timer)
+      waits.removeEventListener("again", over)
+      signal.removeEventListener("abort", over)
       resolve()
-    })
+    }
+    const timer = setTimeout(over, ms)
+    waits.addEventListener("again", over)
+    signal.addEventListener("abort", over)
   })
+
+/** Until the page is in sight (`is`), or is not. */
+const sight = (is: boolean, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const look = () => {
+      if ((document.visibilityState === "visible") !== is && !signal.aborted) return
+      document.removeEventListener("visibilitychange", look)
+      signal.removeEventListener("abort", look)
+      resolve()
+    }
+    document.addEventListener("visibilitychange", look)
+    signal.addEventListener("abort", look)
+    look()
+  })
+
+/** Once the page is in sight: what ends as soon as it is not. */
+const inSight = async (signal: AbortSignal): Promise<AbortSignal> => {
+  await sight(true, signal)
+  const out = new AbortController()
+  void sight(false, signal).then(() => out.abort())
+  return out.signal
+}
 
 /** Reads events, each with its id; answers why it ended. */
 const events = async <A>(response: Response, listener: Listener<A>, note: (id: string) => void): Promise<Problem> => {
@@ -146,7 +176,10 @@ const events = async <A>(response: Response, listener: Listener<A>, note: (id: s
   }
 }
 
-/** Listens until it is aborted; `resumes`: it goes on after the last id that was heard. */
+/**
+ * Listens until it is aborted; `resumes`: it goes on after the last id that was heard, and rests while the page is out
+ * of sight, so that it keeps no connection from those that are.
+ */
 export const listen = async <A>(
   path: string,
   listener: Listener<A>,
@@ -155,14 +188,17 @@ export const listen = async <A>(
 ): Promise<void> => {
   let last: string | undefined
   for (let tries = 0; !signal.aborted; tries++) {
+    const out = resumes ? await inSight(signal) : undefined
     try {
       const more: Record<string, string> = resumes && last !== undefined ? { "last-event-id": last } : {}
-      const response = await asked(path, { signal, headers: { accept: "text/event-stream", ...more } })
+      const ends = out === undefined ? signal : AbortSignal.any([signal, out])
+      const response = await asked(path, { signal: ends, headers: { accept: "text/event-stream", ...more } })
       tries = 0
       listener.up()
       listener.down(await events(response, listener, (id) => (last = id)))
     } catch (error) {
       if (signal.aborted) return
+      if (out?.aborted === true) continue
       const problem = error instanceof Refused ? error.problem : GONE
       listener.down(problem)
       // what is not let in is not let in by asking again

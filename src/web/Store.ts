@@ -8,6 +8,7 @@ import { batch, computed, signal, type Signal } from "@preact/signals"
 import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import { LOOKS } from "../domain/Words.ts"
 import * as Api from "./Api.ts"
+import * as Shared from "./Shared.ts"
 
 /** Rows by id, each a signal of its own. */
 export const rows = new Map<string, Signal<BoardRow>>()
@@ -102,7 +103,12 @@ export const connect = (): void => {
       if (link.peek().state !== state) link.value = { state, since: Date.now(), problem }
     }
   }
-  void Api.listen<BoardNews>("/board", listener, new AbortController().signal, false)
+  const whole = (): BoardNews => ({
+    head: head.peek()!,
+    rows: [...rows.values()].map((row) => row.peek()),
+    gone: []
+  })
+  Shared.listen<BoardNews>({ path: "/board", listener, whole })
 }
 
 /** Rows in each group. */

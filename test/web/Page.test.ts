@@ -420,6 +420,43 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
       })
     )
 
+    it.effect("as many pages as a person has open are live, and when one of them goes", () =>
+      Effect.gen(function* () {
+        const { browser, shop } = yield* Shop
+        const link = yield* linkOf(shop)
+        const { context, page: first } = yield* promise(() => openPage(browser, link))
+        const others = yield* promise(async () => {
+          await row(first, "talker").waitFor()
+          // a browser opens six connections to one daemon, and a stream keeps one
+          const pages = []
+          for (let n = 0; n < 7; n++) {
+            const page = await context.newPage()
+            await page.goto(new URL(link).origin + (n % 2 === 0 ? "/" : "/#/agent/shop/editor"))
+            await has(page, "editor")
+            pages.push(page)
+          }
+          return pages
+        })
+        yield* promise(() => first.close())
+        yield* shop.cli("stop", "failing")
+        const seen = row(others[6]!, "failing").getByText("stopped by")
+        yield* promise(async () => {
+          await others[6]!.bringToFront()
+          await seen.waitFor()
+        })
+        yield* shop.cli("start", "failing")
+        yield* promise(async () => {
+          await seen.waitFor({ state: "detached" })
+          // acts have a connection, too
+          await at(others[6]!, "#/agent/shop/talker")
+          await others[6]!.locator("textarea").first().fill("one of many")
+          await others[6]!.keyboard.press("Control+Enter")
+          await has(others[6]!, /^one of many$/)
+          await context.close()
+        })
+      })
+    )
+
     it.effect("the daemon's end clears nothing, and its return goes on in place", () =>
       Effect.gen(function* () {
         const { origin, seen, shop } = yield* Shop
