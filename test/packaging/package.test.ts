@@ -18,7 +18,7 @@ import {
   writeFileSync
 } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { LIBRARIES, shown } from "../support/ReadmeExample.ts"
 
@@ -141,7 +141,7 @@ let tarball = ""
 if (lacks.length === 0)
   beforeAll(() => {
     tarball = pack()
-  }, 120_000)
+  }, 240_000)
 
 describe.skipIf(lacks.length > 0)("the package", () => {
   it("needs nothing but a Node, and that only where the system's is too old", () => {
@@ -156,7 +156,7 @@ describe.skipIf(lacks.length > 0)("the package", () => {
     const files = filesOf(installed)
     const kinds = [
       /^(package\.json|README\.md|LICENSE)$/,
-      /^scripts\/(agentd|find-node\.sh)$/,
+      /^scripts\/(agentd|find-node\.sh|install)$/,
       /^dist\/(agentd\.mjs|quick\.cjs)$/,
       /^dist\/chunks\/[\w-]+\.mjs$/,
       /^dist\/chunks\/quick-[\w-]+\.(js|cache)$/,
@@ -178,16 +178,33 @@ describe.skipIf(lacks.length > 0)("the package", () => {
     assert.isAtMost(bytes, LARGEST)
   })
 
-  it("is installed by npm -g into a prefix of the user's own, and runs without node_modules", () => {
-    const [prefix, cache] = [join(folder, "prefix"), join(folder, "cache")]
-    const quiet = ["--offline", "--omit=optional", "--no-audit", "--no-fund", "--loglevel=error"]
-    run(folder, "npm", "install", "-g", "--prefix", prefix, "--cache", cache, ...quiet, tarball)
-    const said = spawnSync(join(prefix, "bin/agentd"), ["--version"], {
-      encoding: "utf8",
-      env: { PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`, HOME: folder }
-    })
+  it("is installed by its own script into a folder of the user's own, runs, and names the next command", () => {
+    const prefix = join(folder, "the prefix")
+    // no network, and no cache: the Node that comes along cannot be had, and npm goes on without
+    const alone = { npm_config_offline: "true", npm_config_cache: join(folder, "cache"), npm_config_omit: "optional" }
+    const path = `${dirname(process.execPath)}:${process.env["PATH"]}`
+    const env = { ...alone, HOME: folder, PATH: path }
+    const install = (...args: ReadonlyArray<string>) =>
+      spawnSync("sh", [join(installed, "scripts/install"), ...args], { cwd: dirname(tarball), encoding: "utf8", env })
+    for (const times of [1, 2]) {
+      const { status, stderr, stdout } = install("--prefix", prefix, basename(tarball))
+      assert.deepStrictEqual([status, stderr], [0, ""], stdout)
+      assert.include(stdout, `agentd v${manifest.version} is installed: ${prefix}/bin/agentd`, `time ${times}`)
+      assert.match(stdout, /is not on your PATH[^\n]*export PATH=.*\nNext, in your project: agentd init\n/)
+    }
+    const said = spawnSync(join(prefix, "bin/agentd"), ["--version"], { encoding: "utf8", env })
     assert.deepStrictEqual(said.stdout, `agentd v${manifest.version}\n`, said.stderr)
-    assert.notInclude(readdirSync(join(prefix, "lib/node_modules/agentd")), "node_modules")
+    for (const [args, words] of [
+      [["--prefix", "/dev/null/x", tarball], /you may not write in .*\n {2}Choose a folder/],
+      [[join(folder, "none.tgz")], /there is no file .*none\.tgz\.\n {2}Make one/],
+      [["--prefix", prefix], /no package is named/],
+      [["--prefix", prefix, join(installed, "LICENSE")], /npm install failed, see above\. Nothing is installed/]
+    ] as const) {
+      const { status, stderr } = install(...args)
+      assert.strictEqual(status, 1)
+      assert.match(stderr, words)
+    }
+    assert.include(readdirSync(join(prefix, "lib/node_modules")), "agentd", "what fails leaves what was there")
   })
 })
 

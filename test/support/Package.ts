@@ -21,8 +21,9 @@ export const layOut = (folder: string, version: string, more: object = {}): stri
     if (name.endsWith(".cache")) fs.rmSync(file)
     else fs.writeFileSync(file, fs.readFileSync(file, "utf8").replaceAll(`\`${VERSION}\``, `\`${version}\``))
   }
-  const { bin, engines, files } = JSON.parse(fs.readFileSync(join(root, "package.json"), "utf8"))
-  const manifest = { name: "agentd", version, type: "module", bin, engines, files, agentd: { schema: SCHEMA_VERSION } }
+  const { agentd, bin, files } = JSON.parse(fs.readFileSync(join(root, "package.json"), "utf8"))
+  const own = { ...agentd, schema: SCHEMA_VERSION }
+  const manifest = { name: "agentd", version, type: "module", bin, files, agentd: own }
   fs.writeFileSync(join(folder, "package.json"), JSON.stringify({ ...manifest, ...more }))
   return folder
 }
