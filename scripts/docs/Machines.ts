@@ -1,6 +1,4 @@
 /** Machines: docs/machines.md, from the machines' own tables and opening comments. */
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import * as AgentMachine from "../../src/agents/AgentMachine.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
 import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
@@ -16,30 +14,14 @@ import * as ToolMachine from "../../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import { type Case, LOOKS, TABLES } from "../../src/domain/Words.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
-
-const root = join(import.meta.dirname, "../..")
-
-/** The paragraph after the name in a file's opening comment. */
-const aboutOf = (file: string): string => {
-  const source = readFileSync(join(root, "src", file), "utf8")
-  const comment = /^\/\*\*\n([\s\S]*?)\n \*\//.exec(source)?.[1]
-  if (comment === undefined) throw new Error(`src/${file} does not open with a doc comment: write one`)
-  const text = comment
-    .split("\n")
-    .map((line) => line.replace(/^ \* ?/, ""))
-    .join(" ")
-    .replace(/\s+/g, " ")
-    .replace(/^\w+: /, "")
-    .trim()
-  return text.charAt(0).toUpperCase() + text.slice(1)
-}
+import { openingOf } from "./Opening.ts"
 
 const described = (
   file: string,
   machine: AnyMachine,
   kinds: ReadonlyArray<string>,
   initial: unknown
-): Described & { readonly file: string } => ({ file, machine, kinds, initial, about: aboutOf(file) })
+): Described & { readonly file: string } => ({ file, machine, kinds, initial, about: openingOf(file) })
 
 const machines = [
   described("agents/WorkerMachine.ts", WorkerMachine.Worker, WorkerMachine.kinds, WorkerMachine.initial()),

@@ -1,26 +1,18 @@
 /**
  * docs: writes what the documents have of the code; with `--check` it writes nothing, and fails where a file is not
- * what the code says.
+ * what the code says; with `--picture` it draws the board anew, which needs a daemon.
  */
 import { Effect } from "effect"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import * as Architecture from "./Architecture.ts"
 import * as Commands from "./Commands.ts"
 import * as Config from "./Config.ts"
+import * as Errors from "./Errors.ts"
 import * as Machines from "./Machines.ts"
 import * as Runes from "./Runes.ts"
 
 const root = join(import.meta.dirname, "../..")
-
-/** Every generated document, by its path in the project. */
-export const documents: Effect.Effect<ReadonlyMap<string, string>> = Effect.gen(function* () {
-  return new Map([
-    ["docs/machines.md", Machines.render()],
-    ["docs/reference/commands.md", yield* Commands.render],
-    ["docs/reference/config.md", Config.render()],
-    ["docs/reference/runes.md", Runes.render()]
-  ])
-})
 
 /** The file as it is; empty where there is none. */
 export const current = (path: string): string => {
@@ -31,7 +23,20 @@ export const current = (path: string): string => {
   }
 }
 
+/** Every generated document, by its path in the project. */
+export const documents: Effect.Effect<ReadonlyMap<string, string>> = Effect.gen(function* () {
+  return new Map([
+    ["docs/architecture.md", Architecture.render(current("docs/architecture.md"))],
+    ["docs/machines.md", Machines.render()],
+    ["docs/reference/commands.md", yield* Commands.render],
+    ["docs/reference/config.md", Config.render()],
+    ["docs/reference/errors.md", Errors.render()],
+    ["docs/reference/runes.md", Runes.render()]
+  ])
+})
+
 if (import.meta.main) {
+  if (process.argv.includes("--picture")) await import("./picture.ts")
   const all = await Effect.runPromise(documents)
   const old = [...all].filter(([path, text]) => current(path) !== text)
   if (process.argv.includes("--check")) {

@@ -12,6 +12,16 @@ describe("npm run docs", () => {
     })
   )
 
+  it("has a picture of the board: `npm run docs -- --picture` draws it", () => {
+    const picture = current("docs/board.svg")
+    assert.isBelow(picture.length, 20_000)
+    const words = picture.replaceAll("\u00a0", " ")
+    for (const shown of ["1 needs you", "1 failed", "retrying", "waits for a message", "quit"]) {
+      assert.include(words, shown)
+    }
+    assert.notMatch(words, /agentd-docs-|\/dev\/shm/)
+  })
+
   it("names each verb, each backend and each field that must be given", () => {
     const commands = current("docs/reference/commands.md")
     for (const verb of ["up", "goal show", "channel post", "completions"]) {

@@ -1,13 +1,17 @@
 /** TerminalGrid: a terminal as far as the board writes to it: cells at places, and whole screens cleared. */
 import { displayWidth } from "../../src/cli/Width.ts"
 
-// oxlint-disable-next-line no-control-regex
-const WRITTEN = /\u001b\[(\d+);(\d+)H|\u001b\[(2J)|\u001b(?:\[[?\d;]*[A-Za-z]|\][^\u0007]*\u0007)|([^\u001b]+)/g
+const WRITTEN =
+  // oxlint-disable-next-line no-control-regex
+  /\u001b\[(\d+);(\d+)H|\u001b\[(2J)|\u001b\[([\d;]*)m|\u001b(?:\[[?\d;]*[A-Za-z]|\][^\u0007]*\u0007)|([^\u001b]+)/g
 
 export class TerminalGrid {
   readonly columns: number
   /** Characters; empty right of a wide one. */
   text: Array<string>
+  /** Colours and the like of each character, as the program chose them: `0;1;38;5;214`. */
+  readonly styles: Array<string> = []
+  private style = ""
   private at = 0
   private left = ""
 
@@ -23,11 +27,13 @@ export class TerminalGrid {
     // oxlint-disable-next-line no-control-regex
     const isWhole = cut < 0 || /^\u001b(\[[?\d;]*[A-Za-z]|\][^\u0007]*\u0007)/.test(out.slice(cut))
     this.left = isWhole ? "" : out.slice(cut)
-    for (const [, row, column, clears, text] of (isWhole ? out : out.slice(0, cut)).matchAll(WRITTEN)) {
+    for (const [, row, column, clears, style, text] of (isWhole ? out : out.slice(0, cut)).matchAll(WRITTEN)) {
       if (row !== undefined) this.at = (Number(row) - 1) * this.columns + Number(column) - 1
       if (clears !== undefined) this.text.fill(" ")
+      if (style !== undefined) this.style = /^0?(;|$)/.test(style) ? style : `${this.style};${style}`
       for (const { segment } of new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text ?? "")) {
         this.text[this.at] = segment
+        this.styles[this.at] = this.style
         if (displayWidth(segment) === 2) this.text[this.at + 1] = ""
         this.at += displayWidth(segment)
       }
