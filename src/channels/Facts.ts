@@ -112,11 +112,17 @@ const carried = (transaction: ChannelTransaction, agent: string, messageIds: Rea
   if (upTo > 0 && transaction.holder?.agent === agent) transaction.record("channel.read", { agent, upTo }, "carried")
 }
 
+/** The turn's last words; of half an answer, too, a signal is no part. */
+const answerIn = (output: string, now: number): Signal.Answer => {
+  const { signal, text } = Signal.read(HalfAnswer.partOf(output), now)
+  return { signal, text: HalfAnswer.isMarked(output) ? HalfAnswer.marked(text) : text }
+}
+
 const ended = (transaction: ChannelTransaction, input: Ended): void => {
   const { agent, outcome, output, turnId } = input
   if (!input.messageIds.some((id) => isOfChannel(transaction.channel.name, id))) return
   const seated = turnOf(transaction, agent, input.messageIds)
-  const answer = Signal.read(output, transaction.view.now)
+  const answer = answerIn(output, transaction.view.now)
   if (seated === undefined) return withhold(transaction, input, answer.text, "the floor had gone")
   if (transaction.channel.floor?.answered.includes(turnId) === true) return
   carried(transaction, agent, input.messageIds)

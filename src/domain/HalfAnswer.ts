@@ -12,5 +12,8 @@ export const MARK = "… (half an answer: it was cut off at a limit)"
 
 export const isMarked = (text: string): boolean => text.endsWith(MARK)
 
+/** The part that came, without the mark. */
+export const partOf = (text: string): string => (isMarked(text) ? text.slice(0, -MARK.length).trimEnd() : text)
+
 /** The part that came, marked; empty where nothing came. */
 export const marked = (part: string): string => (part.trim() === "" ? "" : `${part.trimEnd()}\n${MARK}`)

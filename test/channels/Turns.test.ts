@@ -216,6 +216,20 @@ describe("turns", () => {
     )
   )
 
+  it.effect("half an answer that was cut after its signal is posted without it", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev", "qa")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.crew.error("pm", "the answer was cut off", false, marked("It is done.\n\nTURN_COMPLETE"))
+        yield* world.speaking("dev")
+        assert.include(yield* world.texts(), `pm: It is done.\n${MARK}`)
+      })
+    )
+  )
+
   it.effect("an error that may pass leaves it the floor; one that does not passes it on, and is said", () =>
     run((world) =>
       Effect.gen(function* () {

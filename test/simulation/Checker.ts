@@ -15,6 +15,7 @@ import { Alerts } from "./checks/Alerts.ts"
 import { type Budget, Budgets } from "./checks/Budgets.ts"
 import { Contract } from "./checks/Contract.ts"
 import { Channels } from "./checks/Channels.ts"
+import { Fallbacks, type Moving } from "./checks/Fallbacks.ts"
 import { ModelTalks } from "./checks/ModelTalks.ts"
 import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
@@ -70,6 +71,8 @@ export interface Surroundings {
   readonly lives: () => number
   /** The file's settings of an agent. */
   readonly settingsOf: (agent: string) => (Settings & { readonly budget?: Budget }) | undefined
+  /** Undefined for an agent that has no account but its own. */
+  readonly fallbacksOf: (agent: string) => Moving | undefined
 }
 
 /** From a decision to its rune where the disk is slow, ms. */
@@ -85,6 +88,7 @@ export class Checker implements Witness {
   readonly plates: Plates
   readonly snapshots: Snapshots
   readonly models: ModelTalks
+  readonly fallbacks: Fallbacks
   readonly readers: Readers
   readonly contract: Contract
   private readonly truth: Truth
@@ -132,7 +136,7 @@ export class Checker implements Witness {
   private readonly droppedRuns = new Set<string>()
   head = 0
 
-  constructor(universe: Universe, { keepsTime, lives, settingsOf, stormy }: Surroundings) {
+  constructor(universe: Universe, { fallbacksOf, keepsTime, lives, settingsOf, stormy }: Surroundings) {
     this.universe = universe
     this.keepsTime = keepsTime
     this.settingsOf = settingsOf
@@ -155,6 +159,7 @@ export class Checker implements Witness {
     this.plates = new Plates(this.verdicts, this.tables.cells.plate, () => this.upAt)
     this.snapshots = new Snapshots(this.verdicts)
     this.models = new ModelTalks(this.verdicts)
+    this.fallbacks = new Fallbacks(this.verdicts, fallbacksOf)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)

@@ -23,6 +23,7 @@ export const regressions: ReadonlyArray<Regression> = [
     minutes: 3,
     was: "what a model had answered with nothing was no part of its conversation in the next run"
   },
+  { seed: 38_012, minutes: 2, was: "half an answer was posted with the signal that it was cut after" },
   { seed: 30011, minutes: 3, was: "an API was sent half a character, by which it refuses all of the conversation" },
   { seed: 30012, minutes: 3, was: "an API was sent a tool's name back that it does not take" },
   { seed: 30057, minutes: 3, was: "what a model's paused answer cost was told nobody" },

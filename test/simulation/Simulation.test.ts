@@ -14,6 +14,7 @@ const worlds = [
   { what: "in which agents speak ACP, and bytes are no text", first: 22_001, count: 6, minutes: 2 },
   { what: "in which a keeper holds programs while daemons come and go", first: 27_502, count: 4, minutes: 2 },
   { what: "in which agents are models behind an API", first: 30_001, count: 6, minutes: 1 },
+  { what: "in which accounts are away, and agents have others to ask", first: 38_001, count: 4, minutes: 2 },
   { what: "of days, in which little happens at a time", first: 40_001, count: 2, minutes: 24 * 60 }
 ] as const
 /** ms: this is work and no waiting, and ends by itself. */

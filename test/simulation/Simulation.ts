@@ -14,7 +14,7 @@ import type { Cells } from "./checks/Tables.ts"
 import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
-import { Models } from "./world/Models.ts"
+import { Models, type ModelWitness } from "./world/Models.ts"
 import { Processes } from "./world/Processes.ts"
 import type { Sessions } from "./world/Sessions.ts"
 import { backendOf, Programs } from "./world/Programs.ts"
@@ -129,7 +129,8 @@ export class World implements Outside {
       keepsTime,
       stormy: options.stormy,
       lives: () => this.lives,
-      settingsOf: (agent) => (this.names.includes(agent) ? this.settingsOf(agent) : undefined)
+      settingsOf: (agent) => (this.names.includes(agent) ? this.settingsOf(agent) : undefined),
+      fallbacksOf: (agent) => this.swarm.models?.fallbacks[agent]
     })
     this.disk = new Disk(this.universe, new Chance(seed, "disk"), this.checker.durable)
     this.disk.kept = (order) => this.checker.snapshots.kept(order)
@@ -163,7 +164,19 @@ export class World implements Outside {
     const { checker, files, processes, swarm } = this
     if (swarm.models === undefined) return undefined
     files.trouble = () => this.disk.trouble
-    return new Models(processes, files, swarm.models, checker.models)
+    const { fallbacks, models } = checker
+    const witness: ModelWitness = {
+      ...models,
+      asked: (request) => {
+        fallbacks.asked(request)
+        models.asked(request)
+      },
+      answered: (request) => {
+        fallbacks.answered(request)
+        models.answered(request)
+      }
+    }
+    return new Models(processes, files, swarm.models, witness)
   }
 
   /** Where goals are worked off, in a world that has some. */
@@ -214,6 +227,7 @@ export class World implements Outside {
     const one = (name: string) => ({
       backend: this.swarm.models?.of[name] ?? backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
+      ...this.swarm.models?.fallbacks[name],
       ...this.settingsOf(name),
       ...settings
     })

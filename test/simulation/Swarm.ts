@@ -340,6 +340,35 @@ const OF_DAYS = 40_000
 
 const hasModels = (seed: number): boolean => seed > OF_MODELS && seed <= OF_DAYS
 
+/** Of these, worlds in which accounts are away for a while, and agents have others to ask meanwhile. */
+const OF_FALLBACKS = 38_000
+
+/** The account that all agents may fall back to. */
+const SPARE = "spare"
+
+const fallbacksOf = (seed: number, agents: ReadonlyArray<string>): Pick<Modelling, "fallbacks" | "outages"> => {
+  if (seed <= OF_FALLBACKS) return { fallbacks: {}, outages: undefined }
+  const chance = new Chance(seed, "fallbacks")
+  const others = (name: string) => [
+    { keyEnv: `KEY_${name}2`, provider: chance.pick(["anthropic", "openai"]) },
+    { keyEnv: `KEY_${SPARE}` }
+  ]
+  return {
+    outages: { fair: chance.skewed(5_000, 600_000), away: chance.skewed(1_000, 300_000) },
+    fallbacks: Object.fromEntries(
+      agents
+        .filter((name) => name === "a" || chance.is(0.7))
+        .map((name) => [
+          name,
+          {
+            fallback: chance.pick([others(name), others(name).slice(0, 1), others(name).slice(1)]),
+            onLimit: chance.pick(["move", "move", "wait", "stop"] as const)
+          }
+        ])
+    )
+  }
+}
+
 /** After these nothing helps but a person. */
 const FATAL = { unauthorized: 0.1, unpaid: 0.1, redirects: 0.1, tooLong: 0.3 }
 
@@ -364,7 +393,8 @@ const modelsOf = (seed: number): Modelling | undefined => {
     of: Object.fromEntries(agents.map((name) => [name, backend(name)])),
     moods: { ...moods, ...Object.fromEntries(rare) },
     cuts: chance.is(0.7) ? chance.skewed(0.05, 1) : 0,
-    slowest: chance.skewed(50, 60_000)
+    slowest: chance.skewed(50, 60_000),
+    ...fallbacksOf(seed, agents)
   }
 }
 

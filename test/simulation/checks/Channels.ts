@@ -45,6 +45,9 @@ const LEFT_OUT = /\(\d+ earlier ones are left out\)/
 /** Events of a turn by which its agent shows that it lives. */
 const SIGNS: ReadonlyArray<RunEvent["_tag"]> = ["Delta", "ToolCall", "ToolProgress", "ToolResult", "TurnStarted"]
 
+/** Errors of a turn that cut its answer off. */
+const CUT: ReadonlySet<string> = new Set(["max_tokens", "max_turns", "max_turn_requests"])
+
 const keyOf = (stream: string, name: string): string => `${stream}/${name}`
 
 export class Channels implements Check {
@@ -55,6 +58,8 @@ export class Channels implements Check {
   private readonly posted = new Set<string>()
   /** Outputs of turns, as their agents said them. */
   private readonly outputs = new Map<string, string>()
+  /** Words of turns so far. */
+  private readonly parts = new Map<string, string>()
   private readonly messagesOf = new Map<string, ReadonlyArray<string>>()
   /** Answers of turns that are done: posted or withheld in the end. */
   private readonly owed = new Map<string, Room>()
@@ -350,7 +355,12 @@ export class Channels implements Check {
   said({ agent, turnId }: Seen, event: RunEvent): void {
     this.lastSaid.set(agent, this.verdicts.now)
     if (turnId !== undefined && SIGNS.includes(event._tag)) this.signs.set(agent, this.signed(agent, this.verdicts.now))
+    if (turnId !== undefined && event._tag === "Delta" && event.stream === "assistant")
+      this.parts.set(turnId, (this.parts.get(turnId) ?? "") + event.text)
     if (event._tag === "TurnCompleted") this.outputs.set(event.turnId, event.output)
+    // what came of an answer that was cut off is posted as half of one
+    if (event._tag === "TurnError" && CUT.has(event.errorType))
+      this.outputs.set(event.turnId, this.parts.get(event.turnId) ?? "")
   }
 
   // The end.

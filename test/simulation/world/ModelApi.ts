@@ -46,6 +46,8 @@ export interface ApiManners {
   readonly cuts: number
   /** The longest pause between two pieces, ms. */
   readonly slowest: number
+  /** Mean times in which an account answers, and in which it does not, ms; undefined: all have the same fate. */
+  readonly outages: { readonly fair: number; readonly away: number } | undefined
 }
 
 /** A request, as far as it has come. */
@@ -99,7 +101,19 @@ const SLACK = 15_000
 
 /** The beginning of all keys: the form of no service, so that nothing but the backend knows it for a key. */
 export const KEYS = "key-of-world-"
-export const keyOf = (agent: string): string => `${KEYS}${agent}-0123456789abcdef`
+export const keyOf = (account: string): string => `${KEYS}${account}-0123456789abcdef`
+
+/** The moods of an account that is away, and of none other. */
+const AWAY = ["limitedFor", "limitedForLong", "overloaded", "unreachable"] as const satisfies ReadonlyArray<ApiMood>
+/** Moods that are an account's: one that is there has none of them where accounts have fates of their own. */
+const ACCOUNTS: ReadonlySet<ApiMood> = new Set([...AWAY, "limited", "fails"])
+
+/** A stretch of an account's time, up to a moment of the world. */
+interface Stretch {
+  readonly until: number
+  /** The mood of its answers; undefined: it is there. */
+  readonly away: ApiMood | undefined
+}
 
 const broken = (request: HttpClientRequest.HttpClientRequest, cause: Error = reset()) =>
   new HttpClientError.HttpClientError({ reason: new HttpClientError.TransportError({ request, cause }) })
@@ -125,6 +139,7 @@ export class ModelApi {
   /** While faults happen; afterwards it answers. */
   unruly = true
   private readonly requests = new Map<string, number>()
+  private readonly stretches = new Map<string, Stretch>()
   private words = 0
 
   constructor(universe: Universe, seed: number, manners: ApiManners, mind: Mind, witness: ApiWitness) {
@@ -153,7 +168,7 @@ export class ModelApi {
       const number = (this.requests.get(agent) ?? 0) + 1
       this.requests.set(agent, number)
       const chance = new Chance(this.seed, `request ${number} of ${agent}`)
-      const mood = this.unruly ? chance.weighed(this.manners.moods) : "answers"
+      const mood = this.unruly ? this.moodOf(key, chance) : "answers"
       const it: Request = {
         ...asked,
         key,
@@ -181,6 +196,27 @@ export class ModelApi {
       return this.response(life, request, it, this.reply(it, chance), chance)
     }
   )
+
+  private moodOf(key: string, chance: Chance): ApiMood {
+    const { moods, outages } = this.manners
+    const mood = chance.weighed(moods)
+    if (outages === undefined) return mood
+    return this.stretch(key, outages).away ?? (ACCOUNTS.has(mood) ? "answers" : mood)
+  }
+
+  /** The stretch of its time in which an account is now. */
+  private stretch(key: string, { away, fair }: NonNullable<ApiManners["outages"]>): Stretch {
+    const { now } = this.universe
+    let stretch = this.stretches.get(key) ?? { until: 0, away: AWAY[0] }
+    while (stretch.until <= now) {
+      const chance = new Chance(this.seed, `${key} after ${stretch.until}`)
+      const next = stretch.away === undefined
+      const mean = next ? away : fair
+      stretch = { until: stretch.until + chance.skewed(mean / 5, mean * 2), away: next ? chance.pick(AWAY) : undefined }
+    }
+    this.stretches.set(key, stretch)
+    return stretch
+  }
 
   private reply(it: Request, chance: Chance): Reply {
     const { mood, wrong } = it
@@ -268,7 +304,8 @@ export class ModelApi {
     for (const frame of reply.frames) {
       all += frame.text
       size += encoder.encode(frame.text).length
-      marks.push({ at: size, frame })
+      // a carriage return ends a line, whether or not a line feed follows it
+      marks.push({ at: frame.text.endsWith("\r\n") ? size - 1 : size, frame })
     }
     const bytes = encoder.encode(all).subarray(0, reply.breaks?.at ?? size)
     let taken = 0

@@ -10,6 +10,7 @@ import { define, type Tool, type ToolContext, type ToolOutcome } from "../../../
 import type { Host } from "../../../src/backends/Host.ts"
 import type { ModelBackend as ModelConfig } from "../../../src/config/BackendConfig.ts"
 import { Chance } from "../Chance.ts"
+import type { Moving } from "../checks/Fallbacks.ts"
 import type { Life, Universe } from "../Universe.ts"
 import { Errands } from "./Errands.ts"
 import type { Files } from "./Files.ts"
@@ -22,6 +23,8 @@ import { Speech } from "./Speech.ts"
 export interface Modelling extends ApiManners {
   /** The backend of each agent that is a model, as the file has it. */
   readonly of: { readonly [agent: string]: object }
+  /** The other accounts of agents, and what they do at a limit of their own, as the file has it. */
+  readonly fallbacks: { readonly [agent: string]: Moving & { readonly fallback: ReadonlyArray<object> } }
 }
 
 /** The view of the turns of models, besides the view of any agent. */
@@ -89,10 +92,10 @@ export class Models {
     this.processes = processes
     this.files = files
     this.talks = talks
-    const agents = Object.keys(modelling.of)
+    const names = [...JSON.stringify(modelling).matchAll(/"KEY_(\w+)"/g)].map(([, name]) => name!)
     this.host = {
       store: "simulated",
-      environment: Object.fromEntries(agents.map((agent) => [`KEY_${agent}`, keyOf(agent)])),
+      environment: Object.fromEntries(names.map((name) => [`KEY_${name}`, keyOf(name)])),
       sessions: "/state/sessions"
     }
     const mind: Mind = {
