@@ -8,6 +8,7 @@ import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { span } from "../domain/Words.ts"
 import { toast } from "./Acts.ts"
+import * as Api from "./Api.ts"
 import { filter } from "./Filter.ts"
 import { dialog, Help, Palette } from "./Palette.tsx"
 import { type Page, pageOf, pages } from "./Pages.ts"
@@ -192,14 +193,21 @@ const Strip = () => {
   )
 }
 
+/** It had a token, which the daemon does not know. */
+const isTaken = (): boolean => link.value.problem?.status === 401 && Api.token() !== null
+
 const Locked = () => (
   <main class="locked" id="main">
     <div class="empty">
       <svg class="lock" width="28" height="28" viewBox="0 0 16 16" aria-hidden="true">
         <path d="M3.5 7h9v6.5h-9zM5.2 7V5a2.8 2.8 0 0 1 5.6 0v2" />
       </svg>
-      <h1 class="empty-title">This page has no token</h1>
-      <p>{link.value.problem?.error ?? "A page of agentd opens by a link, which is good once."}</p>
+      <h1 class="empty-title">{isTaken() ? "This page may not look any more" : "This page has no token"}</h1>
+      <p>
+        {isTaken()
+          ? "Its token was taken back, or is another daemon's."
+          : (link.value.problem?.error ?? "A page of agentd opens by a link, which is good once.")}
+      </p>
       <p>On the machine of the daemon, type</p>
       <Command>agentd open</Command>
     </div>

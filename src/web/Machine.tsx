@@ -20,23 +20,31 @@ const load = async () => {
   else isAsked = false
 }
 
-/** Columns and rows of states, where a place tells more than the order does. */
-const PLACES: { readonly [state: string]: readonly [x: number, y: number] } = {
-  Initializing: [0, 0],
-  BuildingPrompt: [1, 0],
-  Spawning: [2, 0],
-  SessionComplete: [1, 1],
-  Running: [2, 1],
-  Stopped: [0, 2],
-  CoolingDown: [1, 2],
-  Interrupting: [2, 2]
+/** Columns and rows of a machine's states, where a place tells more than the order does. */
+const PLACES: { readonly [machine: string]: { readonly [state: string]: readonly [x: number, y: number] } } = {
+  worker: {
+    Initializing: [0, 0],
+    BuildingPrompt: [1, 0],
+    Spawning: [2, 0],
+    SessionComplete: [1, 1],
+    Running: [2, 1],
+    Stopped: [0, 2],
+    CoolingDown: [1, 2],
+    Interrupting: [2, 2]
+  }
 }
+/** Longer names are drawn narrower. */
+const FITS = 14
+/** A machine with more ways from a state shows those of the live state alone. */
+const MOST_WAYS = 3
 const [WIDE, HIGH] = [104, 52]
 
 type Point = readonly [x: number, y: number]
 const pathOf = ([x1, y1]: Point, [x2, y2]: Point): string => {
   const across = Math.sign(x2 - x1)
   const down = Math.sign(y2 - y1)
+  if (y1 === y2 && Math.abs(x2 - x1) > WIDE)
+    return `M${x1 + across * 30} ${y1 - 12}C${x1 + across * 60} ${y1 - 26} ${x2 - across * 60} ${y2 - 26} ${x2 - across * 30} ${y2 - 13}`
   if (y1 === y2) return `M${x1 + across * 46} ${y1}L${x2 - across * 47} ${y2}`
   if (x1 === x2 && Math.abs(y2 - y1) > HIGH)
     return `M${x1 - 38} ${y1 + down * 12}C${x1 - 62} ${y1 + down * 40} ${x1 - 62} ${y2 - down * 40} ${x2 - 38} ${y2 - down * 13}`
@@ -45,18 +53,19 @@ const pathOf = ([x1, y1]: Point, [x2, y2]: Point): string => {
 }
 
 /** Ways to states that end all are drawn from the live state alone: there are too many. */
-const isDrawn =
-  (lit: string) =>
-  ([from, to]: readonly [string, string]) =>
-    from !== to && (from === lit || (to !== "Stopped" && to !== "Closed"))
+const isDrawn = ({ edges, states }: Table, lit: string) => {
+  const isCrowded = edges.length > MOST_WAYS * states.length
+  return ([from, to]: readonly [string, string]) =>
+    from !== to && (from === lit || (!isCrowded && to !== "Stopped" && to !== "Closed"))
+}
 
 export const Machine = ({ lit, name }: { readonly name: string; readonly lit: string }) => {
   useEffect(() => void load(), [])
   const table = tables.value?.[name]
   if (table === undefined) return null
   const placed = table.states.map((state, n): readonly [string, Point] => {
-    const [x, y] = PLACES[state] ?? [n % 3, Math.floor(n / 3)]
-    return [state, [x * WIDE + 50, y * HIGH + 16]]
+    const [x, y] = PLACES[name]?.[state] ?? [n % 3, Math.floor(n / 3)]
+    return [state, [x * WIDE + 50, y * HIGH + 26]]
   })
   const place = new Map(placed)
   const height = Math.max(...placed.map(([, [, y]]) => y)) + 18
@@ -67,7 +76,7 @@ export const Machine = ({ lit, name }: { readonly name: string; readonly lit: st
           <path d="M0 0 6 3 0 6Z" />
         </marker>
       </defs>
-      {table.edges.filter(isDrawn(lit)).map(([from, to]) => (
+      {table.edges.filter(isDrawn(table, lit)).map(([from, to]) => (
         <path
           key={`${from} ${to}`}
           class={from === lit ? "edge next" : "edge"}
@@ -78,7 +87,12 @@ export const Machine = ({ lit, name }: { readonly name: string; readonly lit: st
       {placed.map(([state, [x, y]]) => (
         <g key={state} class={state === lit ? "state lit" : "state"}>
           <rect x={x - 46} y={y - 12} width="92" height="24" rx="6" />
-          <text x={x} y={y + 3.5} text-anchor="middle">
+          <text
+            x={x}
+            y={y + 3.5}
+            text-anchor="middle"
+            {...(state.length > FITS ? { textLength: "84", lengthAdjust: "spacingAndGlyphs" } : {})}
+          >
             {state}
           </text>
         </g>

@@ -189,6 +189,30 @@ export const Failed = ({ problem }: { readonly problem: Problem }) => (
   </div>
 )
 
+/** A page that has nothing yet to show but its name, and the way back: it waits, or was refused. */
+export const Bare = ({
+  back,
+  children,
+  title
+}: {
+  readonly title: string
+  /** The route that it lies under; empty: the board. */
+  readonly back?: string
+  readonly children: ComponentChildren
+}) => (
+  <div class="page">
+    <header class="top">
+      {back !== undefined && (
+        <a href={hrefTo(back)} class="back" aria-label="Back">
+          ←
+        </a>
+      )}
+      <h1 class="clip">{title}</h1>
+    </header>
+    {children}
+  </div>
+)
+
 /** Rows that are on their way; or where they come from is away, and nothing is known of them. */
 export const Loading = () =>
   link.value.state === "gone" ? (

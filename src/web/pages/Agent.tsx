@@ -24,7 +24,22 @@ import { Remedies, Story } from "../Story.tsx"
 import { type Item, KINDS, type RunOf, type Said, Talk } from "../Talk.ts"
 import { now } from "../Time.ts"
 import { span } from "../../domain/Words.ts"
-import { Bar, big, Clock, Command, Context, Empty, Errors, Failed, Glyph, Kbd, Loading, RowTitle, usd } from "../Ui.tsx"
+import {
+  Bar,
+  Bare,
+  big,
+  Clock,
+  Command,
+  Context,
+  Empty,
+  Errors,
+  Failed,
+  Glyph,
+  Kbd,
+  Loading,
+  RowTitle,
+  usd
+} from "../Ui.tsx"
 
 /** Runes that are asked for at first, and with each step back. */
 const TAIL = 600
@@ -396,12 +411,17 @@ const Shown = ({ row }: { readonly row: BoardRow }) => {
 export const Agent = ({ rest }: PageProps) => {
   const row = rowNamed("agent", rest)?.value
   if (row !== undefined) return <Shown row={row} key={row.id} />
-  if (!loaded.value) return <Loading />
   return (
-    <Empty title={`No agent is called ${rest}`}>
-      <a href={hrefTo("")} class="btn">
-        Board<Kbd>g b</Kbd>
-      </a>
-    </Empty>
+    <Bare title={rest} back="">
+      {loaded.value ? (
+        <Empty title={`No agent is called ${rest}`}>
+          <a href={hrefTo("")} class="btn">
+            Board<Kbd>g b</Kbd>
+          </a>
+        </Empty>
+      ) : (
+        <Loading />
+      )}
+    </Bare>
   )
 }

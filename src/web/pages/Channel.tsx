@@ -16,7 +16,7 @@ import { focusSend } from "../Send.tsx"
 import { go, hrefTo } from "../Router.ts"
 import { mayAct, right } from "../Store.ts"
 import { now } from "../Time.ts"
-import { Clock, Failed, Glyph, Kbd, Loading, rich } from "../Ui.tsx"
+import { Bare, Clock, Failed, Glyph, Kbd, Loading, rich } from "../Ui.tsx"
 
 const MODES: { readonly [mode in ChannelView["turnConfig"]["humanInterruptMode"]]: string } = {
   inject: "goes into the turn that is under way",
@@ -230,7 +230,12 @@ export const Channel = ({ rest: name }: PageProps) => {
     }
     return is === "send" && focusSend()
   })
-  if (value === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
+  if (value === undefined)
+    return (
+      <Bare title={name} back="channels">
+        {problem === undefined ? <Loading /> : <Failed problem={problem} />}
+      </Bare>
+    )
   const { channel, posts } = value
   return (
     <div class="page room">

@@ -17,7 +17,7 @@ import type { PageProps } from "../Pages.ts"
 import { useAnswer } from "../Reading.ts"
 import { go, hrefTo } from "../Router.ts"
 import { mayAct } from "../Store.ts"
-import { Clock, Command, Failed, Glyph, Kbd, Loading, Since, usd } from "../Ui.tsx"
+import { Bare, Clock, Command, Failed, Glyph, Kbd, Loading, Since, usd } from "../Ui.tsx"
 import { left } from "./Goals.tsx"
 import { Progress } from "./Progress.tsx"
 
@@ -460,7 +460,11 @@ export const Goal = ({ rest: name }: PageProps) => {
     return true
   })
   if (value === undefined || goal === undefined)
-    return problem === undefined ? <Loading /> : <Failed problem={problem} />
+    return (
+      <Bare title={name} back="goals">
+        {problem === undefined ? <Loading /> : <Failed problem={problem} />}
+      </Bare>
+    )
   const task = tasks.find(({ id }) => id === chosen)
   return (
     <div class="page goal">

@@ -5,7 +5,7 @@ import type { PageProps } from "../Pages.ts"
 import { go, hrefTo } from "../Router.ts"
 import { loaded, ordered, rows } from "../Store.ts"
 import { Remedies } from "../Story.tsx"
-import { Empty, Kbd, Loading, RowTitle, Since } from "../Ui.tsx"
+import { Bare, Empty, Kbd, Loading, RowTitle, Since } from "../Ui.tsx"
 import { Facts } from "./Board.tsx"
 
 export const Session = ({ rest }: PageProps) => {
@@ -18,14 +18,18 @@ export const Session = ({ rest }: PageProps) => {
     return true
   })
   if (row === undefined)
-    return loaded.value ? (
-      <Empty title="That session is over">
-        <a href={hrefTo("")} class="btn">
-          Board<Kbd>g b</Kbd>
-        </a>
-      </Empty>
-    ) : (
-      <Loading />
+    return (
+      <Bare title={rest} back="">
+        {loaded.value ? (
+          <Empty title="That session is over">
+            <a href={hrefTo("")} class="btn">
+              Board<Kbd>g b</Kbd>
+            </a>
+          </Empty>
+        ) : (
+          <Loading />
+        )}
+      </Bare>
     )
   return (
     <div class="page session">

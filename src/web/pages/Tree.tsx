@@ -7,7 +7,7 @@ import { useNews } from "../News.ts"
 import { useAnswer } from "../Reading.ts"
 import { go, hrefTo } from "../Router.ts"
 import { now } from "../Time.ts"
-import { Failed, Glyph, Loading } from "../Ui.tsx"
+import { Bare, Failed, Glyph, Loading } from "../Ui.tsx"
 
 /** Messages that fill the bar. */
 const FULL = 16
@@ -101,7 +101,8 @@ export const Tree = () => {
     else return false
     return true
   })
-  if (value === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
+  if (value === undefined)
+    return <Bare title="Supervision">{problem === undefined ? <Loading /> : <Failed problem={problem} />}</Bare>
   const stems = stemsOf(value)
   const crashed = value.filter(({ crash }) => crash !== null)
   const restarts = value.reduce((sum, row) => sum + (row.restarts ?? 0), 0)
