@@ -17,6 +17,7 @@ import {
   type Allowances,
   type Cost,
   isNear,
+  type Limited,
   type Reach,
   type Spender,
   spentWords
@@ -124,7 +125,10 @@ class Board implements Allowances {
         this.log.setAside({ stream, part: "all that was spent", message })
       )
       const known = this.known.get(stream)
-      if (known?.isLive === false) known.spending.rows.clear()
+      if (known?.isLive === false) {
+        known.spending.rows.clear()
+        known.spending.hours.clear()
+      }
     }
     for (const key of this.known.get(DAEMON_STREAM)?.spending.told ?? []) tell(this.told, key)
     this.isRead = true
@@ -314,18 +318,34 @@ class Board implements Allowances {
     }
   }
 
-  readonly costs: Allowances["costs"] = Effect.fnUntraced({ self: this }, function* (this: Board, since: string) {
-    const streams = yield* this.log.streams
-    const all: Array<Cost> = []
-    for (const { stream } of streams) {
-      if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
-      const read = yield* this.whole(stream)
-      const costs = read === undefined ? [] : costsOf(read.spending, stream, since)
-      // of a conversation that was archived a moment ago all is at hand still
-      all.push(...costs.filter((cost) => cost.conversation === stream || !this.isLive(cost.conversation)))
+  readonly limits: Allowances["limits"] = () => {
+    const all = new Map<string, Limited>()
+    for (const who of this.spenders.values())
+      for (const reach of this.reachesOf(who)) {
+        const { period, resource, whose } = reach
+        if (period === "turn") continue
+        const conversation = whose === "machine" ? "" : who.conversation
+        const agent = whose === "agent" ? who.agent : ""
+        all.set(JSON.stringify([whose, conversation, agent, period, resource]), { ...reach, conversation, agent })
+      }
+    return [...all.values()]
+  }
+
+  readonly costs: Allowances["costs"] = Effect.fnUntraced(
+    { self: this },
+    function* (this: Board, since: string, options?: { readonly hours: boolean }) {
+      const streams = yield* this.log.streams
+      const all: Array<Cost> = []
+      for (const { stream } of streams) {
+        if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
+        const read = yield* this.whole(stream)
+        const costs = read === undefined ? [] : costsOf(read.spending, stream, since, options)
+        // of a conversation that was archived a moment ago all is at hand still
+        all.push(...costs.filter((cost) => cost.conversation === stream || !this.isLive(cost.conversation)))
+      }
+      return all
     }
-    return all
-  })
+  )
 
   private isLive(conversation: string): boolean {
     return this.known.get(conversation)?.isLive === true

@@ -11,7 +11,7 @@ import { apply, fresh, kinds, type Spending } from "./Spending.ts"
 /** Null: nothing of it is in the stream. */
 export const fold: StreamFold<Spending | null> = {
   name: "spending",
-  version: 2,
+  version: 3,
   initial: null,
   of: (stream) => stream === DAEMON_STREAM || ConversationId.mayBe(stream),
   apply: (before, rune) => {

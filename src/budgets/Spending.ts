@@ -1,6 +1,6 @@
 /**
  * Spending: what one conversation has spent, as its runes say it: by agent and in all, of the turn, the day, the month
- * and in total, and by day, agent, model and goal for who asks what it cost.
+ * and in total, and by day, agent, model and goal for who asks what it cost; the newest hours, too.
  *
  * Guarantees: bounded, however long the log: days that are long ago become months, then one sum; the newest agents are
  * kept. What a person was told of once is known.
@@ -49,6 +49,8 @@ export interface Spending {
   project: Account
   readonly agents: Map<string, Account>
   readonly rows: Map<string, Row>
+  /** Of the newest hours, whose names stand in the place of the day; of no goal. */
+  readonly hours: Map<string, Row>
   /** Warnings that a person was given, by their keys. */
   readonly told: Set<string>
 }
@@ -58,11 +60,13 @@ export const fresh = (): Spending => ({
   project: empty,
   agents: new Map(),
   rows: new Map(),
+  hours: new Map(),
   told: new Set()
 })
 
 const MAX_AGENTS = 2_000
 const MAX_ROWS = 4_000
+const MAX_HOURS = 2_000
 const MAX_TOLD = 1_000
 /** The name of all days that are older than what is kept. */
 const EARLIER = "earlier"
@@ -135,6 +139,14 @@ const shorten = (rows: Map<string, Row>): void => {
   }
 }
 
+/** The oldest hours go. */
+const forgetHours = (hours: Map<string, Row>): void => {
+  for (const key of hours.keys()) {
+    if (hours.size <= MAX_HOURS) return
+    hours.delete(key)
+  }
+}
+
 const rowsOf = ({ agent_id: agent, goal = "", models, tokens, usd }: Usage, day: string): ReadonlyArray<Row> => {
   const of = { day, agent, goal }
   if (models === undefined)
@@ -181,8 +193,12 @@ export const use = (spending: Spending, usage: Usage, at: number): string => {
   spending.ever = add(spending.ever, more)
   spending.project = used(spending.project, turn, day, more)
   keep(spending.agents, agent, used(spending.agents.get(agent) ?? empty, turn, day, more), MAX_AGENTS)
-  for (const row of rowsOf(usage, day)) addRow(spending.rows, row)
+  for (const row of rowsOf(usage, day)) {
+    addRow(spending.rows, row)
+    addRow(spending.hours, { ...row, day: Calendar.hourOf(at), goal: "" })
+  }
   shorten(spending.rows)
+  forgetHours(spending.hours)
   return day
 }
 
@@ -278,9 +294,14 @@ export const apply = (spending: Spending, rune: Rune): void => {
   if (said !== undefined) tell(spending.told, said.payload.key)
 }
 
-/** Rows with what is not priced: a model's tokens that have no cost at all. */
-export const costsOf = (spending: Spending, conversation: string, since: string): ReadonlyArray<Cost> =>
-  [...spending.rows.values()]
+/** Rows with what is not priced: a model's tokens that have no cost at all. `hours`: by the hour, which stands for the day. */
+export const costsOf = (
+  spending: Spending,
+  conversation: string,
+  since: string,
+  { hours }: { readonly hours: boolean } = { hours: false }
+): ReadonlyArray<Cost> =>
+  [...(hours ? spending.hours : spending.rows).values()]
     .filter(({ day }) => since === "" || day.slice(0, since.length) >= since.slice(0, day.length))
     .map((row) => ({
       conversation,

@@ -1,4 +1,4 @@
-/** `agentd cost`: what was spent, by project, agent, model, day or goal; as a table, CSV or JSON. */
+/** `agentd cost`: what was spent, by project, agent, model, day, hour or goal; as a table, CSV or JSON. */
 import * as Calendar from "../domain/Calendar.ts"
 import type { CostKey, CostRow } from "../rpc/CostMessages.ts"
 import { csv } from "./Csv.ts"
@@ -7,7 +7,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { atOf } from "./Moment.ts"
 import { type Cell, plain, table } from "./Output.ts"
 
-const KEYS = ["project", "agent", "model", "day", "goal"] as const satisfies ReadonlyArray<CostKey>
+const KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const satisfies ReadonlyArray<CostKey>
 const DEFAULT = "agent,model"
 
 /** Undefined: it names something else. */
@@ -22,6 +22,7 @@ const named: { readonly [key in CostKey]: string } = {
   agent: "",
   model: "(not named)",
   day: "",
+  hour: "",
   goal: "(none)"
 }
 
@@ -70,7 +71,7 @@ const csvOf = (keys: ReadonlyArray<CostKey>, rows: ReadonlyArray<CostRow>): Read
   )
 
 const wrongBy = {
-  message: "--by names one or more of these, with commas between: project, agent, model, day, goal.",
+  message: "--by names one or more of these, with commas between: project, agent, model, day, hour, goal.",
   remedy: "agentd cost --by agent,day",
   exitCode: ExitCode.usage
 }
@@ -83,7 +84,7 @@ export const cost = declare({
     { command: "agentd cost --by goal,model --csv", description: "For a spreadsheet" }
   ],
   args: {
-    by: option("KEYS", `By these, with commas between: project, agent, model, day, goal (${DEFAULT})`),
+    by: option("KEYS", `By these, with commas between: project, agent, model, day, hour, goal (${DEFAULT})`),
     since: moment("TIME", "Only what was spent since that day:"),
     csv: off("As comma-separated values")
   },

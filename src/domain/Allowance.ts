@@ -38,9 +38,15 @@ export interface Spender extends Address {
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
 }
 
+/** A limit, and whom it holds: the agent, or its project; of the machine neither. */
+export interface Limited extends Reach {
+  readonly conversation: string
+  readonly agent: string
+}
+
 /** Tokens and cost that belong together. */
 export interface Cost {
-  /** The local day, or the month of one that is long ago. */
+  /** The local day, or the month of one that is long ago; the hour where hours were asked for: "2026-11-24T07". */
   readonly day: string
   readonly conversation: string
   readonly agent: string
@@ -92,7 +98,13 @@ export interface Allowances {
   /** For the rune that archives the conversation; undefined: nothing is known. */
   readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
   /** All that was spent since the day, by conversation, agent, model, goal and day; a stream that cannot be read is left out. */
-  readonly costs: (since: string) => Effect.Effect<ReadonlyArray<Cost>, StorageError>
+  readonly costs: (
+    since: string,
+    /** By the hour: the newest alone are known. */
+    options?: { readonly hours: boolean }
+  ) => Effect.Effect<ReadonlyArray<Cost>, StorageError>
+  /** Every limit of agents that live, of their projects and of the machine, but those of a turn, once each. */
+  readonly limits: () => ReadonlyArray<Limited>
 }
 
 export const unlimited: Allowances = {
@@ -105,7 +117,8 @@ export const unlimited: Allowances = {
   standing: () => ({ reached: undefined, near: [] }),
   wake: Effect.void,
   archived: () => Effect.succeed(undefined),
-  costs: () => Effect.succeed([])
+  costs: () => Effect.succeed([]),
+  limits: () => []
 }
 
 export const Allowance = Context.Reference<Allowances>("agentd/domain/Allowance", { defaultValue: () => unlimited })

@@ -12,6 +12,9 @@ export const dayOf = (at: number): string => {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
 }
 
+/** "2026-11-24T07". */
+export const hourOf = (at: number): string => `${dayOf(at)}T${two(new Date(at).getHours())}`
+
 /** "2026-11". */
 export const monthOf = (day: string): string => day.slice(0, 7)
 

@@ -2,9 +2,9 @@
  * CostMessages: what was spent, as the daemon tells it.
  */
 import { Schema } from "effect"
-import type { Cost } from "../domain/Allowance.ts"
+import type { Cost, Limited } from "../domain/Allowance.ts"
 
-export const COST_KEYS = ["project", "agent", "model", "day", "goal"] as const
+export const COST_KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const
 export type CostKey = (typeof COST_KEYS)[number]
 
 const key = Schema.optionalKey(Schema.String)
@@ -18,6 +18,8 @@ export const CostRow = Schema.Struct({
   model: key,
   /** "2026-11-24"; of long ago the month. */
   day: key,
+  /** "2026-11-24T07"; the newest hours alone are known. */
+  hour: key,
   /** Empty: none. */
   goal: key,
   /** Tokens, with those of a cache. */
@@ -48,6 +50,43 @@ const sum = (a: Sums, b: Sums): Sums => ({
   unpriced: a.unpriced + b.unpriced
 })
 
+/** Of an hour, too. */
+const dayIn = (day: string): string => day.slice(0, 10)
+
+/** A limit on spending, and how much of it is spent. */
+export const LimitRow = Schema.Struct({
+  whose: Schema.Literals(["agent", "project", "machine"]),
+  /** `project/agent`, or the project; empty: the machine. */
+  name: Schema.String,
+  period: Schema.Literals(["day", "month", "total"]),
+  resource: Schema.Literals(["tokens", "usd", "tool_calls", "wall_time"]),
+  spent: Schema.Finite,
+  limit: Schema.Finite,
+  /** When it begins anew by itself, ms since the epoch; null: never. */
+  until: Schema.NullOr(Schema.Finite),
+  /** Who reaches it is ended, and does not wait. */
+  stops: Schema.Boolean
+})
+export type LimitRow = typeof LimitRow.Type
+
+const WHOSE = ["machine", "project", "agent"]
+
+/** The machine's first, then those of which most is spent; `projects`: names of conversations. Pure. */
+export const limitsOf = (
+  limits: ReadonlyArray<Limited>,
+  projects: ReadonlyMap<string, string>
+): ReadonlyArray<LimitRow> =>
+  limits
+    .flatMap(
+      ({ agent, conversation, limit, period, resource, spent, stops, until, whose }): ReadonlyArray<LimitRow> => {
+        const project = projects.get(conversation) ?? conversation
+        const name = whose === "agent" ? `${project}/${agent}` : whose === "project" ? project : ""
+        return period === "turn" ? [] : [{ whose, name, period, resource, spent, limit, until, stops }]
+      }
+    )
+    .toSorted((a, b) => WHOSE.indexOf(a.whose) - WHOSE.indexOf(b.whose) || b.spent * a.limit - a.spent * b.limit)
+    .slice(0, MOST)
+
 /** Rows by the keys, in their order; `projects`: names of conversations. Pure. */
 export const grouped = (
   costs: ReadonlyArray<Cost>,
@@ -58,7 +97,14 @@ export const grouped = (
   for (const cost of costs) {
     const project = projects.get(cost.conversation) ?? cost.conversation
     const { agent, day, goal, model } = cost
-    const all = { project, agent: agent === "" ? project : `${project}/${agent}`, model, day, goal }
+    const all = {
+      project,
+      agent: agent === "" ? project : `${project}/${agent}`,
+      model,
+      day: dayIn(day),
+      hour: day,
+      goal
+    }
     const keys = Object.fromEntries(by.map((name) => [name, all[name]]))
     const id = JSON.stringify(keys)
     rows.set(id, { ...keys, ...sum(rows.get(id) ?? NONE, cost) })

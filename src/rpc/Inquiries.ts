@@ -18,7 +18,7 @@ import type { Plates } from "../plates/Plates.ts"
 import type { Allowances } from "../domain/Allowance.ts"
 import { EventLog, type RuneRefused, type StorageError } from "../event-log/EventLog.ts"
 import { repeatsOf } from "../event-log/Repeats.ts"
-import { type CostKey, grouped } from "./CostMessages.ts"
+import { type CostKey, grouped, limitsOf } from "./CostMessages.ts"
 import * as Answers from "./Answers.ts"
 import type * as BoardParts from "./BoardParts.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
@@ -231,8 +231,13 @@ const spending = Effect.fnUntraced(function* (
 ) {
   const conversations = yield* agents.conversations
   const projects = new Map(conversations.map(({ conversation, project }) => [conversation, project]))
-  return grouped(yield* allowances.costs(since), by, projects)
+  return grouped(yield* allowances.costs(since, { hours: by.includes("hour") }), by, projects)
 })
+
+const limiting = (agents: Agents["Service"], allowances: Allowances) =>
+  Effect.map(agents.conversations, (all) =>
+    limitsOf(allowances.limits(), new Map(all.map(({ conversation, project }) => [conversation, project])))
+  )
 
 /** Hashes of files that a payload tells of, at any depth. */
 const filesIn = (value: unknown): ReadonlyArray<string> =>
@@ -306,6 +311,7 @@ export const make = (
   erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
   shutdown: (reason: string, by: string, keep: boolean) => ending(daemon, reason, by, keep),
   tree: (name: string | null) => partsNamed(daemon, name),
-  costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since)
+  costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since),
+  limits: Effect.suspend(() => limiting(agents, allowances))
 })
 export type Inquiries = ReturnType<typeof make>

@@ -25,7 +25,7 @@ import { MAX_FILE, MAX_FILES } from "../backends/GivenFile.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { access } from "./AccessProtocol.ts"
 import { AccountRow } from "./AccountMessages.ts"
-import { COST_KEYS, CostRow } from "./CostMessages.ts"
+import { COST_KEYS, CostRow, LimitRow } from "./CostMessages.ts"
 import { channels, voiceChannel } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
 import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
@@ -100,6 +100,8 @@ const daemon = [
     }),
     ({ inquiries }, { by, since }) => inquiries.costs(by, since)
   ),
+  /** Limits on spending, of agents that live, their projects and the machine, with what is spent of them. */
+  procedure(Rpc.make("Limits", { success: Schema.Array(LimitRow) }), ({ inquiries }) => inquiries.limits),
   /** The accounts with providers of models, and the windows of their use. */
   procedure(
     Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),

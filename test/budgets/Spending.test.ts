@@ -57,6 +57,27 @@ describe("what is spent", () => {
     assert.deepStrictEqual([...spending.told], ["agent/a/day/tokens/2026-11-10/near"])
   })
 
+  it("is known by the hour, the newest hours alone, and of no goal", () => {
+    const spending = Spending.fresh()
+    Spending.use(spending, usage("a", 100, { goal: "g1" }), at(10, 7))
+    Spending.use(spending, usage("a", 10, { goal: "g2" }), at(10, 7))
+    Spending.use(spending, usage("b", 1), at(10, 8))
+    const hours = Spending.costsOf(spending, "shop-1", "2026-11-10", { hours: true })
+    assert.deepStrictEqual(
+      hours.map(({ agent, day, goal, input }) => [day, agent, goal, input]),
+      [
+        ["2026-11-10T07", "a", "", 110],
+        ["2026-11-10T08", "b", "", 1]
+      ]
+    )
+    for (let n = 0; n < 3_000; n++) Spending.use(spending, usage(`a${n}`, 1), at(11, 9))
+    assert.strictEqual(spending.hours.size, 2_000)
+    assert.lengthOf(
+      Spending.costsOf(spending, "shop-1", "2026-11-10", { hours: true }).filter(({ day }) => day < "2026-11-11"),
+      0
+    )
+  })
+
   it("of the midnight belongs to the day that begins", () => {
     const midnight = Calendar.dayAfter(at(10))
     assert.deepStrictEqual([midnight - 1, midnight].map(Calendar.dayOf), ["2026-11-10", "2026-11-11"])

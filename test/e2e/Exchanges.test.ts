@@ -127,6 +127,8 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Agents"],
   ["Accounts"],
   ["Costs", { by: ["project", "day"], since: "" }],
+  ["Costs", { by: ["agent", "hour"], since: "" }],
+  ["Limits"],
   ["Agent", of("worker")],
   ["Agent", of("nobody")],
   ["Send", of("worker", { text: "hello", how: "queue" })],

@@ -73,7 +73,7 @@ export const openPage = async (
   device: Device = {}
 ): Promise<Seen> => {
   const context = await browser.newContext({ viewport, ...device })
-  context.setDefaultTimeout(Math.min(20_000, PATIENCE))
+  context.setDefaultTimeout(Math.min(60_000, PATIENCE))
   const page = await context.newPage()
   const faults: Array<string> = []
   page.on("console", (message) => {

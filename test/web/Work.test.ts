@@ -60,7 +60,7 @@ const configOf = (stage: Stage.Stage, more: object = {}): Parameters<Stage.Stage
     ben: shell(WORKER),
     talker: stage.agent("acp"),
     listener: stage.agent("acp"),
-    writer: stage.agent("model"),
+    writer: stage.agent("model", { budget: { perMonth: { tokens: 20 } } }),
     doomed: shell("exit 3", { mode: "loop", prompt: "work", maxConsecutiveErrors: 1 })
   },
   channels: { review: { agents: ["talker", "listener"], topic: "the pricing page" } },
@@ -74,7 +74,7 @@ const world = Layer.effect(
   Effect.gen(function* () {
     const stage = yield* Stage.make
     const port = yield* freePort
-    stage.box.setUser({ http: { port }, orphanGrace: "0 seconds" })
+    stage.box.setUser({ http: { port }, orphanGrace: "0 seconds", budget: { perDay: { usd: 60 } } })
     const shop = stage.home(configOf(stage))
     const git = (...args: ReadonlyArray<string>) => execFileSync("git", args, { cwd: shop.root })
     git("init", "-q", "-b", "main")
@@ -231,7 +231,24 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           await at(page, "#/cost")
           await page.locator(".cost-table", { hasText: "writer" }).waitFor()
           await has(page, "From the cache")
-          await page.getByRole("img", { name: /by day; today/ }).waitFor()
+          await page.getByRole("img", { name: /USD by day; the newest/ }).waitFor()
+          // today of the limit, and what is near its end
+          await has(page, "USD of 60")
+          const limits = page.getByRole("region", { name: "Limits" })
+          await limits.getByText("this machine").waitFor()
+          await limits.getByText("15 of 20 tokens").waitFor()
+          await limits
+            .getByText(/^anew in/)
+            .first()
+            .waitFor()
+          await page.getByRole("radio", { name: "Hours" }).click()
+          await page.getByRole("img", { name: /USD by hour; the newest/ }).waitFor()
+          await page.getByRole("radio", { name: "Cache" }).click()
+          await page.getByRole("heading", { name: "Tokens by hour and what they were" }).waitFor()
+          await page.locator(".legend", { hasText: "read anew 10" }).waitFor()
+          await page.locator(".legend", { hasText: "written 5" }).waitFor()
+          await page.getByRole("radio", { name: "Tokens" }).click()
+          await page.locator(".legend", { hasText: "m 15" }).waitFor()
         })
       })
     )
