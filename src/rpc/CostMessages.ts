@@ -64,7 +64,7 @@ export const LimitRow = Schema.Struct({
   limit: Schema.Finite,
   /** When it begins anew by itself, ms since the epoch; null: never. */
   until: Schema.NullOr(Schema.Finite),
-  /** Who reaches it is ended, and does not wait. */
+  /** An agent that reaches it is ended, and does not wait. */
   stops: Schema.Boolean
 })
 export type LimitRow = typeof LimitRow.Type

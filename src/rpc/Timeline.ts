@@ -154,6 +154,26 @@ const placing = (log: Log) => {
   })
 }
 
+/** A number of few digits that is no smaller, at most a quarter larger. Pure. */
+export const roundUp = (n: number): number => {
+  const ten = 10 ** Math.floor(Math.log10(n))
+  const steps = [1, 1.2, 1.5, 1.8, 2.2, 2.6, 3, 3.7, 4.5, 5.5, 6.7, 8, 10]
+  return Math.ceil((steps.find((step) => step * ten >= n) ?? 10) * ten)
+}
+
+/** The places between two positions in the log: the first, and the one behind the last. Pure. */
+export const between = (places: Places, first: number, end: number): Places => {
+  const offset = places.before(first)
+  const total = Math.max(0, places.before(end) - offset)
+  return {
+    total,
+    // older ones without a place lie before the first that has one
+    more: places.more && offset === 0,
+    position: (place) => places.position(offset + place),
+    before: (position) => Math.min(total, Math.max(0, places.before(position) - offset))
+  }
+}
+
 /** How many there were when, by places. */
 const counting = (log: Log) => {
   /** Times of positions that were looked at. */
@@ -174,12 +194,19 @@ const counting = (log: Log) => {
     }
     return low
   })
-  return Effect.fnUntraced(function* (question: TimelineQuestion, places: Places, first: number, head: number) {
+  const density = Effect.fnUntraced(function* (
+    question: TimelineQuestion,
+    places: Places,
+    first: number,
+    head: number
+  ) {
     const now = yield* Clock.currentTimeMillis
     const until = question.until ?? now
-    const width = Math.max(1, Math.ceil((until - (question.since ?? until - HOUR)) / BUCKETS))
-    // spans begin at round times, so that a later question finds their boundaries known
-    const since = (Math.floor(until / width) - BUCKETS + 1) * width
+    const least = Math.max(1, Math.ceil((until - (question.since ?? until - HOUR)) / BUCKETS))
+    // of a time that goes on spans are of a round length and begin at round times: a later question knows their boundaries
+    const width = question.until === undefined ? roundUp(least) : least
+    const since =
+      question.until === undefined ? (Math.floor(until / width) - BUCKETS + 1) * width : until - BUCKETS * width
     const starts: Array<number> = []
     let position = first
     for (let bucket = 0; bucket <= BUCKETS; bucket++) {
@@ -189,6 +216,7 @@ const counting = (log: Log) => {
     const counts = starts.slice(1).map((next, bucket) => next - starts[bucket]!)
     return { since, width, counts, places: starts.slice(0, -1) }
   })
+  return { density, positionAt }
 }
 
 /** A rune, and what led to it. */
@@ -214,13 +242,25 @@ const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number) {
 /** `kinds`: all that this daemon writes. */
 export const make = (log: Log, agents: Agents["Service"], kinds: ReadonlyArray<string>) => {
   const placesOf = placing(log)
-  const densityOf = counting(log)
+  const { density: densityOf, positionAt } = counting(log)
+  /** The places of the time that is asked for. */
+  const within = Effect.fnUntraced(function* (
+    { since, until }: TimelineQuestion,
+    all: Places,
+    first: number,
+    head: number
+  ) {
+    if (since === undefined && until === undefined) return all
+    const begin = since === undefined ? first : yield* positionAt(since, first, head)
+    const end = until === undefined ? head + 1 : yield* positionAt(until, begin, head)
+    return between(all, begin, end)
+  })
   const page = Effect.fnUntraced(function* (question: TimelineQuestion) {
     const selections = yield* selectionsOf(agents, kinds, question)
     const head = yield* log.head
     const { deleted } = yield* log.sealed
     const first = deleted + 1
-    const places = yield* placesOf(selections, first, head)
+    const places = yield* within(question, yield* placesOf(selections, first, head), first, head)
     const n = Math.min(question.n, MOST_RUNES)
     const from = Math.max(0, Math.min(question.from ?? places.total - n, places.total))
     const wanted = Array.from({ length: Math.max(0, Math.min(n, places.total - from)) }, (_, index) =>

@@ -20,7 +20,7 @@ export const question = {
   /** The first place of the reply; not there: the newest. */
   from: Schema.optionalKey(Schema.Int),
   n: Bounds.between(0, MOST_RUNES, "Ask for fewer, then go on behind them."),
-  /** The time that is counted in spans, ms since the epoch; not there: the last hour. */
+  /** Only runes of that time on, and before that time, ms since the epoch; its spans are counted. Neither: all, and the last hour's spans. */
   since: Schema.optionalKey(Schema.Finite),
   until: Schema.optionalKey(Schema.Finite),
   caller: Bounds.caller

@@ -34,6 +34,14 @@ export const go = (href: string): void => {
   if (location.hash !== href) location.hash = href
 }
 
+/** Other words behind the place's `?`, in the place of those that were: the page stays, and so does the way back. */
+export const amend = (query: URLSearchParams): void => {
+  const [path = ""] = location.hash.split("?", 1)
+  const text = query.toString()
+  history.replaceState(null, "", text === "" ? path : `${path}?${text}`)
+  place.value = parse(location.hash)
+}
+
 /** `#/agent/shop/builder` of `agent` and `shop/builder`. */
 export const hrefTo = (page: string, rest = ""): string =>
   `#/${[page, ...(rest === "" ? [] : rest.split("/").map(encodeURIComponent))].join("/")}`

@@ -41,6 +41,55 @@ const note = (n: number): RuneDraft => draft(n % 2 === 0 ? "turn/ann" : "turn/bo
 const notes = (count: number) => Array.from({ length: count }, (_, n) => note(n))
 
 describe("timeline", () => {
+  it("a span of an open time is of a round length, no shorter", () => {
+    for (const n of [1, 7, 30_000, 30_001, 123_456, 999_999]) {
+      const round = Timeline.roundUp(n)
+      assert.isAtLeast(round, n)
+      assert.isAtMost(round, Math.max(n + 1, n * 1.25))
+    }
+    assert.strictEqual(Timeline.roundUp(30_000), 30_000)
+  })
+
+  it.effect("of a time tells what was then, with and without a filter; its places begin with it", () =>
+    over(notes(30), (timeline) =>
+      Effect.gen(function* () {
+        // the rune n is of n minutes past ten
+        const minute = (n: number) => 10 * HOUR + n * 60_000
+        const part = yield* timeline.page({ n: 2, since: minute(10), until: minute(20), caller })
+        assert.deepInclude(part, { total: 10, from: 8, more: false })
+        assert.deepStrictEqual(
+          part.rows.map(({ eventId, place }) => [place, eventId]),
+          [
+            [8, 18],
+            [9, 19]
+          ]
+        )
+        assert.strictEqual(
+          part.density.counts.reduce((sum, count) => sum + count, 0),
+          10
+        )
+        const ann = yield* timeline.page({ agent: "ann", n: 2, from: 0, since: minute(10), caller })
+        assert.strictEqual(ann.total, 10)
+        assert.deepStrictEqual(
+          ann.rows.map(({ eventId, place }) => [place, eventId]),
+          [
+            [0, 11],
+            [1, 13]
+          ]
+        )
+        const before = yield* timeline.page({ n: 500, until: minute(3), caller })
+        assert.deepStrictEqual(
+          before.rows.map(({ eventId }) => eventId),
+          [1, 2]
+        )
+        const none = yield* timeline.page({ n: 5, since: minute(200), caller })
+        assert.deepInclude(none, { total: 0, from: 0, rows: [] })
+        const turned = yield* timeline.page({ n: 5, since: minute(20), until: minute(10), caller })
+        assert.deepInclude(turned, { total: 0, rows: [] })
+      })
+    )
+  )
+
   it.effect("without a filter each rune has the place of its position; without a place the newest are told", () =>
     over(notes(30), (timeline) =>
       Effect.gen(function* () {

@@ -216,6 +216,35 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
       })
     )
 
+    it.effect("the timeline shows a time, which its address keeps", () =>
+      Effect.gen(function* () {
+        const { page } = (yield* Work).seen
+        yield* promise(async () => {
+          await at(page, "#/timeline")
+          await page.locator(".rune-row .kind").first().waitFor()
+          await page.getByRole("combobox", { name: "Time" }).selectOption("Last hour")
+          await page.getByText(/\d+ runes of \d+/).waitFor()
+          assert.match(page.url(), /last=1h/)
+          // nothing was before the daemon
+          await page.getByRole("combobox", { name: "Time" }).selectOption("From … to …")
+          await page.getByLabel("To", { exact: true }).fill("2020-01-01T10:00")
+          await has(page, "No rune is like that")
+          await page.getByLabel("From", { exact: true }).fill("2020-01-01T09:00")
+          await page.getByLabel("To", { exact: true }).fill("")
+          await page.locator(".rune-row .kind").first().waitFor()
+          await page.keyboard.press("Escape")
+          await page.keyboard.press("/")
+          await page.keyboard.type("kind:plan.")
+          await page.locator(".rune-row", { hasText: "worker.moved" }).first().waitFor({ state: "detached" })
+          assert.include(decodeURIComponent(page.url()), "from=2020-01-01T09:00&q=kind:plan.")
+          await page.reload()
+          await page.locator(".rune-row", { hasText: "plan." }).first().waitFor()
+          assert.strictEqual(await page.getByLabel("From", { exact: true }).inputValue(), "2020-01-01T09:00")
+          assert.strictEqual(await page.getByLabel("Filter", { exact: true }).inputValue(), "kind:plan.")
+        })
+      })
+    )
+
     it.effect("supervision, alerts and cost say what there is", () =>
       Effect.gen(function* () {
         const { seen, shop } = yield* Work

@@ -13,7 +13,7 @@ import { now } from "../Time.ts"
 import { big, Command, Empty, Failed, Loading, usd } from "../Ui.tsx"
 import { CostChart, money, Spark } from "./CostChart.tsx"
 import { limitOf, Limits, todayOf, useLimits } from "./CostLimits.tsx"
-import { DAYS, type Line, linesOf, partsOf, slotsOf, type Span, spoken, sum, type Unit } from "./CostSums.ts"
+import { DAYS, type Line, linesOf, partsOf, slotsOf, type Span, spoken, sum, type Unit } from "../CostSums.ts"
 
 /** Below this part of the input that a cache gave, it costs. */
 const LOW = 0.6

@@ -6,7 +6,7 @@
  */
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { big, usd } from "../Ui.tsx"
-import { type Slot, spoken, stepOf } from "./CostSums.ts"
+import { type Slot, spoken, stepOf } from "../CostSums.ts"
 
 const H = 180
 const LEFT = 56

@@ -11,10 +11,11 @@ import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"
 import type { PageProps } from "../Pages.ts"
 import { useAnswer } from "../Reading.ts"
-import { go, hrefTo } from "../Router.ts"
+import { amend, go, hrefTo } from "../Router.ts"
 import { head } from "../Store.ts"
 import { stamp } from "../Time.ts"
 import { Empty, grouped, Kbd } from "../Ui.tsx"
+import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
 
 const SIZE = 200
 const HIGH = 26
@@ -52,7 +53,7 @@ interface Known {
 const NOTHING: Known = { total: 0, more: false, density: undefined, problem: undefined }
 
 /** The rows of a filter by their places, asked for as they come in sight. */
-const useRunes = (query: string, news: number) => {
+const useRunes = (query: string, range: Range, news: number) => {
   const [known, setKnown] = useState<Known>(NOTHING)
   const rows = useRef(new Map<number, TimelineRow>())
   const asked = useRef(new Set<number>())
@@ -62,6 +63,7 @@ const useRunes = (query: string, news: number) => {
     try {
       const page = await Api.verb<TimelinePage>("Timeline", {
         ...readQuery(query),
+        ...range,
         n: SIZE,
         ...(from === undefined ? {} : { from })
       })
@@ -81,7 +83,7 @@ const useRunes = (query: string, news: number) => {
     asked.current = new Set()
     setKnown(NOTHING)
     void ask(undefined)
-  }, [query])
+  }, [query, range])
   useEffect(() => {
     if (news > 0) void ask(undefined)
   }, [news])
@@ -168,13 +170,15 @@ const Row = ({ choose, isLit, isOn, row }: RowProps) => (
   </button>
 )
 
-/** How dense the hour was; a press goes there. */
+/** How dense the time was; a press goes there. */
 const Density = ({
   density,
-  jump
+  jump,
+  when
 }: {
   readonly density: TimelinePage["density"] | undefined
   readonly jump: (place: number) => void
+  readonly when: string
 }) => {
   const counts = density?.counts ?? []
   const most = Math.max(1, ...counts)
@@ -185,7 +189,7 @@ const Density = ({
       viewBox="0 0 120 28"
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${sum} runes in the last hour, by half minutes`}
+      aria-label={`${sum} runes ${when}`}
       onClick={({ currentTarget, offsetX }) => {
         const at = Math.floor((offsetX / currentTarget.clientWidth) * 120)
         const place = density?.places[Math.max(0, Math.min(119, at))]
@@ -339,26 +343,37 @@ const Found = ({ known: { density, problem, total } }: { readonly known: Known }
   return total > 0 || density === undefined ? null : (
     <Empty title="No rune is like that">
       <p>
-        Try <code>agent:builder</code> or <code>kind:worker.</code>
+        Try <code>agent:builder</code> or <code>kind:worker.</code>, or another time.
       </p>
     </Empty>
   )
+}
+
+/** In words, for the bars. Pure. */
+const wordsOf = ({ since, until }: Range): string => {
+  if (since === undefined && until === undefined) return "in the last hour, by half minutes"
+  const from = since === undefined ? "" : ` from ${stamp(since)}`
+  return `${from}${until === undefined ? "" : ` to ${stamp(until)}`}`.trim()
 }
 
 interface HeadProps {
   readonly known: Known
   readonly query: string
   readonly setQuery: (query: string) => void
+  readonly times: URLSearchParams
+  readonly setTimes: (query: URLSearchParams) => void
+  readonly isPart: boolean
   readonly input: preact.RefObject<HTMLInputElement | null>
 }
-const Head = ({ input, known, query, setQuery }: HeadProps) => (
+const Head = ({ input, isPart, known, query, setQuery, setTimes, times }: HeadProps) => (
   <header class="top">
     <h1>Timeline</h1>
     <span class="num muted clip">
       {known.more && "the newest "}
       {grouped(known.total)} runes
-      {query !== "" && head.value !== undefined && ` of ${grouped(head.value.rune)}`}
+      {isPart && head.value !== undefined && ` of ${grouped(head.value.rune)}`}
     </span>
+    <TimeRange query={times} set={setTimes} />
     <label class="filter wide">
       <input
         ref={input}
@@ -373,11 +388,25 @@ const Head = ({ input, known, query, setQuery }: HeadProps) => (
   </header>
 )
 
-export const Timeline = ({ query: given }: PageProps) => {
+/** The words of the filter, as the address has them. */
+const queryIn = (given: URLSearchParams): string => {
   const agent = given.get("agent")
-  const [query, setQuery] = useState(agent === null ? "" : `agent:${agent}`)
+  return given.get("q") ?? (agent === null ? "" : `agent:${agent}`)
+}
+
+export const Timeline = ({ query: given }: PageProps) => {
+  const query = queryIn(given)
+  const setQuery = (words: string) => {
+    const next = new URLSearchParams(given)
+    next.delete("agent")
+    if (words === "") next.delete("q")
+    else next.set("q", words)
+    amend(next)
+  }
+  const range = useRange(given)
+  const isPart = query !== "" || range.since !== undefined || range.until !== undefined
   const [chosen, choose] = useState<number | null>(Number(given.get("rune") ?? 0) || null)
-  const { known, need, rows } = useRunes(query, useNews(1_000))
+  const { known, need, rows } = useRunes(query, range, useNews(1_000))
   const input = useRef<HTMLInputElement>(null)
   const offset = Math.max(0, known.total - MOST)
   const count = known.total - offset
@@ -387,7 +416,7 @@ export const Timeline = ({ query: given }: PageProps) => {
   const lit = new Set(chosen === null ? [] : (causes?.chain ?? []).map(({ eventId }) => eventId))
   useEffect(() => {
     if (count > 0) need(offset + first, offset + last)
-  }, [first, last, count, query])
+  }, [first, last, count, query, range])
   const shown = Array.from({ length: Math.max(0, last - first) }, (_, n) => rows.get(offset + first + n))
   const step = (by: number) => {
     const at = shown.findIndex((row) => row?.eventId === chosen)
@@ -409,8 +438,16 @@ export const Timeline = ({ query: given }: PageProps) => {
   })
   return (
     <div class="page timeline">
-      <Head known={known} query={query} setQuery={setQuery} input={input} />
-      <Density density={known.density} jump={(place) => show(place - offset, true)} />
+      <Head
+        known={known}
+        query={query}
+        setQuery={setQuery}
+        input={input}
+        times={given}
+        setTimes={amend}
+        isPart={isPart}
+      />
+      <Density density={known.density} jump={(place) => show(place - offset, true)} when={wordsOf(range)} />
       <div class="split">
         <section class="runes-list" aria-label="Runes">
           <Found known={known} />

@@ -1,0 +1,107 @@
+/**
+ * TimeRange: the time that a page shows, as its address has it: `last=1h`, or `from=2026-11-26T07:00&to=…`.
+ *
+ * Guarantees: a time that goes on begins when it was chosen, and does not move under what is shown.
+ */
+import { useMemo } from "preact/hooks"
+import { stamp } from "../Time.ts"
+
+const MINUTE = 60_000
+const LAST: { readonly [name: string]: readonly [text: string, ms: number] } = {
+  "15m": ["Last 15 minutes", 15 * MINUTE],
+  "1h": ["Last hour", 60 * MINUTE],
+  "24h": ["Last 24 hours", 1_440 * MINUTE],
+  "7d": ["Last 7 days", 10_080 * MINUTE]
+}
+const CHOSEN = "chosen"
+const FIELDS = ["last", "from", "to"] as const
+
+export interface Range {
+  /** ms since the epoch. */
+  readonly since?: number
+  readonly until?: number
+}
+
+/** A time of the machine's calendar, to the minute. */
+const local = (at: number): string => stamp(at).slice(0, 16).replace(" ", "T")
+
+const timeIn = (text: string | null): number | undefined => {
+  const at = text === null || text === "" ? Number.NaN : new Date(text).getTime()
+  return Number.isNaN(at) ? undefined : at
+}
+
+/** Pure but for the time zone. */
+export const rangeOf = (query: URLSearchParams, now: number): Range => {
+  const last = LAST[query.get("last") ?? ""]
+  if (last !== undefined) return { since: now - last[1] }
+  const [since, until] = [timeIn(query.get("from")), timeIn(query.get("to"))]
+  return { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) }
+}
+
+/** The name of what is chosen. */
+const nameOf = (query: URLSearchParams): string => {
+  const last = query.get("last") ?? ""
+  if (last in LAST) return last
+  return query.has("from") || query.has("to") ? CHOSEN : ""
+}
+
+/** As it was when it was chosen. */
+export const useRange = (query: URLSearchParams): Range => {
+  const key = FIELDS.map((name) => query.get(name) ?? "").join(" ")
+  return useMemo(() => rangeOf(query, Date.now()), [key])
+}
+
+const choose = (query: URLSearchParams, name: string): URLSearchParams => {
+  const next = new URLSearchParams(query)
+  for (const field of FIELDS) next.delete(field)
+  if (name === CHOSEN) next.set("from", local(rangeOf(query, Date.now()).since ?? Date.now() - 60 * MINUTE))
+  else if (name !== "") next.set("last", name)
+  return next
+}
+
+interface Props {
+  readonly query: URLSearchParams
+  readonly set: (query: URLSearchParams) => void
+}
+export const TimeRange = ({ query, set }: Props) => {
+  const name = nameOf(query)
+  const end = (field: "from" | "to", label: string) => (
+    <input
+      type="datetime-local"
+      class="time"
+      aria-label={label}
+      value={query.get(field) ?? ""}
+      onChange={(event) => {
+        const next = new URLSearchParams(query)
+        if (event.currentTarget.value === "") next.delete(field)
+        else next.set(field, event.currentTarget.value)
+        set(next)
+      }}
+    />
+  )
+  return (
+    <div class="range">
+      <select
+        class="time"
+        aria-label="Time"
+        value={name}
+        onChange={(event) => set(choose(query, event.currentTarget.value))}
+      >
+        <option value="">All time</option>
+        {Object.entries(LAST).map(([value, [text]]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+        <option value={CHOSEN}>From … to …</option>
+      </select>
+      {name === CHOSEN && (
+        <>
+          {end("from", "From")}
+          <span class="faint">to</span>
+          {end("to", "To")}
+        </>
+      )}
+    </div>
+  )
+}
