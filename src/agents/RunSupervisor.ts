@@ -7,7 +7,7 @@
  * passes a limit is over, and says which.
  * It reports facts and decides nothing.
  */
-import { Cause, Deferred, Effect, Fiber, type Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, identity, Latch, type Scope, Stream } from "effect"
 import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import * as RunLimits from "../backends/process/RunLimits.ts"
@@ -29,11 +29,12 @@ export interface RunRequest {
 
 interface Live {
   readonly runId: string
-  readonly fiber: Fiber.Fiber<void>
   /** The backend's handle, once it has one. */
   readonly handle: Deferred.Deferred<Run>
   /** Completed when its time is over. */
   readonly enough: Deferred.Deferred<Outcome>
+  /** Waits until nothing of it is left, and that is told. */
+  readonly gone: Effect.Effect<void>
 }
 
 export interface RunSupervisor {
@@ -41,6 +42,8 @@ export interface RunSupervisor {
   readonly current: () => string | undefined
   /** Starts the run unless it was started before; first waits until the one before is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
+  /** A run of that id is about to begin, as far as is known now, or is not after all. Begins nothing. */
+  readonly expect: (runId: string, comes: boolean) => void
   /** Ends by this the rest of a run of an earlier daemon; the next run waits for it. */
   readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
   /** Asks the run to end in order; `exited` says when it has. A run that is not alive is left alone. */
@@ -60,10 +63,17 @@ const outcomeOf = (error: BackendError): Outcome =>
     ? { _tag: "Fatal", detail: error.message, remedy: error.remedy }
     : { _tag: "Error", detail: error.message }
 
-type Parts = Pick<Live, "enough" | "handle">
+type Parts = Pick<Live, "enough" | "handle"> & {
+  /** Says that the next one may begin. */
+  readonly over: Effect.Effect<void>
+}
 
 /** Starts it, and hands on what it tells, to its end. */
-const watch = Effect.fnUntraced(function* (sink: RunSink, request: RunRequest, { enough, handle }: Parts) {
+const watch = Effect.fnUntraced(function* (
+  sink: RunSink,
+  request: RunRequest,
+  { enough, handle }: Pick<Parts, "enough" | "handle">
+) {
   const run = yield* request.backend.start(request.spec)
   yield* Deferred.succeed(handle, run)
   let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
@@ -78,30 +88,34 @@ const watch = Effect.fnUntraced(function* (sink: RunSink, request: RunRequest, {
   return outcome
 })
 
+/** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
+const whole = (sink: RunSink, limits: RunLimits.RunLimits, request: RunRequest, { enough, handle, over }: Parts) =>
+  watch(sink, request, { enough, handle }).pipe(
+    Effect.scoped,
+    Effect.raceFirst(Deferred.await(enough)),
+    Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
+    request.timeout === undefined ? identity : Effect.raceFirst(Effect.as(request.timeout, TIMEOUT)),
+    Effect.catchTag("BackendError", (error) => Effect.succeed(outcomeOf(error))),
+    Effect.catchDefect((defect) =>
+      Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
+    ),
+    Effect.ensuring(Deferred.interrupt(handle)),
+    Effect.flatMap((outcome) => sink.exited(request, outcome)),
+    // the next run does not wait for what is of no more use
+    Effect.andThen(over),
+    Effect.andThen(Effect.yieldNow),
+    Effect.andThen(request.backend.forget?.(request.spec.runId) ?? Effect.void)
+  )
+
 export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const limits = yield* RunLimits.RunLimits
   let live: Live | undefined
   let newest: string | undefined
-
-  /** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
-  const whole = (request: RunRequest, { enough, handle }: Parts) =>
-    watch(sink, request, { enough, handle }).pipe(
-      Effect.scoped,
-      Effect.raceFirst(Deferred.await(enough)),
-      Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
-      Effect.raceFirst(Effect.as(request.timeout ?? Effect.never, TIMEOUT)),
-      Effect.catchTag("BackendError", (error) => Effect.succeed(outcomeOf(error))),
-      Effect.catchDefect((defect) =>
-        Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
-      ),
-      Effect.ensuring(Deferred.interrupt(handle)),
-      Effect.flatMap((outcome) => sink.exited(request, outcome)),
-      Effect.andThen(request.backend.forget?.(request.spec.runId) ?? Effect.void)
-    )
+  let backend: Backend | undefined
 
   const gone: Effect.Effect<void> = Effect.suspend(() =>
-    live === undefined ? Effect.void : Effect.andThen(Fiber.await(live.fiber), gone)
+    live === undefined ? Effect.void : Effect.andThen(live.gone, gone)
   )
   /** A run that is still being spawned is waited for; one that never came to be is no matter. */
   const withRun = (runId: string, act: (run: Run) => Effect.Effect<void>) =>
@@ -116,22 +130,30 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
     // one that has ended already counts, too: its end is on its way to whoever asks again
     if (newest === runId) return
     yield* gone
-    const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>() }
+    const latch = Latch.makeUnsafe(false)
     // only then: whoever misses it before its end is told takes it for lost
-    const over = Effect.sync(() => void (live = undefined))
+    const over = Effect.sync(() => {
+      if (live?.runId === runId) live = undefined
+      latch.openUnsafe()
+    })
+    const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>(), over }
     // whoever asked may be interrupted at any point: a run that began is always known
     yield* Effect.uninterruptible(
-      Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), scope), (fiber) => {
+      Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), scope), () => {
         newest = runId
         // it may have ended in this very moment
-        if (fiber.pollUnsafe() === undefined) live = { runId, fiber, ...parts }
+        if (!latch.isOpen()) live = { runId, gone: latch.await, ...parts }
       })
     )
   })
 
   return {
     current: () => live?.runId,
-    ensure: (request) => occupy(request.spec.runId, (parts) => whole(request, parts)),
+    ensure: (request) => {
+      backend = request.backend
+      return occupy(request.spec.runId, (parts) => whole(sink, limits, request, parts))
+    },
+    expect: (runId, comes) => backend?.expect?.(runId, comes),
     bury: (runId, ending) => occupy(runId, ({ handle }) => Effect.ensuring(ending, Deferred.interrupt(handle))),
     stop: (runId) => withRun(runId, (run) => run.end),
     kill: (runId) => withRun(runId, (run) => run.kill),

@@ -39,6 +39,10 @@ export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 /** So long the end of a run that was taken up may take to be told, ms. */
 const MOMENT = 2_000
 
+/** The run that is about to begin. */
+const expected = ({ now }: WorkerState): string | undefined =>
+  now?.state === "Spawning" ? (now.data.runId ?? undefined) : undefined
+
 const readWorker = reader(workerKinds)
 type Started = Extract<
   RuneOf<typeof workerKinds, Pick<Rune, "at" | "eventId" | "kind" | "payload" | "seq">>,
@@ -426,6 +430,12 @@ export const make = Effect.gen(function* () {
     join,
     apply,
     comesBack: (before, after) => before.now?.state !== after.now?.state,
+    stepped: (before, after) => {
+      const [old, next] = [expected(before), expected(after)]
+      if (old === next) return
+      if (old !== undefined) slot.expect(old, false)
+      if (next !== undefined) slot.expect(next, true)
+    },
     timers: ({ now }) => {
       if (now === undefined) return []
       const name = WorkerMachine.Worker.states[now.state].timeout

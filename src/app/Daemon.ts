@@ -331,6 +331,9 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
     exitCode: 70
   })
 
+/** Whether some run is at work. */
+const isBusy = ({ all }: Agents["Service"]) => Effect.map(all, (rows) => rows.some(({ runId }) => runId !== null))
+
 /** The daemon until it is asked to end; the reason is the answer. */
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
@@ -387,7 +390,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* Fiber.interrupt(starting)
     yield* notify.ready
     yield* Effect.forkScoped(endUnwanted(Platform.storeId(options.state)))
-    yield* Effect.forkScoped(Effect.andThen(Effect.ignore(agents.recovered), platform.atRest))
+    yield* Effect.forkScoped(Effect.andThen(Effect.ignore(agents.recovered), platform.atRest(isBusy(agents))))
     const { keep, reason } = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),

@@ -117,8 +117,8 @@ export interface Platform {
   /** The ways of telling a person besides by mail. */
   readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
-  /** Once, when the start is over. */
-  readonly atRest: Effect.Effect<void>
+  /** Once, when the start is over. `isBusy`: some run is at work. */
+  readonly atRest: (isBusy: Effect.Effect<boolean>) => Effect.Effect<void>
   /** Of this process. */
   readonly pid: number
   /** A service manager ends it to start it again, or another after it: its runs are left to that one. */

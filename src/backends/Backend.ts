@@ -267,5 +267,7 @@ export interface Backend {
   readonly drop?: (runId: string) => Effect.Effect<void>
   /** The run's end is known for good: nothing of it is needed any more. */
   readonly forget?: (runId: string) => Effect.Effect<void>
+  /** A run of that id is about to begin, or is not after all: what it can do before is done. Nothing of the run is there yet. */
+  readonly expect?: (runId: string, comes: boolean) => void
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>
 }

@@ -23,6 +23,8 @@ export class RunSockets extends Context.Service<
   {
     /** The run's socket, for the length of the scope; undefined where there can be none. */
     readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
+    /** A run is about to begin, whose socket is made ready; or it is not, after all. */
+    readonly expect: (runId: string, comes: boolean) => void
     /** Clears away those that belong to none of these runs: an earlier daemon left them. */
     readonly clear: (runIds: ReadonlyArray<string>) => Effect.Effect<void>
     /** Hands over each connection that comes from now on, for the length of the scope. */
@@ -35,6 +37,7 @@ export class RunSockets extends Context.Service<
   /** As in a world without sockets. */
   static readonly layerNone = Layer.succeed(RunSockets, {
     open: () => Effect.succeed(undefined),
+    expect: () => {},
     clear: () => Effect.void,
     answer: () => Effect.void
   })
@@ -51,7 +54,7 @@ const pathOf = (folder: string, runId: string): RunSocket => {
   return { folder: own, path: path.join(own, NAME) }
 }
 
-const remove = (folder: string) => Effect.sync(() => fs.rmSync(folder, { recursive: true, force: true }))
+const remove = (folder: string): void => fs.rmSync(folder, { recursive: true, force: true })
 
 const failed = (socket: string, error: unknown): BackendError =>
   new BackendError({
@@ -61,18 +64,48 @@ const failed = (socket: string, error: unknown): BackendError =>
   })
 
 /** A socket of before is gone then: the folder itself may be one that a run sees. */
-const makeFolder = (folder: string) =>
-  Effect.sync(() => {
-    fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
-    fs.rmSync(path.join(folder, NAME), { force: true })
+const makeFolder = (folder: string): void => {
+  fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+  fs.rmSync(path.join(folder, NAME), { force: true })
+}
+
+/** A socket that listens, or is about to. */
+interface Opened {
+  readonly socket: RunSocket
+  readonly server: net.Server
+  readonly conns: Set<net.Socket>
+}
+
+const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened => {
+  const conns = new Set<net.Socket>()
+  const server = net.createServer((conn) => {
+    // nothing of it is lost before its reader is there
+    conn.pause()
+    conns.add(conn)
+    conn.on("error", () => {})
+    conn.once("close", () => conns.delete(conn))
+    take(conn)
+  })
+  makeFolder(socket.folder)
+  server.on("error", () => {})
+  server.listen(socket.path)
+  return { socket, server, conns }
+}
+
+/** The system answers within the call; Node says so a moment later. */
+const listening = (opened: Opened): Effect.Effect<Opened, unknown> =>
+  Effect.callback((resume) => {
+    const { server } = opened
+    if (server.listening) return resume(Effect.succeed(opened))
+    server.on("error", (error) => resume(Effect.fail(error)))
+    server.on("listening", () => resume(Effect.succeed(opened)))
   })
 
-const listen = (socket: string, connected: (conn: net.Socket) => void) =>
-  Effect.callback<net.Server, unknown>((resume) => {
-    const server = net.createServer(connected)
-    server.on("error", (error) => resume(Effect.fail(error)))
-    server.listen(socket, () => resume(Effect.succeed(server)))
-  })
+/** Takes its name away at once; nothing that came is heard any more. */
+const close = ({ conns, server }: Opened): void => {
+  server.close()
+  for (const conn of conns) conn.destroy()
+}
 
 const make = Effect.fnUntraced(function* (place: string) {
   const keeper = yield* Keeper
@@ -86,29 +119,34 @@ const make = Effect.fnUntraced(function* (place: string) {
     )
   let answering: Take | undefined
 
+  /** Of runs that are about to begin. */
+  const early = new Map<string, Opened>()
+
+  const listen = (runId: string): Opened =>
+    listenAt(pathOf(folder, runId), (conn) => (answering === undefined ? void conn.destroy() : answering(conn, runId)))
+
+  const dismiss = (runId: string): void => {
+    const opened = early.get(runId)
+    if (opened === undefined) return
+    early.delete(runId)
+    close(opened)
+    remove(opened.socket.folder)
+  }
+
+  yield* Effect.addFinalizer(() => Effect.sync(() => [...early.keys()].forEach(dismiss)))
+
   const open = Effect.fnUntraced(function* (runId: string) {
     if (isTooLong) return undefined
-    const socket = pathOf(folder, runId)
-    const conns = new Set<net.Socket>()
-    const connected = (conn: net.Socket) => {
-      // nothing of it is lost before its reader is there
-      conn.pause()
-      conns.add(conn)
-      conn.on("error", () => {})
-      conn.once("close", () => conns.delete(conn))
-      if (answering === undefined) conn.destroy()
-      else answering(conn, runId)
-    }
-    /** Takes its name away at once; nothing that came is heard any more. */
-    const close = (server: net.Server) =>
-      Effect.sync(() => {
-        server.close()
-        for (const conn of conns) conn.destroy()
-      })
-    yield* Effect.acquireRelease(makeFolder(socket.folder), () =>
-      keeper.isLeaving() ? Effect.void : remove(socket.folder)
+    yield* Effect.addFinalizer(() => Effect.sync(() => keeper.isLeaving() || remove(pathOf(folder, runId).folder)))
+    const { socket } = yield* Effect.acquireRelease(
+      Effect.suspend(() => {
+        const ready = early.get(runId)
+        early.delete(runId)
+        return listening(ready?.server.listening === true ? ready : listen(runId))
+      }),
+      (opened) => Effect.sync(() => close(opened))
     )
-    yield* Effect.acquireRelease(listen(socket.path, connected), close)
+    // until then the folder keeps others away
     fs.chmodSync(socket.path, 0o600)
     return socket
   })
@@ -119,6 +157,15 @@ const make = Effect.fnUntraced(function* (place: string) {
         Effect.catchDefect(Effect.fail),
         Effect.mapError((error) => failed(pathOf(folder, runId).path, error))
       ),
+    expect: (runId, comes) => {
+      dismiss(runId)
+      if (!comes || isTooLong) return
+      try {
+        early.set(runId, listen(runId))
+      } catch {
+        // it is tried again when the run begins, and said then
+      }
+    },
     clear: (runIds) =>
       Effect.sync(() => {
         const kept = new Set(runIds.map((runId) => path.basename(pathOf(folder, runId).folder)))
@@ -128,10 +175,7 @@ const make = Effect.fnUntraced(function* (place: string) {
     answer: (take) =>
       Effect.acquireRelease(
         Effect.sync(() => void (answering = take)),
-        () =>
-          Effect.sync(() => {
-            if (answering === take) answering = undefined
-          })
+        () => Effect.sync(() => void (answering = answering === take ? undefined : answering))
       )
   })
 })
@@ -155,6 +199,7 @@ export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, p
 /** Each run of the backend has a socket. */
 export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({
   ...backend,
+  expect: sockets.expect,
   start: (spec) =>
     Effect.flatMap(sockets.open(spec.runId), (socket) =>
       backend.start(socket === undefined ? spec : told(spec, socket))

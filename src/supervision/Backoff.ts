@@ -86,6 +86,8 @@ export const resumed = <Output, Input>(
 
 /** The schedule's step at a durable counter: ms to wait after the n-th error in a row, or undefined when it has ended. */
 export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined => {
+  // the same without a step: no wait is longer than none
+  if (policy.cap === 0) return exhausted(limits, counters) ? undefined : 0
   const n = Math.max(counters.consecutiveErrors, counters.failures ?? 0)
   return nextOf(resumed(schedule(policy, limits, key), Math.max(0, n - 1)), counters)
 }

@@ -25,6 +25,7 @@ const makeBackend = Effect.gen(function* () {
   const backend: Backend = {
     name: "test",
     turns: false,
+    expect: (runId, comes) => void asked.push(`${comes ? "expect" : "no"} ${runId}`),
     start: Effect.fnUntraced(function* ({ runId }) {
       if (runId === "refused")
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: true })
@@ -84,6 +85,27 @@ describe("RunSlot", () => {
       assert.deepStrictEqual(facts, ["r1: Started", "r1: hello"])
       assert.deepStrictEqual(exits, [["r1", { _tag: "Success" }]])
       assert.strictEqual(alive.size, 0)
+    })
+  )
+
+  it.effect("the next run begins though what is kept of the one before is not forgotten yet", () =>
+    Effect.gen(function* () {
+      const { alive, asked, backend, feed, slot } = yield* setUp
+      const forgetful = { ...backend, forget: () => Effect.never }
+      const ensure = (runId: string) => slot.ensure({ backend: forgetful, spec: spec(runId), timeout: undefined })
+      slot.expect("r1", true)
+      yield* ensure("r1")
+      yield* settle
+      yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))
+      yield* settle
+      assert.isUndefined(slot.current())
+      slot.expect("r2", true)
+      yield* ensure("r2")
+      yield* settle
+      slot.expect("r2", false)
+      assert.deepStrictEqual([slot.current(), ...alive], ["r2", "r2"])
+      // by the newest backend: before a run there is none
+      assert.deepStrictEqual(asked, ["expect r2", "no r2"])
     })
   )
 

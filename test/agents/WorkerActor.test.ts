@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_PROMPT_BYTES } from "../../src/agents/Prompt.ts"
+import type { RunSpec } from "../../src/backends/Backend.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { caller, make as oneAgent } from "./AgentWorld.ts"
@@ -41,6 +42,36 @@ describe("WorkerActor", () => {
       assert.deepStrictEqual(told, [
         ["first", "secnd"],
         ["first", "secnd"]
+      ])
+    })
+  )
+
+  it.live("a backend hears of the next run before it is durable, and then of its start", () =>
+    Effect.gen(function* () {
+      const heard: Array<string> = []
+      const scripted = ScriptedBackend.make([fails, fails, stays])
+      const backend = {
+        ...scripted,
+        expect: (runId: string, comes: boolean) => void heard.push(`${comes ? "expect" : "no"} ${runId}`),
+        start: (spec: RunSpec) =>
+          Effect.andThen(
+            Effect.sync(() => void heard.push(`start ${spec.runId}`)),
+            scripted.start(spec)
+          )
+      }
+      const world = yield* World.make(backend)
+      world.configure({
+        agents: { a: World.command({ mode: "loop", prompt: "go", backoff: { base: "0ms", cap: "0ms" } }) }
+      })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ state, totalErrors }) => totalErrors === 2 && state === "Running")
+      const ids = scripted.played().map(({ spec }) => spec.runId)
+      const [first, second, third] = ids
+      assert.deepStrictEqual(heard, [
+        `start ${first}`,
+        `no ${first}`,
+        ...[second, third].flatMap((id) => [`expect ${id}`, `start ${id}`, `no ${id}`])
       ])
     })
   )

@@ -25,7 +25,7 @@ const daemon = Effect.gen(function* () {
   writeFileSync(join(sockets, "left by another", "api"), "")
   const world = makeWorld({ voices })
   const context = yield* Layer.build(Layer.merge(RunSockets.layer(sockets), inside(world, join(state, "control.sock"))))
-  const { clear, open } = Context.get(context, RunSockets)
+  const { clear, expect, open } = Context.get(context, RunSockets)
   yield* clear(["of a run that lives"])
   assert.deepStrictEqual(readdirSync(sockets), [])
   const of = Effect.fnUntraced(function* (runId: string) {
@@ -36,6 +36,7 @@ const daemon = Effect.gen(function* () {
   return {
     world,
     of,
+    expect,
     sockets,
     answering: Layer.build(RunServer.layer).pipe(Effect.provideContext(context), Effect.asVoid)
   }
@@ -100,6 +101,30 @@ describe("runs' sockets", () => {
       yield* call(other.path, (client) => client.VoiceAsk({ runId: "r8", question: "me, too" }))
       assert.include(JSON.stringify(world.commands), "me, too")
     }).pipe(Effect.scoped)
+  )
+
+  it.live("are there before the run that takes them, and go where none comes", () =>
+    Effect.gen(function* () {
+      const { answering, expect, of, sockets } = yield* daemon
+      yield* answering
+      expect("r7", true)
+      expect("r8", true)
+      assert.lengthOf(readdirSync(sockets), 2)
+      const { path, scope } = yield* of("r7")
+      assert.strictEqual(yield* agentAt(path, "r7"), "builder")
+      // it is the run's now
+      expect("r7", false)
+      assert.strictEqual(yield* agentAt(path, "r7"), "builder")
+      expect("r8", false)
+      assert.lengthOf(readdirSync(sockets), 1)
+      yield* Scope.close(scope, Exit.void)
+      assert.lengthOf(readdirSync(sockets), 0)
+      expect("r7", true)
+      return sockets
+    }).pipe(
+      Effect.scoped,
+      Effect.map((sockets) => assert.isFalse(existsSync(sockets) && readdirSync(sockets).length > 0))
+    )
   )
 
   it.live("are not there where their path would be too long: the run is told of none", () =>

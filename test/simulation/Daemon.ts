@@ -209,7 +209,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
     backends: (user) => backendsOf(world, life, user),
     channels: Layer.empty,
-    atRest: Effect.void,
+    atRest: () => Effect.void,
     edges: (control) => ({
       commands: [
         {

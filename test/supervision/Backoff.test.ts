@@ -26,6 +26,13 @@ describe("Backoff", () => {
     assert.isUndefined(at(1, 20))
   })
 
+  it("without a wait waits never, and gives up all the same", () => {
+    const policy = { ...Backoff.defaultPolicy, base: 0, cap: 0 }
+    const at = (n: number, cap: number) => Backoff.delay({ ...policy, cap }, Backoff.defaultLimits, counters(n))
+    for (const n of [1, 4, 5, 20]) assert.strictEqual(at(n, 0), at(n, 10))
+    assert.deepStrictEqual([at(4, 0), at(5, 0)], [0, undefined])
+  })
+
   it("takes its base, factor and cap from the policy", () =>
     assert.deepStrictEqual(
       [1, 2, 3].map((n) => delayOf(n, never, { base: 10, factor: 3, cap: 50, jitter: 0 })),

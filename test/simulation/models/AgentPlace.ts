@@ -121,6 +121,7 @@ export class AgentPlace {
       slot: {
         current: () => of().run?.spec.runId,
         ensure: ({ spec }) => Effect.sync(() => of().begin(spec)),
+        expect: () => {},
         bury: (_, ending) => ending,
         stop: nothing,
         kill: nothing,
