@@ -17,6 +17,7 @@ import { ExitCode, meanings } from "./ExitCode.ts"
 import { told } from "./Explanation.ts"
 import * as GoalVerbs from "./GoalVerbs.ts"
 import * as Habits from "./Habits.ts"
+import { AGENTS, ROLES } from "./InitChoices.ts"
 import { worldOf } from "../config/Places.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "./ProjectVerbs.ts"
@@ -283,11 +284,25 @@ const schema = Command.make(
 
 const init = Command.make(
   "init",
-  {},
-  verb(() => import("./Init.ts"))
+  {
+    agent: Flag.Literals("agent", AGENTS).pipe(
+      Flag.withDescription("Which agent works here; default: one that is logged in"),
+      Flag.optional
+    ),
+    role: Flag.Literals("role", ROLES).pipe(
+      Flag.withDescription("Which agents there are to be; several are named one after the other"),
+      Flag.atLeast(0)
+    ),
+    yes
+  },
+  (input) =>
+    verb(() => import("./Init.ts"))({ agent: Option.getOrUndefined(input.agent), roles: input.role, yes: input.yes })
 ).pipe(
-  Command.withDescription("Write a commented sample agentd.jsonc; one that is there is left alone"),
-  Command.withExamples([{ command: "agentd init && $EDITOR agentd.jsonc && agentd start", description: "Begin" }])
+  Command.withDescription("Write an agentd.jsonc for the agents that are here; one that is there is left alone"),
+  Command.withExamples([
+    { command: "agentd init && agentd start", description: "Begin" },
+    { command: "agentd init --yes --role builder --role reviewer", description: "Without being asked" }
+  ])
 )
 
 const completions = Command.make(

@@ -41,7 +41,7 @@ const programOf = (backend: BackendConfig): { readonly program: string; readonly
 }
 
 /** Like a shell: a name is searched for, a path is taken from where the agent works. */
-const located = Effect.fnUntraced(function* (program: string, cwd: string, path: string) {
+export const located = Effect.fnUntraced(function* (program: string, cwd: string, path: string) {
   const fs = yield* FileSystem.FileSystem
   const folders = program.includes("/") ? [cwd] : path.split(":").map((folder) => NodePath.resolve(cwd, folder))
   for (const folder of folders) {
