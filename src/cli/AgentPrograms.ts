@@ -15,12 +15,12 @@ interface Known {
   readonly id: AgentId
   /** Any of them will do, the first that is there. */
   readonly programs: ReadonlyArray<string>
-  /** Its folder in the home, or where the variable says. */
+  /** The folder in the home, or where the variable says. */
   readonly folder: readonly [inHome: string, variable: string]
   /** In that folder. */
   readonly login: string
   readonly keys: ReadonlyArray<string>
-  /** What a person types to log in. */
+  /** The command that logs in. */
   readonly logIn: string
 }
 
@@ -63,7 +63,7 @@ const KNOWN: ReadonlyArray<Known> = [
 /** An agent that is there. */
 export interface Found {
   readonly id: AgentId
-  /** Its program; a model behind an API has none. */
+  /** The path; a model behind an API has none. */
   readonly program: string | null
   /** The file or the variable by which it is logged in; null: it seems not to be. */
   readonly login: string | null
@@ -96,7 +96,7 @@ const models = (env: Environment): ReadonlyArray<Found> =>
     .slice(0, 1)
     .map((key) => ({ id: "model", program: null, login: key, key, logIn: null }))
 
-/** Those that are there, the ones with a login first. */
+/** Agents that are there, the ones with a login first. */
 export const find = Effect.fnUntraced(function* (env: Environment) {
   const found = [...(yield* Effect.forEach(KNOWN, (known) => look(known, env))).flat(), ...models(env)]
   return [...found.filter(({ login }) => login !== null), ...found.filter(({ login }) => login === null)]

@@ -42,7 +42,7 @@ export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "prog
   }
 }
 
-/** One line of JSON with blanks, as a person writes it. */
+/** A line of JSON with blanks, as a person writes it. */
 const line = (value: unknown): string =>
   JSON.stringify(value, null, 1)
     .replaceAll(/\n\s*/g, " ")
@@ -124,7 +124,7 @@ const EXAMPLES = `
     //   }
     // }`
 
-/** Who plans, works and reviews: of the roles that are there; else as an example. */
+/** Planner, workers and critic: of the roles that are there; else as an example. */
 const goals = (roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
   const named = {
     ...(roles.includes("planner") ? { planner: "planner" } : {}),
