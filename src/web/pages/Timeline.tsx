@@ -10,6 +10,7 @@ import * as Api from "../Api.ts"
 import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"
 import type { PageProps } from "../Pages.ts"
+import { Places, SIZE } from "../Places.ts"
 import { useAnswer } from "../Reading.ts"
 import { amend, go, hrefTo } from "../Router.ts"
 import { head } from "../Store.ts"
@@ -17,7 +18,6 @@ import { stamp } from "../Time.ts"
 import { Empty, grouped, Kbd } from "../Ui.tsx"
 import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
 
-const SIZE = 200
 const HIGH = 26
 /** Rows beyond what is in sight that are drawn too. */
 const MORE = 8
@@ -55,32 +55,34 @@ const NOTHING: Known = { total: 0, more: false, density: undefined, problem: und
 /** The rows of a filter by their places, asked for as they come in sight. */
 const useRunes = (query: string, range: Range, news: number) => {
   const [known, setKnown] = useState<Known>(NOTHING)
-  const rows = useRef(new Map<number, TimelineRow>())
-  const asked = useRef(new Set<number>())
-  const turn = useRef(0)
-  const ask = async (from: number | undefined) => {
-    const own = turn.current
+  const places = useRef(new Places<TimelineRow>())
+  const total = useRef(0)
+  const ask = async (block: number | undefined): Promise<void> => {
+    const own = places.current
     try {
-      const page = await Api.verb<TimelinePage>("Timeline", {
-        ...readQuery(query),
-        ...range,
-        n: SIZE,
-        ...(from === undefined ? {} : { from })
-      })
-      if (own !== turn.current) return
-      for (const row of page.rows) rows.current.set(row.place, row)
+      const from = block === undefined ? {} : { from: block * SIZE }
+      const page = await Api.verb<TimelinePage>("Timeline", { ...readQuery(query), ...range, n: SIZE, ...from })
+      if (own !== places.current) return
+      own.take(page.rows, block)
+      total.current = page.total
       setKnown({ total: page.total, more: page.more, density: page.density, problem: undefined })
+      next()
     } catch (error) {
-      if (own !== turn.current) return
-      if (from !== undefined) asked.current.delete(from / SIZE)
+      if (own !== places.current) return
+      if (block !== undefined) own.failed(block)
       const problem = error instanceof Api.Refused ? error.problem : { status: 500, error: String(error), remedy: "" }
       setKnown((before) => ({ ...before, problem }))
     }
   }
+  const next = () => {
+    const block = places.current.ask(total.current)
+    if (block === undefined) return
+    void ask(block)
+    next()
+  }
   useEffect(() => {
-    turn.current++
-    rows.current = new Map()
-    asked.current = new Set()
+    places.current = new Places()
+    total.current = 0
     setKnown(NOTHING)
     void ask(undefined)
   }, [query, range])
@@ -89,17 +91,10 @@ const useRunes = (query: string, range: Range, news: number) => {
   }, [news])
   /** Asks for what of these places is not there yet. */
   const need = (first: number, last: number) => {
-    for (let block = Math.floor(first / SIZE); block <= Math.floor(Math.max(first, last - 1) / SIZE); block++) {
-      const end = Math.min(known.total, (block + 1) * SIZE)
-      let isWhole = true
-      for (let place = Math.max(first, block * SIZE); place < Math.min(last, end) && isWhole; place++)
-        isWhole = rows.current.has(place)
-      if (isWhole || asked.current.has(block)) continue
-      asked.current.add(block)
-      void ask(block * SIZE)
-    }
+    places.current.see(first, last)
+    next()
   }
-  return { known, rows: rows.current, need }
+  return { known, rows: places.current.rows, need }
 }
 
 /** Arcs between the runes in sight; a cause further up runs out at the top. */

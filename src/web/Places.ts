@@ -1,0 +1,72 @@
+/**
+ * Places: the rows of a long list by their places, as far as they are here, and which of them to ask for. Pure.
+ *
+ * Guarantees: only what is in sight is asked for, so that whoever scrolls past asks for nothing; the newest wish goes
+ * first; what lies far off is let go; rows that no longer stand where they stood are asked for anew.
+ */
+/** Places that are asked for together. */
+export const SIZE = 200
+/** Questions on their way. */
+const AT_ONCE = 2
+/** Rows that are kept, about. */
+const KEPT = 4_000
+
+export interface Placed {
+  readonly place: number
+  readonly eventId: number
+}
+
+export class Places<Row extends Placed> {
+  readonly rows = new Map<number, Row>()
+  /** Up to which place the blocks were asked for: a block at the end grows. */
+  private readonly asked = new Map<number, number>()
+  private readonly under = new Set<number>()
+  private sight: readonly [first: number, last: number] = [0, 0]
+
+  see(first: number, last: number): void {
+    this.sight = [first, last]
+  }
+
+  /** The next block to ask for, which is on its way from now on; undefined: none. */
+  ask(total: number): number | undefined {
+    if (this.under.size >= AT_ONCE) return undefined
+    const [first, last] = this.sight
+    for (let block = Math.floor(first / SIZE); block * SIZE < Math.min(last, total); block++) {
+      const end = Math.min(total, (block + 1) * SIZE)
+      if (this.under.has(block) || (this.asked.get(block) ?? 0) >= end) continue
+      if (this.isHere(Math.max(first, block * SIZE), Math.min(last, end))) continue
+      this.asked.set(block, end)
+      this.under.add(block)
+      return block
+    }
+    return undefined
+  }
+
+  private isHere(first: number, last: number): boolean {
+    for (let place = first; place < last; place++) if (!this.rows.has(place)) return false
+    return true
+  }
+
+  /** An answer: to the question for that block, or of the newest. */
+  take(rows: ReadonlyArray<Row>, block?: number): void {
+    if (block !== undefined) this.under.delete(block)
+    if (rows.some(({ eventId, place }) => (this.rows.get(place)?.eventId ?? eventId) !== eventId)) {
+      this.rows.clear()
+      this.asked.clear()
+    }
+    for (const row of rows) this.rows.set(row.place, row)
+    if (this.rows.size > KEPT) this.letGo()
+  }
+
+  failed(block: number): void {
+    this.under.delete(block)
+    this.asked.delete(block)
+  }
+
+  private letGo(): void {
+    const middle = (this.sight[0] + this.sight[1]) / 2
+    const far = (place: number) => Math.abs(place - middle) > KEPT / 4
+    for (const place of this.rows.keys()) if (far(place)) this.rows.delete(place)
+    for (const block of this.asked.keys()) if (far(block * SIZE) || far((block + 1) * SIZE)) this.asked.delete(block)
+  }
+}
