@@ -30,11 +30,11 @@ export interface Crew {
   readonly project: string
 }
 
-/** A daemon with so many agents that wait; `shell`: what each runs for a message. */
-export const crewOf = async (at: string, command: string, agents: number, shell = "cat"): Promise<Crew> => {
+/** A daemon with so many agents that wait. */
+export const crewOf = async (at: string, command: string, agents: number): Promise<Crew> => {
   const [state, project] = [join(at, `s${agents}`), join(at, `shop${agents}`)]
   mkdirSync(project)
-  const backend = { type: "command", shell }
+  const backend = { type: "command", shell: "cat" }
   const crew = Object.fromEntries(Array.from({ length: agents }, (_, n) => [`agent${n}`, { backend }]))
   writeFileSync(join(project, "agentd.jsonc"), JSON.stringify({ agents: crew }))
   const env = { ...process.env, XDG_CONFIG_HOME: join(at, "config"), CLAUDE_CONFIG_DIR: join(at, "claude") }

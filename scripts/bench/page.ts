@@ -142,21 +142,28 @@ const runesOf = async ({ origin, token }: Token) => {
   return { at, end: () => reader.cancel().then(() => reading) }
 }
 
-const send = async ({ origin, token }: Token, name: string): Promise<number> => {
+/** Asks a verb; answers the rune that it led to. */
+const verb = async ({ origin, token }: Token, name: string, payload: object): Promise<number> => {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
-  const body = JSON.stringify({ name, text: "say it again", how: "queue" })
-  const answer = await fetch(`${origin}/v1/Send`, { method: "POST", headers, body })
-  return ((await answer.json()) as { readonly eventId: number }).eventId
+  const answer = await fetch(`${origin}/v1/${name}`, { method: "POST", headers, body: JSON.stringify(payload) })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${name}: ${text}`)
+  return (JSON.parse(text) as { readonly eventId: number }).eventId
 }
 
-const works = (name: string): string =>
-  `[...document.querySelectorAll("a.row")].some((row) => row.querySelector("b")?.textContent === "${name}" && row.querySelector('[aria-label="working"]') !== null)`
+const send = (token: Token, name: string) => verb(token, "Send", { name, text: "say it again", how: "queue" })
+
+/** The row of an agent that holds a message and is stopped. */
+const asks = (name: string): string =>
+  `[...document.querySelectorAll("a.row")].some((row) => row.querySelector("b")?.textContent === "${name}" && row.querySelector('[aria-label="needs you"]') !== null)`
 
 /** From the time that a rune bears, or at which an event was written, to its text in the page, ms; p95 of each round. */
 const updates = async (token: Token, ours: Page, raw: Page, push: (text: string) => void) => {
   const runes = await runesOf(token)
   const rows: Array<Row> = []
-  let agent = 0
+  const agent = `agent${ROWS / 2}`
+  const name = `shop${ROWS}/${agent}`
+  await verb(token, "Stop", { name })
   for (const how of ["at rest", "scrolled"] as const) {
     await Stand.sway(ours, `document.querySelector(".virtual")`, how === "scrolled")
     await Stand.sway(raw, "document.scrollingElement", how === "scrolled")
@@ -164,18 +171,22 @@ const updates = async (token: Token, ours: Page, raw: Page, push: (text: string)
     for (let round = 0; round < ROUNDS; round++) {
       const took: { [name: string]: Array<number> } = { [OURS]: [], [EVENTS]: [] }
       for (let n = 0; n < UPDATES; n++) {
-        const name = `agent${agent++}`
-        await Stand.watching(ours, works(name))
-        const rune = await send(token, `shop${ROWS}/${name}`)
+        await ours.bringToFront()
+        await Stand.watching(ours, asks(agent))
+        const rune = await send(token, name)
         const shown = await Stand.seen(ours)
         while (!runes.at.has(rune)) await wait(1)
         took[OURS]!.push(shown - runes.at.get(rune)!)
+        await Stand.watching(ours, `!${asks(agent)}`)
+        await verb(token, "Dismiss", { name, held: true })
+        await Stand.seen(ours)
 
-        await Stand.watching(raw, `document.querySelector("b").textContent === "${name}"`)
+        await raw.bringToFront()
+        const text = `${how} ${round} ${n}`
+        await Stand.watching(raw, `document.querySelector("b").textContent === "${text}"`)
         const written = Date.now()
-        push(name)
+        push(text)
         took[EVENTS]!.push((await Stand.seen(raw)) - written)
-        await wait(350)
       }
       // stamps are whole ms
       for (const [name, all] of Object.entries(took)) found[name]!.push(Math.max(0.5, p95(all)))
@@ -305,8 +316,7 @@ const run = async (): Promise<ReadonlyArray<Row>> => {
   }
   const at = folder()
   const command = installed(at)
-  // works for long enough to be seen
-  const crew = await crewOf(at, command, ROWS, "sleep 0.3; cat")
+  const crew = await crewOf(at, command, ROWS)
   const peers = await Stand.peers(ROWS)
   const browser = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] })
   try {
