@@ -52,7 +52,7 @@ const rowsOf = (what: string, unit: string, subjects: Samples): ReadonlyArray<Ro
 
 const p95 = (samples: ReadonlyArray<number>): number => quantile(samples, 0.95)
 
-/** What a browser loads, as HTTP packs it. */
+/** Bytes that a browser loads, as HTTP packs them. */
 const sizes = (dist: string): ReadonlyArray<Row> => {
   const web = join(dist, "web")
   const packed = readdirSync(web).map((name) => gzipSync(readFileSync(join(web, name)), { level: 9 }).length)
