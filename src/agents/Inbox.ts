@@ -133,9 +133,9 @@ export const asking = (data: Data, { at, eventId, question }: Question): Data =>
   ].slice(-MAX_QUESTIONS)
 })
 
-/** Whether a sender is a person: agents, channels, plans, assistants and agentd itself have names of their own. */
+/** Whether a sender is a person: agents, channels, plans, schedules, assistants and agentd itself have names of their own. */
 export const isPerson = (from: string): boolean =>
-  from !== "agentd" && !/^(agent|channel|plan):/.test(from) && !isAssistant(from)
+  from !== "agentd" && !/^(agent|channel|plan|schedule):/.test(from) && !isAssistant(from)
 
 export const initial: Data = { waiting: [], carried: [], runId: null, withdrawn: [] }
 

@@ -52,6 +52,7 @@ import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
 import * as Budgets from "../budgets/Budgets.ts"
 import * as Providers from "../providers/Providers.ts"
+import * as Schedules from "../schedules/Schedules.ts"
 import { UserPrices } from "../domain/Prices.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
@@ -111,10 +112,20 @@ interface Nests {
   readonly plans: DynamicSupervisor.DynamicSupervisor
   readonly plates: DynamicSupervisor.DynamicSupervisor
   readonly providers: DynamicSupervisor.DynamicSupervisor
+  readonly schedules: DynamicSupervisor.DynamicSupervisor
 }
 
 const nestOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+
+const makeNests = (): Nests => ({
+  channels: nestOf("channels"),
+  conversations: nestOf("conversations"),
+  plans: nestOf("plans"),
+  plates: nestOf("plates"),
+  providers: nestOf("providers"),
+  schedules: nestOf("schedules")
+})
 
 /** The board, told by the agents which session is a run of which agent. */
 const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
@@ -152,6 +163,24 @@ const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.Dynami
     )
   )
 
+/** Schedules, told by the agents what their projects say, and by the goals which of theirs go on. */
+const schedulesOf = (nest: DynamicSupervisor.DynamicSupervisor) =>
+  Layer.unwrap(
+    Effect.map(Effect.all([Agents, Goals.Goals]), ([agents, goals]) =>
+      Schedules.layer({
+        nest,
+        goals: {
+          submit: (config, { text, ...goal }, { by, key }) =>
+            goals.submit({ ...goal, goal: text, plan: null }, { by, config }, key),
+          isOpen: goals.isOpen
+        },
+        files: Stream.map(agents.configs, ({ config, conversation }) => ({ conversation, file: config })),
+        fileOf: agents.configOf,
+        ofCaller: (caller) => Effect.map(agents.conversation("", caller), ({ conversation }) => conversation)
+      })
+    )
+  )
+
 /** Channels follow what the files of the projects say. */
 const furnish = Effect.gen(function* () {
   const agents = yield* Agents
@@ -170,7 +199,7 @@ const services = (
   platform: Platform.Platform,
   machine: Layer.Layer<Platform.Machine>,
   user: UserConfig,
-  { channels, conversations, plans, plates, providers }: Nests
+  { channels, conversations, plans, plates, providers, schedules }: Nests
 ) => {
   const store = Platform.storeId(options.state)
   const worktrees = Workplace.worktreesIn(options.state)
@@ -178,7 +207,8 @@ const services = (
     ProjectAlerts.layer(options.userConfig, worldOf(options)),
     LiveOutbox.layer,
     Access.layer,
-    Listening.layer
+    Listening.layer,
+    schedulesOf(schedules)
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
     Layer.provideMerge(
@@ -339,13 +369,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis
   yield* platform.lock
-  const nests = {
-    channels: nestOf("channels"),
-    conversations: nestOf("conversations"),
-    plans: nestOf("plans"),
-    plates: nestOf("plates"),
-    providers: nestOf("providers")
-  }
+  const nests = makeNests()
   const machine = yield* Layer.build(platform.machine)
   const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
   const user = yield* Effect.provideContext(ConfigFile.loadUser(options.userConfig), machine)
@@ -377,6 +401,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         nests.channels.child,
         { id: "channels' config", start: Effect.succeed(furnish) },
         nests.plans.child,
+        nests.schedules.child,
         { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
         { id: "sealing", start: Effect.succeed(sealingOf(options.state, user)) },
         { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) },

@@ -15,6 +15,7 @@ import { ownKinds } from "../event-log/OwnKinds.ts"
 import { goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
+import { scheduleKinds } from "../schedules/ScheduleKinds.ts"
 
 const text = Schema.String
 
@@ -22,6 +23,7 @@ export const kinds = make({
   ...agentKinds,
   ...channelKinds,
   ...goalKinds,
+  ...scheduleKinds,
   ...plateKinds,
   ...providerKinds,
   ...budgetKinds,

@@ -11,12 +11,14 @@ import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as Goals from "../goals/GoalRegistry.ts"
 import * as Plates from "../plates/Recovery.ts"
 import * as Providers from "../providers/Recovery.ts"
+import * as Schedules from "../schedules/ScheduleState.ts"
 
 export const folds: ReadonlyArray<StreamFold<unknown>> = [
   Agents.project,
   Agents.archives,
   Channels.fold,
   Goals.fold,
+  Schedules.fold,
   Plates.fold,
   Providers.fold,
   Budgets.fold,

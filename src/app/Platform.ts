@@ -32,6 +32,7 @@ import type { Redact } from "../event-log/Redact.ts"
 import type { StateFolderRefused } from "../event-log/StateFolder.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
+import type { Schedules } from "../schedules/Schedules.ts"
 import { storageError } from "../event-log/StorageFailure.ts"
 import * as Keeper from "../keeper/Keeper.ts"
 import type * as Listening from "../http/Listening.ts"
@@ -91,6 +92,7 @@ export type Needs =
   | Plates
   | Redact
   | RunSockets
+  | Schedules
 
 /** The children of the daemon's root through which the outside reaches it. */
 export interface Edges {

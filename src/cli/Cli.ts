@@ -23,6 +23,7 @@ import * as Paths from "./Paths.ts"
 import { project } from "./ProjectVerbs.ts"
 import { reported } from "./Reported.ts"
 import { service } from "./ServiceVerbs.ts"
+import * as ScheduleVerbs from "./ScheduleVerbs.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
 import { globalFlags, off, verb, yes } from "./Verb.ts"
 
@@ -337,6 +338,7 @@ const agentd = Command.make(
     { group: "Channels", commands: ChannelVerbs.daily },
     { group: "Conversations", commands: ConversationVerbs.daily },
     { group: "Goals", commands: GoalVerbs.daily },
+    { group: "Schedules", commands: ScheduleVerbs.daily },
     { group: "Sessions", commands: SessionVerbs.daily },
     {
       group: "Setting up",

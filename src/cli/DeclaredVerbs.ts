@@ -13,6 +13,7 @@ import * as ConfigDiff from "./ConfigDiff.ts"
 import * as Conversation from "./Conversation.ts"
 import * as ConversationEnd from "./ConversationEnd.ts"
 import * as ConversationPause from "./ConversationPause.ts"
+import * as At from "./At.ts"
 import * as Cost from "./Cost.ts"
 import type { DeclaredVerb } from "./DeclaredVerb.ts"
 import * as Diff from "./Diff.ts"
@@ -27,6 +28,7 @@ import * as Project from "./Project.ts"
 import * as Ps from "./Ps.ts"
 import * as Retry from "./Retry.ts"
 import * as Runs from "./Runs.ts"
+import * as Schedule from "./Schedule.ts"
 import * as Send from "./Send.ts"
 import * as Set from "./Set.ts"
 import * as Spawn from "./Spawn.ts"
@@ -54,6 +56,8 @@ export const conversationLives = verbsOf(ConversationPause, ConversationEnd)
 export const projects = verbsOf(Project)
 const goal = verbsOf(Goal)
 export const goals = verbsOf(GoalList, GoalLife)
+export const at = verbsOf(At)
+export const schedules = verbsOf(Schedule)
 export const sessions = verbsOf(Plates, Waits, Answer, Forget)
 export const alerts = verbsOf(AlertTest)
 export const told = verbsOf(Alerts)
@@ -69,6 +73,8 @@ const all = [
   projects,
   goal,
   goals,
+  at,
+  schedules,
   sessions,
   alerts,
   told,

@@ -14,6 +14,7 @@ import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDe
 import { GoalConfig } from "./GoalConfig.ts"
 import { KeepLog } from "./KeepLog.ts"
 import { CREDENTIAL, NotifyConfig } from "./NotifyConfig.ts"
+import { SchedulesConfig } from "./ScheduleConfig.ts"
 import { Span } from "./Span.ts"
 
 export const MAX_AGENTS = 1000
@@ -167,11 +168,16 @@ interface Named {
 }
 
 /** Every place where a file names an agent of its own. */
-const namedIn = ({ agents, channels, goals }: Rooms): ReadonlyArray<Named> => [
+const namedIn = ({ agents, channels, goals, schedules }: Rooms): ReadonlyArray<Named> => [
   ...Object.entries(agents).map(([name, { parent }]) => ({ path: ["agents", name, "parent"], name: parent })),
   ...Object.entries(channels).flatMap(([channel, seats]) =>
     seats.agents.map((name, index) => ({ path: ["channels", channel, "agents", index], name }))
   ),
+  ...Object.entries(schedules).flatMap(([schedule, { goal, send }]) => [
+    { path: ["schedules", schedule, "send", "agent"], name: send?.agent },
+    { path: ["schedules", schedule, "goal", "planner"], name: goal?.planner },
+    { path: ["schedules", schedule, "goal", "critic"], name: goal?.critic }
+  ]),
   { path: ["goals", "planner"], name: goals.planner },
   { path: ["goals", "critic"], name: goals.critic },
   ...(goals.workers ?? []).map((name, index) => ({ path: ["goals", "workers", index], name }))
@@ -181,6 +187,7 @@ interface Rooms {
   readonly agents: { readonly [name: string]: AgentConfig }
   readonly channels: ChannelsConfig
   readonly goals: GoalConfig
+  readonly schedules: SchedulesConfig
 }
 
 const nobody = (name: string, { agents }: Rooms): string => {
@@ -212,6 +219,7 @@ export const Config = Schema.Struct({
   channels: ChannelsConfig.pipe(withDefault({}, "Rooms in which agents and people take turns, by name.")),
   conversation: ConversationConfig.pipe(withDefault({}, "What holds for all agents together.")),
   goals: GoalConfig.pipe(withDefault({}, "How goals are worked off: `agentd goal`.")),
+  schedules: SchedulesConfig.pipe(withDefault({}, "Messages and goals that are due at certain times, by name.")),
   prices: PricesConfig.pipe(
     withDefault({}, "What models cost, by name: before the user's own prices, and those that agentd knows.")
   ),

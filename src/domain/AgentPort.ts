@@ -19,7 +19,7 @@ export interface Address {
 export interface AgentMessage {
   /** Of the sender's making, the same for the same matter: safe to post again after a crash. */
   readonly messageId: string
-  /** The sender, as the agent is told: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`. */
+  /** The sender, as the agent is told: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`, `schedule:<name>`. */
   readonly from: string
   readonly text: string
   /** Asks for a turn of its own. After an error of that turn the message is not offered again: the sender decides. */

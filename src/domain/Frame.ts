@@ -34,6 +34,7 @@ const KINDS: { readonly [kind: string]: (name: string) => string } = {
   agent: (name) => `the agent ${name}`,
   channel: (name) => `the channel #${name}`,
   plan: (name) => `the plan ${name}`,
+  schedule: (name) => `the schedule ${name}`,
   run: (name) => `a process of the run ${name}, which is over`
 }
 
@@ -42,7 +43,7 @@ export const ASSISTANT = " (assistant)"
 
 export const isAssistant = (from: string): boolean => from.endsWith(ASSISTANT)
 
-/** The sender of a message in words: a login is a person's; `agent:x`, `channel:x` and `plan:x` are not. */
+/** The sender of a message in words: a login is a person's; `agent:x`, `channel:x`, `plan:x` and `schedule:x` are not. */
 export const sender = (from: string): string => {
   if (from === "agentd") return "agentd itself"
   if (from === "http") return "a person or a program, over HTTP"

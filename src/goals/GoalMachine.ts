@@ -24,6 +24,8 @@ export const Event = Schema.Union([
     planId,
     goal: Schema.String,
     by: Schema.String,
+    /** Of a schedule's: which time of which schedule it is the run of. */
+    key: Schema.optionalKey(Schema.String),
     /** How it is to be worked off. */
     options: Schema.optionalKey(GoalOptions)
   }),

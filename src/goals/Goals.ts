@@ -59,7 +59,10 @@ export interface MergeHow {
 export class Goals extends Context.Service<
   Goals,
   {
-    readonly submit: (request: GoalRequest, caller: Caller) => Command<Done & { readonly goalId: string }>
+    /** `key`: of a schedule's, part of the goal's first rune. */
+    readonly submit: (request: GoalRequest, caller: Caller, key?: string) => Command<Done & { readonly goalId: string }>
+    /** Whether the goal has not ended; false where it cannot go on. */
+    readonly isOpen: (conversation: string, goalId: string) => boolean
     /** Goals of the caller's project, or of all projects; newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
     /** The goal with some of its tasks, in the order of the plan. */
@@ -212,7 +215,11 @@ class Commands {
     )
   })
 
-  readonly submit: Goals["Service"]["submit"] = (request, caller) => carriedOut(this.submitting(request, caller))
+  readonly submit: Goals["Service"]["submit"] = (request, caller, key) =>
+    carriedOut(this.submitting(request, caller, key))
+
+  readonly isOpen: Goals["Service"]["isOpen"] = (conversation, goalId) =>
+    this.registry.find({ conversation, goalId }) !== undefined
 
   /** Whether a project has that branch; one that is in no repository has none. */
   private hasBranch(root: string, branch: string) {
@@ -225,7 +232,7 @@ class Commands {
 
   private readonly submitting = Effect.fnUntraced(
     { self: this },
-    function* (this: Commands, request: GoalRequest, caller: Caller) {
+    function* (this: Commands, request: GoalRequest, caller: Caller, key: string | undefined) {
       const { parts, records } = this.registry
       const { agents, options: around, ready } = parts
       yield* Deferred.await(ready)
@@ -271,7 +278,14 @@ class Commands {
           const goal = yield* this.registry.animate(record)
           goal.entering = tasks !== undefined
           const { eventId } = yield* Effect.tapError(
-            goal.move({ _tag: "goal_submitted", planId: goalId, goal: request.goal, by: caller.by, options }),
+            goal.move({
+              _tag: "goal_submitted",
+              planId: goalId,
+              goal: request.goal,
+              by: caller.by,
+              ...(key === undefined ? {} : { key }),
+              options
+            }),
             () => this.registry.drop(record)
           )
           if (tasks !== undefined) yield* goal.enterPlan(tasks)
@@ -568,6 +582,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const commands = new Commands(registry)
   return Goals.of({
     submit: commands.submit,
+    isOpen: commands.isOpen,
     list: commands.list,
     page: commands.page,
     plan: commands.plan,

@@ -12,6 +12,7 @@ import { Channels } from "../channels/Channels.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
+import { Schedules } from "../schedules/Schedules.ts"
 import * as Admission from "./Admission.ts"
 import * as Callers from "./Callers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
@@ -25,7 +26,7 @@ import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 const features = Effect.gen(function* (): Effect.fn.Return<
   Features,
   never,
-  Access | Agents | Channels | DaemonControl | EventLog | Goals | Plates | Scope.Scope
+  Access | Agents | Channels | DaemonControl | EventLog | Goals | Plates | Schedules | Scope.Scope
 > {
   const access = yield* Access
   const agents = yield* Agents
@@ -33,13 +34,14 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   const plates = yield* Plates
   const daemon = yield* DaemonControl
   const goals = yield* Goals
+  const schedules = yield* Schedules
   const log = yield* EventLog
   const allowances = yield* Allowance
   const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
   const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
   const parts = Inquiries.someOf(agents, channels, goals, plates)
   const board = yield* LiveBoard.make({ given, parts, log, allowances })
-  return { access, agents, board, channels, goals, plates, daemon, inquiries }
+  return { access, agents, board, channels, goals, plates, schedules, daemon, inquiries }
 })
 
 type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }

@@ -4,6 +4,7 @@ import type { Agents } from "../agents/Agents.ts"
 import type { Channels } from "../channels/Channels.ts"
 import type { Goals } from "../goals/Goals.ts"
 import type { Plates } from "../plates/Plates.ts"
+import type { Schedules } from "../schedules/Schedules.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import type { Inquiries } from "./Inquiries.ts"
 import type { LiveBoard } from "./LiveBoard.ts"
@@ -14,6 +15,7 @@ export interface Features {
   readonly channels: Channels["Service"]
   readonly goals: Goals["Service"]
   readonly plates: Plates["Service"]
+  readonly schedules: Schedules["Service"]
   readonly daemon: DaemonControl["Service"]
   readonly inquiries: Inquiries
   readonly board: LiveBoard

@@ -30,6 +30,7 @@ import { channels, voiceChannel } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
 import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
 import { goals } from "./GoalProtocol.ts"
+import { schedules } from "./ScheduleProtocol.ts"
 import { histories } from "./HistoryProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
@@ -381,6 +382,7 @@ export const procedures = [
   ...channels, // channels, by people and by agents
   ...conversations, // conversations, tool calls, sub-agents
   ...goals, // goals, their plans and tasks
+  ...schedules, // messages and goals that are due at certain times
   ...histories, // what happened, and who was told
   ...access, // who may come in over HTTP
   ...voices // what an agent asks for itself

@@ -36,6 +36,7 @@ const groups: { readonly [verb: string]: ReadonlyArray<string> } = {
   conversation: ["conversation", "ls"],
   hooks: ["hooks", "install"],
   project: ["project", "ls"],
+  schedule: ["schedule", "ls"],
   service: ["service", "install"]
 }
 

@@ -17,6 +17,8 @@ import type { Channels } from "../../src/channels/Channels.ts"
 import type { ChannelInfo } from "../../src/domain/ChannelMessages.ts"
 import type { GoalInfo } from "../../src/domain/GoalMessages.ts"
 import type { Goals } from "../../src/goals/Goals.ts"
+import type { Schedules } from "../../src/schedules/Schedules.ts"
+import type { ScheduleInfo } from "../../src/domain/ScheduleMessages.ts"
 import { options } from "../goals/Tasks.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import {
@@ -74,7 +76,23 @@ const goal: GoalInfo = {
   options: options()
 }
 
-/** Commands on a channel or a goal, as they reach them. */
+const schedule: ScheduleInfo = {
+  name: "nightly",
+  conversation: "web-1",
+  project: "web",
+  cron: "30 2 * * *",
+  timeZone: "Europe/Berlin",
+  work: { send: { agent: "builder", text: "good night · 文字" } },
+  catchUp: "once",
+  state: "waits",
+  next: 4_102_444_800_000,
+  by: null,
+  pausedBy: null,
+  last: { due: 0, at: 1, eventId: 1, asked: false, messageId: "m", goalId: null, underWay: true },
+  skipped: { due: 1, count: 100, reason: "the run before it is still under way", at: 1 }
+}
+
+/** Commands on a channel, a goal or a schedule, as they reach them. */
 const siblings = (world: World) => {
   const doing = (verb: string) =>
     [
@@ -104,7 +122,16 @@ const siblings = (world: World) => {
       list: () => Effect.succeed([goal]),
       page: () => Effect.succeed({ goal, tasks: [], named: [], findings: [], next: null }),
       stopAll: () => Effect.void
-    } as unknown as Goals["Service"]
+    } as unknown as Goals["Service"],
+    schedules: {
+      ...done("remove", "run", "pause", "resume"),
+      add: ({ catchUp, work }: { readonly catchUp: string; readonly work: object }) =>
+        Effect.sync(() => {
+          world.commands.push(["add", "at-1", [catchUp, work]])
+          return { eventId: 1, message: "at-1 sends to builder.", name: "at-1" }
+        }),
+      list: () => Effect.succeed([schedule])
+    } as unknown as Schedules["Service"]
   }
 }
 

@@ -34,7 +34,8 @@ const SHOP = {
     planner: { role: "makes plans", backend: claude }
   },
   channels: { review: { agents: ["builder", "tester"], topic: "pull request 42" } },
-  goals: { planner: "planner", workers: ["worker"] }
+  goals: { planner: "planner", workers: ["worker"] },
+  schedules: { nightly: { cron: "30 2 * * *", send: { agent: "builder", text: "Run all tests." } } }
 }
 const WEB = { agents: { tester: { labels: ["web"], backend: claude } } }
 
@@ -70,6 +71,7 @@ export const all: ReadonlyArray<Stage> = [
       "docs/budgets.md",
       "docs/channels.md",
       "docs/goals.md",
+      "docs/schedules.md",
       "docs/board.md",
       "docs/page.md",
       "docs/reading.md",

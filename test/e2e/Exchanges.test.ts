@@ -210,6 +210,22 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["GoalRetry", of("g1", { task: null })],
   ["GoalMerge", of("g1", { into: null, unreviewed: false, all: false })],
   ["GoalCancel", of("g2", { reason: "enough" })],
+  [
+    "ScheduleAdd",
+    {
+      due: 4_102_444_800_000,
+      timeZone: "Europe/Berlin",
+      work: { send: { agent: "worker", text: "a new century" } },
+      catchUp: "once",
+      caller: me
+    }
+  ],
+  ["ScheduleAdd", { due: 1, timeZone: "UTC", work: { goal: { text: "build it" } }, catchUp: "none", caller: me }],
+  ["Schedules", { all: true, caller: me }],
+  ["SchedulePause", of("at-1")],
+  ["ScheduleResume", of("at-1")],
+  ["ScheduleRun", of("nothing")],
+  ["ScheduleRemove", of("at-1")],
   ["Conversations"],
   ["Conversation", of("")],
   ["StopProject", of("nothing")],

@@ -40,6 +40,12 @@ const LATER: ReadonlyArray<string> = [
   "rune.erased",
   "rune.erasing",
   "rune.lost",
+  "schedule.added",
+  "schedule.paused",
+  "schedule.removed",
+  "schedule.resumed",
+  "schedule.set",
+  "schedule.skipped",
   "segment.rewritten",
   "segment.sealed",
   "stream.checkpoint"

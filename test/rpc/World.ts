@@ -33,6 +33,7 @@ import { treeOf } from "../../src/rpc/TreeMessages.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog, type Selection } from "../../src/event-log/EventLog.ts"
 import { Goals } from "../../src/goals/Goals.ts"
+import { Schedules } from "../../src/schedules/Schedules.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 
 export const T0 = Date.parse("2026-11-20T09:12:00Z")
@@ -433,9 +434,11 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
 export interface Siblings {
   readonly goals?: Goals["Service"]
   readonly channels?: Channels["Service"]
+  readonly schedules?: Schedules["Service"]
 }
 
 const noGoals = { stopAll: () => Effect.void, list: () => Effect.succeed([]) } as unknown as Goals["Service"]
+const noSchedules = { list: () => Effect.succeed([]) } as unknown as Schedules["Service"]
 const noChannels = {
   isConfigured: () => Effect.succeed(true),
   furnished: () => Effect.void,
@@ -443,10 +446,15 @@ const noChannels = {
 } as unknown as Channels["Service"]
 
 /** Everything behind the sockets; `world` is what the test looks at. */
-export const inside = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
+export const inside = (
+  world: World,
+  socket: string,
+  { channels = noChannels, goals = noGoals, schedules = noSchedules }: Siblings = {}
+) =>
   Layer.mergeAll(
     Layer.succeed(Goals)(goals),
     Layer.succeed(Channels)(channels),
+    Layer.succeed(Schedules)(schedules),
     Layer.succeed(Agents)(fleet(world)),
     Access.layer,
     PlatesDouble.layer(world.board),

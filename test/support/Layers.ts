@@ -19,7 +19,7 @@ export const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; re
   { folders: ["telemetry"], because: "figures are read off the log and the tree, and call nobody back" },
   { folders: ["cluster"], because: "where a conversation lives is chosen above what it consists of" },
   {
-    folders: ["access", "agents", "plates", "channels", "goals", "providers", "budgets"],
+    folders: ["access", "agents", "plates", "channels", "goals", "providers", "budgets", "schedules"],
     because: "machines animated as actors; siblings speak through ports, so that each can fail and be read alone"
   },
   { folders: ["domain"], because: "words and ports know no feature that speaks them" },

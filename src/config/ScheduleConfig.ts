@@ -1,0 +1,85 @@
+/**
+ * ScheduleConfig: what a project says of messages and goals that are due at certain times. Every default is filled in,
+ * but the machine's own time zone.
+ */
+import { Schema } from "effect"
+import * as CronTimes from "./CronTimes.ts"
+import { described, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
+import { MAX_CHECKS } from "./GoalConfig.ts"
+
+export const MAX_SCHEDULES = 1000
+
+export const CATCH_UPS = ["once", "all", "none"] as const
+export const CatchUp = Schema.Literals(CATCH_UPS)
+export type CatchUp = typeof CatchUp.Type
+
+const CronText = Schema.String.check(
+  Schema.makeFilter((cron: string) => CronTimes.problemOf(cron) ?? true, {
+    toJsonSchema: () => ({ pattern: String.raw`^\s*\S+(\s+\S+){4}\s*$` })
+  })
+)
+
+const Zone = Schema.String.check(
+  Schema.makeFilter((name: string) => CronTimes.isZone(name), {
+    message: "must be a time zone such as Europe/Berlin or UTC",
+    toJsonSchema: () => ({})
+  })
+)
+
+const SendConfig = Schema.Struct({
+  agent: described(Name, "Whom it is sent to."),
+  text: described(Word, "The message.")
+})
+
+/** A goal as a schedule submits it: the rest is as `goals` says. */
+const ScheduledGoal = Schema.Struct({
+  text: described(Word, "What is to be achieved."),
+  planner: optional(Name, "Who makes its plan. Default: goals.planner."),
+  critic: optional(Name, "Who reviews the result. Default: goals.critic."),
+  checks: optional(
+    Schema.Array(Word).check(Schema.isMaxLength(MAX_CHECKS, { message: `must hold at most ${MAX_CHECKS} commands` })),
+    "Commands that must succeed before the critic looks. Default: goals.checks."
+  ),
+  autoStart: optional(
+    Schema.Boolean,
+    "Whether its plan is carried out without a person's approval. Default: goals.autoStart."
+  ),
+  rounds: optional(whole(1, 100), "Reviews that may not pass before a person is asked. Default: goals.rounds."),
+  target: optional(Word, "The branch that done work is merged into. Default: goals.target.")
+})
+
+export const ScheduleConfig = Schema.Struct({
+  cron: described(
+    CronText,
+    'When: minute, hour, day of the month, month, day of the week. "30 2 * * *": each night at 2:30; "0 9 * * 1-5": on weekdays at nine.'
+  ),
+  timeZone: optional(Zone, "The time zone of these times, such as Europe/Berlin. Default: the machine's own."),
+  send: optional(SendConfig, "A message to an agent. Give this or goal."),
+  goal: optional(ScheduledGoal, "A goal for the agents of the project. Give this or send."),
+  catchUp: CatchUp.pipe(
+    withDefault(
+      "once",
+      "What becomes of times that passed while nobody could act: the daemon was down, the machine slept, the project was paused. once: the last of them; all: each, one after the other; none: nothing."
+    )
+  )
+}).check(
+  Schema.makeFilter(({ goal, send }: { readonly goal?: unknown; readonly send?: unknown }) => {
+    if (goal !== undefined && send !== undefined) return "has both send and goal: give one of them"
+    return goal === undefined && send === undefined ? "says nothing to do: add send or goal" : true
+  })
+)
+export type ScheduleConfig = typeof ScheduleConfig.Type
+
+/** By name. */
+export const SchedulesConfig = Schema.Record(
+  Name,
+  described(ScheduleConfig, `A schedule; its name: ${NAME_FORM}.`)
+).check(
+  Schema.makeFilter((schedules: object) => {
+    const names = Object.keys(schedules)
+    const taken = names.find((name) => /^at-\d+$/u.test(name))
+    if (taken !== undefined) return `must not hold "${taken}": so agentd names those for one time`
+    return names.length <= MAX_SCHEDULES ? true : `must hold at most ${MAX_SCHEDULES} schedules`
+  })
+)
+export type SchedulesConfig = typeof SchedulesConfig.Type

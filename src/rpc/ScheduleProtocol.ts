@@ -1,0 +1,77 @@
+/**
+ * ScheduleProtocol: the procedures on schedules: messages and goals that are due at certain times.
+ */
+import { Schema } from "effect"
+import { Rpc } from "effect/rpc"
+import { MAX_CHECKS } from "../config/GoalConfig.ts"
+import { CatchUp } from "../config/ScheduleConfig.ts"
+import { Done } from "../domain/Messages.ts"
+import { ScheduleInfo } from "../domain/ScheduleMessages.ts"
+import * as Bounds from "./Bounds.ts"
+import { Limits } from "./Limits.ts"
+import { error, input, procedure, Speaks } from "./Procedure.ts"
+
+/** A year in which nobody who asks for it works any more. */
+const LAST = 253_402_300_799_000
+
+const work = Schema.Struct({
+  send: Schema.optionalKey(Schema.Struct({ agent: Bounds.agentName, text: Bounds.text() })),
+  goal: Schema.optionalKey(
+    Schema.Struct({
+      text: Bounds.text(Limits.goal, "Put the long part into a file, and name it."),
+      planner: Schema.optionalKey(Bounds.name),
+      critic: Schema.optionalKey(Bounds.name),
+      target: Schema.optionalKey(Bounds.name),
+      checks: Schema.optionalKey(
+        Bounds.list(Bounds.text(Limits.check, "Put it into a script."), MAX_CHECKS, "Put them into a script.")
+      ),
+      autoStart: Schema.optionalKey(Schema.Boolean),
+      rounds: Schema.optionalKey(Bounds.between(1, Limits.rounds, "Leave it out for the default."))
+    })
+  )
+})
+
+export const schedules = [
+  /** A message or a goal, at one time: ms since the epoch. */
+  procedure(
+    Rpc.make("ScheduleAdd", {
+      payload: input({
+        due: Bounds.between(0, LAST, "Name a time that is to come."),
+        timeZone: Bounds.name,
+        work,
+        catchUp: CatchUp,
+        caller: Bounds.caller
+      }),
+      success: Schema.Struct({ ...Done.fields, name: Schema.String }),
+      error
+    }).annotate(Speaks, "acts"),
+    ({ schedules }, { caller, ...request }) => schedules.add(request, caller)
+  ),
+  /** Of the caller's project, or of all; the next one first. */
+  procedure(
+    Rpc.make("Schedules", {
+      payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
+      success: Schema.Array(ScheduleInfo),
+      error
+    }),
+    ({ schedules }, { all, caller }) => schedules.list({ all }, caller)
+  ),
+  /** Of those for one time; one of a file is refused. */
+  procedure(
+    Rpc.make("ScheduleRemove", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    ({ schedules }, { caller, name }) => schedules.remove(name, caller)
+  ),
+  /** Now, besides its times. */
+  procedure(
+    Rpc.make("ScheduleRun", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    ({ schedules }, { caller, name }) => schedules.run(name, caller)
+  ),
+  procedure(
+    Rpc.make("SchedulePause", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    ({ schedules }, { caller, name }) => schedules.pause(name, caller)
+  ),
+  procedure(
+    Rpc.make("ScheduleResume", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    ({ schedules }, { caller, name }) => schedules.resume(name, caller)
+  )
+] as const

@@ -1,0 +1,161 @@
+/**
+ * ScheduleState: what the log says of the schedules of one conversation: which there are, up to where their times are
+ * settled, their newest runs. A fold, pure.
+ *
+ * Guarantees: a time up to `upTo` never runs again: `upTo` never falls, but where a person resumes a schedule whose
+ * times a wrong clock has settled for days ahead; a schedule that is gone is remembered for that, the newest ones.
+ */
+import type { CatchUp } from "../config/ScheduleConfig.ts"
+import * as ConversationId from "../domain/ConversationId.ts"
+import type { Skipped, Work } from "../domain/ScheduleMessages.ts"
+import { ERASED } from "../event-log/Erasure.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import { type Key, keyIn, read } from "./ScheduleKinds.ts"
+
+/** The parts of a schedule for one time that no file says. */
+export interface Once {
+  readonly due: number
+  readonly work: Work
+  readonly catchUp: CatchUp
+  readonly by: string
+}
+
+/** A run: the rune that holds what was sent. */
+export interface Ran {
+  readonly due: number
+  readonly asked: boolean
+  readonly at: number
+  readonly eventId: number
+  /** The author of the rune: an inbox, or a goal. */
+  readonly actor: string
+  /** Of the message; null: it is a goal. */
+  readonly messageId: string | null
+}
+
+export interface Entry {
+  /** Null: it is for one time. */
+  readonly cron: string | null
+  readonly timeZone: string
+  readonly once: Once | null
+  /** The times up to there are settled, ms since the epoch. */
+  readonly upTo: number
+  readonly pausedBy: string | null
+  readonly ran: Ran | null
+  /** Since the last run. */
+  readonly skipped: Skipped | null
+  /** removed: a person or the file took it away. done: its one time is over. */
+  readonly over: "removed" | "done" | null
+}
+
+export interface State {
+  readonly entries: { readonly [name: string]: Entry }
+  /** Schedules for one time that there were: each has a name of its own. */
+  readonly added: number
+}
+
+export const empty: State = { entries: {}, added: 0 }
+
+/** Of those that are over so many are remembered. */
+export const MAX_OVER = 1_000
+
+/** Nobody's clock is corrected by more: times that are settled further ahead were settled by a wrong one. */
+export const FAR_AHEAD = 2 * 86_400_000
+
+const blank: Entry = {
+  cron: null,
+  timeZone: "UTC",
+  once: null,
+  upTo: 0,
+  pausedBy: null,
+  ran: null,
+  skipped: null,
+  over: null
+}
+
+/** Without the oldest of those that are over, once they are many: the order is that of the last change. */
+const bounded = (entries: State["entries"]): State["entries"] => {
+  const over = Object.keys(entries).filter((name) => entries[name]!.over !== null)
+  if (over.length <= MAX_OVER) return entries
+  const gone = new Set(over.slice(0, over.length - MAX_OVER))
+  return Object.fromEntries(Object.entries(entries).filter(([name]) => !gone.has(name)))
+}
+
+/** `change`: undefined where there is no such schedule. */
+const changed = (state: State, name: string, change: (entry: Entry) => Entry, born?: Entry): State => {
+  const known = Object.hasOwn(state.entries, name) ? state.entries[name] : born
+  if (known === undefined) return state
+  const { [name]: _, ...others } = state.entries
+  return { ...state, entries: bounded({ ...others, [name]: change(known) }) }
+}
+
+const run = (state: State, { asked, due, name }: Key, messageId: string | null, { actor, at, eventId }: Rune): State =>
+  changed(state, name, (entry) => ({
+    ...entry,
+    upTo: asked && entry.once === null ? entry.upTo : Math.max(entry.upTo, due),
+    ran: { due, asked, at, eventId, actor, messageId },
+    skipped: null,
+    over: entry.once === null ? entry.over : "done"
+  }))
+
+/** Folds a rune in. */
+export const apply = (state: State, rune: Rune): State => {
+  if (rune.kind === "session.closed") return empty
+  const known = read(rune)
+  switch (known?.kind) {
+    case "inbox.received": {
+      const { messageId } = known.payload.event.message
+      const key = keyIn(messageId)
+      return key === undefined ? state : run(state, key, messageId, rune)
+    }
+    case "plan.goal_received": {
+      const key = keyIn(known.payload.event.key ?? "")
+      return key === undefined ? state : run(state, key, null, rune)
+    }
+    case "schedule.set": {
+      const { cron, from, name, time_zone: timeZone } = known.payload
+      const set = (entry: Entry): Entry => ({ ...entry, cron, timeZone, upTo: Math.max(entry.upTo, from), over: null })
+      return changed(state, name, set, blank)
+    }
+    case "schedule.added": {
+      const { by, catch_up: catchUp, due, from, name, time_zone: timeZone, work } = known.payload
+      const added = { ...state, added: state.added + 1 }
+      if ((work.send?.text ?? work.goal?.text) === ERASED) return added
+      const once = { due, work, catchUp, by }
+      return changed(added, name, () => ({ ...blank, timeZone, once, upTo: from }), blank)
+    }
+    case "schedule.removed":
+      return changed(state, known.payload.name, (entry) => ({ ...entry, over: "removed" }))
+    case "schedule.paused":
+      return changed(state, known.payload.name, (entry) => ({ ...entry, pausedBy: known.payload.by }))
+    case "schedule.resumed": {
+      const { from, name } = known.payload
+      return changed(state, name, (entry) => ({
+        ...entry,
+        pausedBy: null,
+        // the one time of one that was added is not passed over
+        upTo: entry.once !== null ? entry.upTo : entry.upTo > from + FAR_AHEAD ? from : Math.max(entry.upTo, from)
+      }))
+    }
+    case "schedule.skipped": {
+      const { count, due, name, reason } = known.payload
+      return changed(state, name, (entry) => ({
+        ...entry,
+        upTo: Math.max(entry.upTo, due),
+        skipped: { due, count: count + (entry.skipped?.count ?? 0), reason, at: rune.at },
+        over: entry.once === null ? entry.over : "done"
+      }))
+    }
+    default:
+      return state
+  }
+}
+
+/** The schedules of a conversation, by its stream. */
+export const fold: StreamFold<State> = {
+  name: "schedules",
+  version: 1,
+  initial: empty,
+  of: ConversationId.mayBe,
+  apply
+}

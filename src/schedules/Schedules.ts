@@ -1,0 +1,355 @@
+/**
+ * Schedules: messages and goals that are due at certain times: those of projects' files, and those for one time that
+ * people ask for.
+ *
+ *     files, people ──► ScheduleBook (one a conversation) ──► AgentPort, goals
+ *                            ▲ one timer for all, by the wall clock
+ *
+ * Guarantees: a time runs at most once, whatever crashes, since its run is the rune of what it sends; none is lost, but
+ * as its catchUp says; one project's trouble touches no other. Without a schedule nothing ever wakes up. With one there
+ * is a look each minute at the latest: no timer tells that a machine slept, or that its clock was set.
+ */
+import { Clock, Context, Deferred, Effect, Latch, Layer, Semaphore, Stream } from "effect"
+import * as CronTimes from "../config/CronTimes.ts"
+import type { CatchUp } from "../config/ScheduleConfig.ts"
+import { AgentPort } from "../domain/AgentPort.ts"
+import { Conversations } from "../domain/Conversations.ts"
+import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
+import { EventLog, type RuneRefused, StorageError } from "../event-log/EventLog.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { type Furnished, type GoalPort, IDLE, type Looked, ScheduleBook } from "./ScheduleBook.ts"
+import { fold } from "./ScheduleState.ts"
+
+type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
+
+/** A schedule for one time. */
+export interface Request {
+  /** ms since the epoch */
+  readonly due: number
+  readonly timeZone: string
+  readonly work: Work
+  readonly catchUp: CatchUp
+}
+
+export class Schedules extends Context.Service<
+  Schedules,
+  {
+    readonly add: (request: Request, caller: Caller) => Command<Done & { readonly name: string }>
+    /** Schedules of the caller's project, or of all projects; the next first. */
+    readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<ScheduleInfo>>
+    readonly remove: (name: string, caller: Caller) => Command<Done>
+    /** Runs it now, besides its times. */
+    readonly run: (name: string, caller: Caller) => Command<Done>
+    readonly pause: (name: string, caller: Caller) => Command<Done>
+    readonly resume: (name: string, caller: Caller) => Command<Done>
+  }
+>()("agentd/schedules/Schedules") {}
+
+export interface Options {
+  /** Where they belong in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly goals: GoalPort
+  /** The files in force: now, and whenever one changes. */
+  readonly files: Stream.Stream<{ readonly conversation: string; readonly file: Furnished }>
+  /** The one of a conversation; undefined where it cannot be read. */
+  readonly fileOf: (conversation: string) => Effect.Effect<Furnished | undefined>
+  /** The conversation that a caller stands in. */
+  readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
+}
+
+/** Most ms between two looks while anything is to be due: a machine that slept, or whose clock was set, tells nobody. */
+export const LOOK = 60_000
+
+/** Schedules for one time of one conversation that are not over. */
+const MAX_ADDED = 1_000
+
+/** Runes that may be the end of a run. */
+const ENDS = [
+  "turn.completed",
+  "turn.error",
+  "turn.interrupted",
+  "inbox.withdrawn",
+  "inbox.dropped",
+  "plan.goal_met",
+  "plan.stopped"
+]
+
+const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+
+/** A refusal of the log, as a caller is told. */
+const written = <A>(effect: Effect.Effect<A, CommandRefused | StorageError | RuneRefused>): Command<A> =>
+  Effect.catchTag(effect, "RuneRefused", ({ message }) =>
+    refuse(message, "See what is wrong with its conversation: agentd doctor")
+  )
+
+/** The work in few words. */
+const wordsOf = ({ send }: Work): string => (send === undefined ? "submits a goal" : `sends to ${send.agent}`)
+
+class Keeper {
+  private readonly books = new Map<string, ScheduleBook>()
+  private readonly news = Latch.makeUnsafe(false)
+  private readonly lock = Semaphore.makeUnsafe(1)
+  private readonly ready = Deferred.makeUnsafe<void>()
+  private readonly options: Options
+  private readonly log: EventLog["Service"]
+  private readonly agents: AgentPort["Service"]
+  private readonly conversations: Conversations["Service"]
+
+  constructor(
+    options: Options,
+    log: EventLog["Service"],
+    agents: AgentPort["Service"],
+    conversations: Conversations["Service"]
+  ) {
+    this.options = options
+    this.log = log
+    this.agents = agents
+    this.conversations = conversations
+  }
+
+  private wake(): void {
+    this.news.openUnsafe()
+  }
+
+  private readonly furnish = Effect.fnUntraced(
+    { self: this },
+    function* (this: Keeper, conversation: string, file: Furnished) {
+      const known = this.books.get(conversation)
+      const now = yield* Clock.currentTimeMillis
+      if (known !== undefined) yield* known.furnish(file, now)
+      else {
+        const { agents, log } = this
+        const { schedules } = yield* log.recover(conversation, { schedules: fold })
+        const book = new ScheduleBook({ conversation, agents, log, goals: this.options.goals }, file, schedules.state)
+        yield* book.furnish(file, now)
+        this.books.set(conversation, book)
+      }
+      this.wake()
+    },
+    (effect, conversation) =>
+      this.lock
+        .withPermit(Effect.uninterruptible(effect))
+        .pipe(Effect.catchCause((cause) => Effect.logWarning(`the schedules of ${conversation} stand still`, cause)))
+  )
+
+  /** For the supervisor: follows the files. */
+  readonly files = Effect.suspend(() =>
+    Stream.runForEach(this.options.files, ({ conversation, file }) => this.furnish(conversation, file))
+  ).pipe(Effect.andThen(Effect.never))
+
+  /** For the supervisor: follows the conversations; of one that is closed nothing is due any more. */
+  readonly standings = Effect.suspend(() =>
+    Stream.runForEach(this.conversations.changes, ({ conversation, standing }) =>
+      Effect.sync(() => {
+        if (standing === "sealed") this.books.delete(conversation)
+        this.wake()
+      })
+    )
+  ).pipe(Effect.andThen(Effect.never))
+
+  /** Carries out what is due of all; the trouble of one book is its own, and the book is looked at again. */
+  private readonly look = Effect.fnUntraced(
+    { self: this },
+    function* (this: Keeper): Effect.fn.Return<Looked> {
+      const now = yield* Clock.currentTimeMillis
+      let { until, waits } = IDLE
+      for (const [conversation, book] of this.books) {
+        if (this.conversations.standing(conversation) !== "working") continue
+        const looked = yield* Effect.catchCause(book.look(now), (cause) =>
+          Effect.as(Effect.logWarning(`the schedules of ${conversation} could not be looked at`, cause), {
+            until: now + LOOK,
+            waits: false
+          })
+        )
+        until = Math.min(until, looked.until)
+        waits ||= looked.waits
+      }
+      return { until, waits }
+    },
+    (effect) => this.lock.withPermit(effect)
+  )
+
+  /** Until a run may have ended that began before that rune. */
+  private ends(after: number) {
+    return this.log.subscribe({ after, kinds: ENDS }).pipe(
+      Stream.filter(({ stream }) => this.books.has(stream)),
+      Stream.take(1),
+      Stream.runDrain,
+      Effect.catch(() => Effect.never)
+    )
+  }
+
+  /** For the supervisor: the one timer. */
+  readonly times = Effect.gen({ self: this }, function* () {
+    yield* this.agents.recovered
+    yield* Deferred.succeed(this.ready, undefined)
+    while (true) {
+      this.news.closeUnsafe()
+      const head = yield* this.log.head
+      const { until, waits } = yield* this.look()
+      const now = yield* Clock.currentTimeMillis
+      const sleeps = Number.isFinite(until) ? Effect.sleep(Math.min(Math.max(0, until - now), LOOK)) : Effect.never
+      yield* Effect.raceAllFirst([this.news.await, sleeps, waits ? this.ends(head) : Effect.never])
+    }
+  })
+
+  // --- commands
+
+  private readonly bookOf = Effect.fnUntraced({ self: this }, function* (this: Keeper, caller: Caller) {
+    yield* Deferred.await(this.ready)
+    const conversation = yield* Effect.mapError(this.options.ofCaller(caller), (refused) =>
+      caller.config === null
+        ? refuse("There is no agentd.jsonc here, so nobody is meant.", "Go to the project's folder, then again.")
+        : refused
+    )
+    // of one that has just begun the news may not have come
+    const file = this.books.has(conversation) ? undefined : yield* this.options.fileOf(conversation)
+    if (file !== undefined && this.conversations.standing(conversation) !== "sealed")
+      yield* this.furnish(conversation, file)
+    const book = this.books.get(conversation)
+    if (book !== undefined) return book
+    return yield* refuse(
+      "The conversation of this project is closed, or its config cannot be read.",
+      "See which it is: agentd conversation show"
+    )
+  })
+
+  /** Finds `nightly` from within its project, else `project/nightly`. */
+  private readonly find = Effect.fnUntraced({ self: this }, function* (this: Keeper, named: string, caller: Caller) {
+    yield* Deferred.await(this.ready)
+    const slash = named.lastIndexOf("/")
+    const name = named.slice(slash + 1)
+    const project = named.slice(0, Math.max(0, slash))
+    const books =
+      slash === -1
+        ? [yield* this.bookOf(caller)]
+        : [...this.books.values()].filter(
+            ({ around, file }) => around.conversation === project || file.name === project
+          )
+    const book = books.find((one) => one.plan(name) !== undefined)
+    if (book !== undefined) return { book, name }
+    return yield* refuse(`There is no schedule "${named}".`, "See which there are: agentd schedule ls --all")
+  })
+
+  private on(
+    named: string,
+    caller: Caller,
+    act: (of: {
+      readonly book: ScheduleBook
+      readonly name: string
+    }) => Effect.Effect<Done, CommandRefused | StorageError | RuneRefused>
+  ): Command<Done> {
+    return this.find(named, caller).pipe(
+      Effect.flatMap((found) => this.lock.withPermit(Effect.uninterruptible(written(act(found))))),
+      Effect.tap(() => Effect.sync(() => this.wake()))
+    )
+  }
+
+  readonly add: Schedules["Service"]["add"] = Effect.fnUntraced(
+    { self: this },
+    function* (this: Keeper, { catchUp, due, timeZone, work }: Request, caller: Caller) {
+      const book = yield* this.bookOf(caller)
+      const { conversation } = book.around
+      const from = yield* Clock.currentTimeMillis
+      if (due <= from) return yield* refuse("That time is over.", "Name one that is to come: agentd at --help")
+      if (!CronTimes.isZone(timeZone)) return yield* refuse(`There is no time zone "${timeZone}".`, "Such as: UTC")
+      const { goal, send } = work
+      if ((goal === undefined) === (send === undefined))
+        return yield* refuse("A schedule sends a message, or submits a goal.", "See how: agentd at --help")
+      const members = (yield* this.agents.members(conversation)).map(({ agent }) => agent)
+      if (send !== undefined && !members.includes(send.agent))
+        return yield* refuse(`There is no agent "${send.agent}".`, `There are: ${members.join(", ") || "none"}`)
+      return yield* this.lock.withPermit(
+        Effect.gen({ self: this }, function* () {
+          const { added, entries } = book.state
+          if (Object.values(entries).filter(({ once, over }) => once !== null && over === null).length >= MAX_ADDED)
+            return yield* refuse(`${MAX_ADDED} are waiting already.`, "Remove some: agentd schedule rm NAME")
+          const name = `at-${added + 1}`
+          const payload = { name, due, time_zone: timeZone, work, catch_up: catchUp, by: caller.by, from }
+          const { eventId } = yield* written(book.append("schedule.added", { ...payload }, "person"))
+          this.wake()
+          return { eventId, name, message: `${name} ${wordsOf(work)}.` }
+        }).pipe(Effect.uninterruptible)
+      )
+    }
+  )
+
+  readonly list: Schedules["Service"]["list"] = Effect.fnUntraced(
+    { self: this },
+    function* (this: Keeper, { all }: { readonly all: boolean }, caller: Caller) {
+      const own = all
+        ? undefined
+        : yield* Effect.orElseSucceed(this.options.ofCaller(caller), (): string | undefined => undefined)
+      const rows: Array<ScheduleInfo> = []
+      for (const [conversation, book] of this.books) {
+        if (own !== undefined && own !== conversation) continue
+        rows.push(...(yield* book.rows(this.conversations.standing(conversation) !== "working")))
+      }
+      const at = ({ next }: ScheduleInfo) => next ?? Number.POSITIVE_INFINITY
+      return rows.toSorted((a, b) => (at(a) === at(b) ? (a.name < b.name ? -1 : 1) : at(a) - at(b)))
+    }
+  )
+
+  readonly remove: Schedules["Service"]["remove"] = (named, caller) =>
+    this.on(named, caller, ({ book, name }) =>
+      book.entry(name)!.cron === null
+        ? Effect.map(book.append("schedule.removed", { name, by: caller.by }, "person"), ({ eventId }) => ({
+            eventId,
+            message: `${name} is removed: nothing is sent.`
+          }))
+        : refuse(
+            `${name} is in ${book.file.path}.`,
+            `Take it out there, then: agentd trust ${book.file.name}. Or: agentd schedule pause ${named}`
+          )
+    )
+
+  readonly run: Schedules["Service"]["run"] = (named, caller) =>
+    this.on(
+      named,
+      caller,
+      Effect.fnUntraced({ self: this }, function* (this: Keeper, { book, name }) {
+        const { work } = book.plan(name)!
+        if (yield* book.isUnderWay(book.entry(name)!.ran))
+          return yield* refuse(
+            `The last run of ${name} is still under way.`,
+            "Wait for its end. See where it stands: agentd schedule ls"
+          )
+        const eventId = yield* book.fire({ name, due: yield* Clock.currentTimeMillis, asked: true }, work)
+        return { eventId, message: `${name} ${wordsOf(work)} now.` }
+      })
+    )
+
+  readonly pause: Schedules["Service"]["pause"] = (named, caller) =>
+    this.on(named, caller, ({ book, name }) =>
+      Effect.map(book.append("schedule.paused", { name, by: caller.by }, "person"), ({ eventId }) => ({
+        eventId,
+        message: `${name} is paused: its times pass. Let it go on: agentd schedule resume ${named}`
+      }))
+    )
+
+  readonly resume: Schedules["Service"]["resume"] = (named, caller) =>
+    this.on(
+      named,
+      caller,
+      Effect.fnUntraced(function* ({ book, name }) {
+        if (book.entry(name)!.pausedBy === null)
+          return yield* refuse(`${name} is not paused.`, "See when it is due: agentd schedule ls")
+        const from = yield* Clock.currentTimeMillis
+        const { eventId } = yield* book.append("schedule.resumed", { name, by: caller.by, from }, "person")
+        return { eventId, message: `${name} goes on.` }
+      })
+    )
+}
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const keeper = new Keeper(options, yield* EventLog, yield* AgentPort, yield* Conversations)
+  yield* options.nest.add({ id: "files", start: Effect.succeed(keeper.files) })
+  yield* options.nest.add({ id: "standings", start: Effect.succeed(keeper.standings) })
+  yield* options.nest.add({ id: "times", start: Effect.succeed(keeper.times) })
+  const { add, list, pause, remove, resume, run } = keeper
+  return Schedules.of({ add, list, pause, remove, resume, run })
+})
+
+/** Kept alive. The nest belongs under a supervisor, after the agents and the goals. */
+export const layer = (options: Options) => Layer.effect(Schedules, make(options))
