@@ -7,7 +7,7 @@
  * passes a limit is over, and says which.
  * It reports facts and decides nothing.
  */
-import { Cause, Deferred, Effect, identity, Latch, type Scope, Stream } from "effect"
+import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
 import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import * as RunLimits from "../backends/process/RunLimits.ts"
@@ -68,11 +68,11 @@ type Parts = Pick<Live, "enough" | "handle"> & {
   readonly over: Effect.Effect<void>
 }
 
-/** Starts it, and hands on what it tells, to its end. */
+/** Starts it, and hands on what it tells, to its end. `ended`: no process of it is left. */
 const watch = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
-  { enough, handle }: Pick<Parts, "enough" | "handle">
+  { ended, handle }: Pick<Parts, "handle"> & { readonly ended: (outcome: Outcome) => Effect.Effect<unknown> }
 ) {
   const run = yield* request.backend.start(request.spec)
   yield* Deferred.succeed(handle, run)
@@ -82,15 +82,31 @@ const watch = Effect.fnUntraced(function* (
     if (last?._tag !== "Exited") return sink.events(run, request, events)
     outcome = last.outcome
     // it is over with that, even if its stream is not
-    const over = Deferred.succeed(enough, outcome)
+    const over = ended(outcome)
     return events.length === 1 ? over : Effect.andThen(sink.events(run, request, events.slice(0, -1)), over)
   })
   return outcome
 })
 
-/** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
-const whole = (sink: RunSink, limits: RunLimits.RunLimits, request: RunRequest, { enough, handle, over }: Parts) =>
-  watch(sink, request, { enough, handle }).pipe(
+/**
+ * From the spawn to the moment when nothing of it is left, whatever happens on the way. Once no process of it is, its
+ * end is told, and what agentd made for it is cleared away meanwhile; the next one waits for both.
+ */
+const whole = Effect.fnUntraced(function* (
+  sink: RunSink,
+  request: RunRequest,
+  { enough, handle, over }: Parts,
+  { limits, scope }: { readonly limits: RunLimits.RunLimits; readonly scope: Scope.Scope }
+) {
+  let [left, telling] = [2, undefined as Fiber.Fiber<void> | undefined]
+  const done = Effect.suspend(() => (--left === 0 ? over : Effect.void))
+  const ended = (outcome: Outcome) =>
+    Effect.gen(function* () {
+      const tell = Effect.andThen(sink.exited(request, outcome), done)
+      telling ??= yield* Effect.forkIn(tell, scope, { startImmediately: true })
+      yield* Deferred.succeed(enough, outcome)
+    })
+  const outcome = yield* watch(sink, request, { ended, handle }).pipe(
     Effect.scoped,
     Effect.raceFirst(Deferred.await(enough)),
     Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
@@ -99,13 +115,14 @@ const whole = (sink: RunSink, limits: RunLimits.RunLimits, request: RunRequest, 
     Effect.catchDefect((defect) =>
       Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
     ),
-    Effect.ensuring(Deferred.interrupt(handle)),
-    Effect.flatMap((outcome) => sink.exited(request, outcome)),
-    // the next run does not wait for what is of no more use
-    Effect.andThen(over),
-    Effect.andThen(Effect.yieldNow),
-    Effect.andThen(request.backend.forget?.(request.spec.runId) ?? Effect.void)
+    Effect.ensuring(Deferred.interrupt(handle))
   )
+  yield* done
+  yield* telling === undefined ? Effect.andThen(sink.exited(request, outcome), done) : Fiber.join(telling)
+  // the next run does not wait for what is of no more use
+  yield* Effect.yieldNow
+  yield* request.backend.forget?.(request.spec.runId) ?? Effect.void
+})
 
 export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
   const scope = yield* Effect.scope
@@ -151,7 +168,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
     current: () => live?.runId,
     ensure: (request) => {
       backend = request.backend
-      return occupy(request.spec.runId, (parts) => whole(sink, limits, request, parts))
+      return occupy(request.spec.runId, (parts) => whole(sink, request, parts, { limits, scope }))
     },
     expect: (runId, comes) => backend?.expect?.(runId, comes),
     bury: (runId, ending) => occupy(runId, ({ handle }) => Effect.ensuring(ending, Deferred.interrupt(handle))),

@@ -88,6 +88,44 @@ describe("RunSlot", () => {
     })
   )
 
+  it.effect("its end is told while what was made for it is cleared away; the next one waits for both", () =>
+    Effect.gen(function* () {
+      const { backend, feed } = yield* makeBackend
+      const [cleared, told] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const facts: Array<string> = []
+      const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make({
+        events: () => Effect.void,
+        exited: ({ spec: { runId } }, { _tag }) =>
+          Effect.andThen(
+            Effect.sync(() => void facts.push(`${runId} ${_tag}`)),
+            Deferred.await(told)
+          )
+      })
+      const slow: Backend = {
+        ...backend,
+        start: (of) =>
+          Effect.andThen(
+            Effect.addFinalizer(() => (of.runId === "r1" ? Deferred.await(cleared) : Effect.void)),
+            Effect.tap(backend.start(of), () => Effect.sync(() => void facts.push(`${of.runId} begins`)))
+          )
+      }
+      const ensure = (runId: string) => slot.ensure({ backend: slow, spec: spec(runId), timeout: Effect.never })
+      yield* ensure("r1")
+      yield* settle
+      yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))
+      const next = yield* Effect.forkChild(ensure("r2"))
+      yield* settle
+      assert.deepStrictEqual([...facts, slot.current()], ["r1 begins", "r1 Success", "r1"])
+      yield* Deferred.succeed(told, undefined)
+      yield* settle
+      assert.deepStrictEqual([...facts, slot.current()], ["r1 begins", "r1 Success", "r1"])
+      yield* Deferred.succeed(cleared, undefined)
+      yield* Fiber.join(next)
+      yield* settle
+      assert.deepStrictEqual([...facts, slot.current()], ["r1 begins", "r1 Success", "r2 begins", "r2"])
+    })
+  )
+
   it.effect("the next run begins though what is kept of the one before is not forgotten yet", () =>
     Effect.gen(function* () {
       const { alive, asked, backend, feed, slot } = yield* setUp
