@@ -1,7 +1,7 @@
 /**
  * bundle: builds dist/: agentd.mjs from src/main.ts, which starts in a third of the time of src,
  * and quick.cjs from src/app/Quick.ts, which answers what it can and hands over to the other; it
- * is compiled ahead (4 of its 14 ms), for the Node that builds; and the page (`page.ts`).
+ * is compiled ahead (4 of its 14 ms), for the Node that builds; the page (`page.ts`), and the man pages.
  *
  * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported
  * lazily gets a chunk of its own. Names of functions and classes survive, so that a
@@ -10,6 +10,7 @@
  * Safe while agentd runs: chunks are named by content and written before the
  * entry that names them is renamed into place; what nobody names goes last.
  */
+import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
@@ -222,4 +223,10 @@ if (quick !== undefined) {
 
 for (const name of await readdir(chunks)) {
   if (!written.has(`chunks/${name}`)) await rm(join(chunks, name))
+}
+
+// A build for the tests needs none.
+if (process.argv[2] === undefined) {
+  const { write } = await import("./docs/ManPages.ts")
+  await Effect.runPromise(write(join(out, "man")))
 }

@@ -121,11 +121,16 @@ const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
 const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): string =>
   line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
 
+interface Limited extends Ask<unknown> {
+  /** ms of silence after which nothing more is waited for; undefined: as the whole program does. */
+  readonly limit: number | undefined
+}
+
 /**
  * All calls in one write: what only reads with the introduction, what acts once the daemon has answered that.
  * `done` is called once.
  */
-const ask = (socket: string, { calls, repeatable }: Ask<unknown>, done: (outcome: Outcome) => void): void => {
+const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outcome: Outcome) => void): void => {
   const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
   const introduced = String(calls.length)
   const connection = net().connect(socket)
@@ -169,9 +174,9 @@ const ask = (socket: string, { calls, repeatable }: Ask<unknown>, done: (outcome
     if (--open > 0) return true
     return end({ _tag: "Answered", replies })
   }
-  connection.setEncoding("utf8").setTimeout(PING, () => {
+  connection.setEncoding("utf8").setTimeout(limit ?? PING, () => {
     silent += PING
-    if (silent >= SILENCE || !greeted) return lost()
+    if (limit !== undefined || silent >= SILENCE || !greeted) return lost()
     connection.write(line({ _tag: "Ping" }))
   })
   connection.on("error", () => {})
@@ -214,7 +219,8 @@ const quick = (given: Line): void => {
   const world = worldOf(places)
   const asked: Ask<unknown> = verb.rpc(input as never, caller, { now: Date.now() })
   const { repeatable, value } = asked
-  ask(places.socket, asked, (outcome) => {
+  ask(places.socket, { ...asked, limit: verb.fleeting }, (outcome) => {
+    if (verb.fleeting !== undefined && outcome._tag !== "Answered") process.exit(0)
     if (outcome._tag === "Refused") return fail(outcome.error, given, world)
     if (outcome._tag === "Unsent" || (repeatable && outcome._tag !== "Answered")) return whole()
     if (outcome._tag === "Broken") return fail(outcome.error, given, world)

@@ -313,7 +313,7 @@ const completions = Command.make(
   },
   ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole() })
 ).pipe(
-  Command.withDescription("Print a script that completes verbs and flags"),
+  Command.withDescription("Print a script that completes verbs, flags, and names as the daemon knows them"),
   Command.withExamples([
     { command: 'eval "$(agentd completions bash)"', description: "For this shell; put it into ~/.bashrc to keep it" }
   ])
@@ -357,7 +357,9 @@ const agentd = Command.make(
         config,
         open,
         access,
-        completions
+        completions,
+        // the scripts of completions ask by it
+        ...commandsOf(Declared.shells).map(Command.unlisted)
       ]
     }
   ]),

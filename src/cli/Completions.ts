@@ -1,11 +1,333 @@
-/** `agentd completions SHELL`: the script that completes its verbs and flags. */
+/**
+ * `agentd completions SHELL`: the script that completes verbs, flags and names.
+ *
+ * Verbs and flags stand in the script, and cost nothing. Names of agents, goals, calls and the like it asks of the
+ * daemon by `agentd complete` (`Complete`), which answers within half a second or offers nothing. The three scripts do the
+ * same over the same table: they walk the words up to the cursor, and offer what may stand there.
+ */
 import { Console, Effect } from "effect"
 import { type Command, Completions } from "effect/cli"
+import { KINDS, type NameKind } from "./Complete.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
-/** `root` is the whole command: what it declares is what completes. */
+/** The offer at a place: names, files, one of a few words, or anything. */
+type Offer = NameKind | "files" | "-" | `=${string}`
+
+interface Flag {
+  readonly names: ReadonlyArray<string>
+  readonly is: string
+  /** Undefined: it takes no value. */
+  readonly takes: Offer | undefined
+}
+
+/** A command, as a shell completes it. */
+interface Entry {
+  /** The words that name it, with blanks between. */
+  readonly path: string
+  readonly verbs: ReadonlyArray<{ readonly name: string; readonly is: string }>
+  readonly flags: ReadonlyArray<Flag>
+  readonly args: ReadonlyArray<Offer>
+  /** The last argument may come again. */
+  readonly repeats: boolean
+}
+
+/** Arguments and flags by name, where it says what they are of. */
+const BY_NAME: { readonly [name: string]: Offer } = {
+  AGENT: "agent",
+  NAME: "name",
+  PROJECT: "project",
+  conversation: "project",
+  parent: "agent",
+  plate: "session",
+  file: "files",
+  what: "project"
+}
+/** Names that are given to something new, or mean something else. */
+const APART: { readonly [place: string]: Offer } = {
+  "channel new channel": "-",
+  "project rename name": "-",
+  "spawn name": "-",
+  "start name": "-"
+}
+
+const isKind = (name: string): name is NameKind => KINDS.some((kind) => kind === name)
+
+const offerOf = (
+  path: string,
+  { name, type }: { readonly name: string; readonly type: Completions.FlagType | Completions.ArgumentType }
+): Offer => {
+  if (type._tag === "Choice") return `=${type.values.join(",")}`
+  if (type._tag === "Path") return "files"
+  return APART[`${path} ${name}`] ?? BY_NAME[name] ?? (isKind(name) ? name : "-")
+}
+
+const entriesOf = (command: Completions.CommandDescriptor, above: string): ReadonlyArray<Entry> => {
+  const of = (name: string) => (above === "" ? name : `${above} ${name}`)
+  const flags = command.flags.map((flag): Flag => ({
+    names: [`--${flag.name}`, ...flag.aliases.map((alias) => (alias.startsWith("-") ? alias : `-${alias}`))],
+    is: flag.description ?? "",
+    takes: flag.type._tag === "Boolean" ? undefined : offerOf(above, flag)
+  }))
+  const here: Entry = {
+    path: above,
+    verbs: command.subcommands.map(({ description = "", name }) => ({ name, is: description })),
+    flags,
+    args: command.arguments.map((argument) => offerOf(above, argument)),
+    repeats: command.arguments.at(-1)?.variadic ?? false
+  }
+  return [here, ...command.subcommands.flatMap((below) => entriesOf(below, of(below.name)))]
+}
+
+const GLOBAL: ReadonlyArray<Flag> = [
+  { names: ["--help", "-h"], is: "Show help", takes: undefined },
+  { names: ["--json"], is: "Print JSON", takes: undefined },
+  { names: ["--state"], is: "A separate world, in this folder", takes: "files" }
+]
+
+/** Within single quotes. */
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+/** The same in fish. */
+const fishQuoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`
+
+const namesOf = (flags: ReadonlyArray<Flag>): ReadonlyArray<string> => flags.flatMap(({ names }) => names)
+const takesOf = (flags: ReadonlyArray<Flag>) =>
+  flags.flatMap(({ names, takes }) => (takes === undefined ? [] : names.map((name) => ({ name, takes }))))
+
+/** Walks the words up to the cursor, and offers what may stand there. */
+const BASH_WALK = `_agentd_taken() { # the offer for the value of a flag
+  local one
+  for one in $takes; do [[ $one == "$1":* ]] && taken=\${one#*:} && return 0; done
+  return 1
+}
+_agentd_offer() {
+  local one
+  case $1 in
+    -|'') ;;
+    files) compopt -o filenames 2>/dev/null
+      while IFS= read -r one; do COMPREPLY+=("$one"); done < <(compgen -f -- "$cur") ;;
+    =*) local IFS=,
+      for one in \${1#=}; do [[ $one == "$cur"* ]] && COMPREPLY+=("$one"); done ;;
+    *) while IFS=$'\\t' read -r one _; do [[ $one == "$cur"* ]] && COMPREPLY+=("$one"); done \\
+      < <("\${COMP_WORDS[0]/#\\~/$HOME}" "\${state[@]}" complete "$1" 2>/dev/null </dev/null) ;;
+  esac
+  return 0
+}
+_agentd() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} path= at=0 i word one taken verbs flags takes args repeats
+  local -a state=() places=()
+  COMPREPLY=()
+  _agentd_of ''
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    taken=
+    if [[ $word == -* ]]; then
+      _agentd_taken "$word" || continue
+      [[ \${COMP_WORDS[i + 1]} == = ]] && ((i++))
+      if ((++i < COMP_CWORD)); then
+        [[ $word == --state ]] && state=(--state "\${COMP_WORDS[i]/#\\~/$HOME}")
+        continue
+      fi
+      [[ $cur == = ]] && cur=
+      _agentd_offer "$taken"
+      return
+    fi
+    if ((at == 0)) && [[ " $verbs " == *" $word "* ]]; then
+      path="$path\${path:+ }$word"
+      _agentd_of "$path"
+    else
+      ((at++))
+    fi
+  done
+  if [[ $cur == -* ]]; then
+    for one in $flags; do [[ $one == "$cur"* ]] && COMPREPLY+=("$one"); done
+    return
+  fi
+  if ((at == 0)); then
+    for one in $verbs; do [[ $one == "$cur"* ]] && COMPREPLY+=("$one"); done
+  fi
+  places=($args)
+  ((at >= \${#places[@]} && \${#places[@]} > 0)) && [[ -n $repeats ]] && at=$((\${#places[@]} - 1))
+  _agentd_offer "\${places[at]}"
+}
+complete -F _agentd agentd
+`
+
+const bash = (entries: ReadonlyArray<Entry>): string => {
+  const cases = entries.map(({ args, flags, path, repeats, verbs }) => {
+    const all = [...flags, ...GLOBAL]
+    return `    ${quoted(path)}) verbs=${quoted(verbs.map(({ name }) => name).join(" "))} flags=${quoted(namesOf(all).join(" "))} takes=${quoted(
+      takesOf(all)
+        .map(({ name, takes }) => `${name}:${takes}`)
+        .join(" ")
+    )} args=${quoted(args.join(" "))} repeats=${repeats ? 1 : ""} ;;`
+  })
+  return `# Completions of agentd for bash. For this shell: eval "$(agentd completions bash)"
+_agentd_of() {
+  case $1 in
+${cases.join("\n")}
+    *) return 1 ;;
+  esac
+}
+${BASH_WALK}`
+}
+
+/** Walks the words up to the cursor, and offers what may stand there. */
+const ZSH_WALK = `_agentd_offer() {
+  local -a names
+  case $1 in
+    (-|'') ;;
+    (files) _files ;;
+    ('='*) names=(\${(s:,:)\${1#=}}); _describe 'word' names ;;
+    (*) names=(\${(f)"$(\${~words[1]} $state complete $1 2>/dev/null </dev/null)"})
+      names=("\${(@)names//:/\\\\:}")
+      names=("\${(@)names/$'\\t'/:}")
+      _describe "$1" names ;;
+  esac
+}
+_agentd() {
+  local cur=$words[CURRENT] place= word repeats
+  local -i at=0 i
+  local -a verbs flags args state
+  local -A takes
+  _agentd_of ''
+  for ((i = 2; i < CURRENT; i++)); do
+    word=$words[i]
+    if [[ $word == -* ]]; then
+      (( \${+takes[$word]} )) || continue
+      if (( ++i < CURRENT )); then
+        [[ $word == --state ]] && state=(--state \${~words[i]})
+        continue
+      fi
+      _agentd_offer $takes[$word]
+      return
+    fi
+    if (( at == 0 )) && (( \${verbs[(I)$word:*]} )); then
+      place="$place\${place:+ }$word"
+      _agentd_of $place
+    else
+      (( at += 1 ))
+    fi
+  done
+  if [[ $cur == -* ]]; then
+    _describe -o 'flag' flags
+    return
+  fi
+  (( at == 0 && \${#verbs} )) && _describe 'verb' verbs
+  (( \${#args} && at >= \${#args} )) && [[ -n $repeats ]] && at=$(( \${#args} - 1 ))
+  (( at < \${#args} )) && _agentd_offer $args[at+1]
+}
+if [[ $funcstack[1] == _agentd ]]; then _agentd "$@"; else compdef _agentd agentd; fi
+`
+
+const zsh = (entries: ReadonlyArray<Entry>): string => {
+  const described = (name: string, is: string) => quoted(`${name.replaceAll(":", "\\:")}:${is}`)
+  const cases = entries.map(({ args, flags, path, repeats, verbs }) => {
+    const all = [...flags, ...GLOBAL]
+    const list = (items: ReadonlyArray<string>) => `(${items.join(" ")})`
+    return `    (${quoted(path)}) verbs=${list(verbs.map(({ is, name }) => described(name, is)))} flags=${list(all.flatMap(({ is, names }) => names.map((name) => described(name, is))))} takes=${list(takesOf(all).flatMap(({ name, takes }) => [name, quoted(takes)]))} args=${list(args.map(quoted))} repeats=${repeats ? 1 : "''"} ;;`
+  })
+  return `#compdef agentd
+# Completions of agentd for zsh. Put it into a folder of $fpath as _agentd, or: source <(agentd completions zsh)
+_agentd_of() {
+  case $1 in
+${cases.join("\n")}
+  esac
+}
+${ZSH_WALK}`
+}
+
+/** Walks the words up to the cursor, and offers what may stand there. */
+const FISH_WALK = `function __agentd_offer
+    set -l state $argv[2..]
+    switch "$argv[1]"
+        case - ''
+        case files
+            __fish_complete_path (commandline -ct)
+        case '=*'
+            string split , (string sub -s 2 -- $argv[1])
+        case '*'
+            set -l words (commandline -opc)
+            eval (string escape -- $words[1]) (string escape -- $state) complete (string escape -- $argv[1]) 2>/dev/null </dev/null
+    end
+end
+function __agentd
+    set -l words (commandline -opc)
+    set -l cur (commandline -ct)
+    set -l path
+    set -l state
+    set -l at 0
+    set -l i 2
+    __agentd_of ''
+    while test $i -le (count $words)
+        set -l word $words[$i]
+        set i (math $i + 1)
+        if string match -q -- '-*' $word
+            set -l taken (string match -- "$word:*" $__agentd_takes | string replace -- "$word:" '')
+            test -n "$taken"; or continue
+            if test $i -le (count $words)
+                test $word = --state; and set state --state $words[$i]
+                set i (math $i + 1)
+                continue
+            end
+            __agentd_offer $taken $state
+            return
+        end
+        if test $at -eq 0; and contains -- $word (string replace -r '\\t.*' '' -- $__agentd_verbs)
+            set -a path $word
+            __agentd_of "$path"
+        else
+            set at (math $at + 1)
+        end
+    end
+    if string match -q -- '-*' $cur
+        printf '%s\\n' $__agentd_flags
+        return
+    end
+    test $at -eq 0; and printf '%s\\n' $__agentd_verbs
+    set -l places (count $__agentd_args)
+    test $places -gt 0; and test $at -ge $places; and test -n "$__agentd_repeats"; and set at (math $places - 1)
+    test $at -lt $places; and __agentd_offer $__agentd_args[(math $at + 1)] $state
+end
+complete -c agentd -f -a '(__agentd)'
+`
+
+const fish = (entries: ReadonlyArray<Entry>): string => {
+  const cases = entries.map(({ args, flags, path, repeats, verbs }) => {
+    const all = [...flags, ...GLOBAL]
+    const set = (name: string, items: ReadonlyArray<string>) => `set -g __agentd_${name} ${items.join(" ")}`.trimEnd()
+    return [
+      `        case ${fishQuoted(path)}`,
+      `            ${set(
+        "verbs",
+        verbs.map(({ is, name }) => fishQuoted(`${name}\t${is}`))
+      )}`,
+      `            ${set(
+        "flags",
+        all.flatMap(({ is, names }) => names.map((name) => fishQuoted(`${name}\t${is}`)))
+      )}`,
+      `            ${set(
+        "takes",
+        takesOf(all).map(({ name, takes }) => fishQuoted(`${name}:${takes}`))
+      )}`,
+      `            ${set("args", args.map(fishQuoted))}`,
+      `            ${set("repeats", repeats ? ["1"] : [])}`
+    ].join("\n")
+  })
+  return `# Completions of agentd for fish: agentd completions fish > ~/.config/fish/completions/agentd.fish
+function __agentd_of
+    switch "$argv[1]"
+${cases.join("\n")}
+    end
+end
+${FISH_WALK}`
+}
+
+const SCRIPTS = { bash, zsh, fish }
+
+/** The script of a shell. `root` is the whole command: what it declares is what completes. */
+export const script = (root: Command.Command.Any, shell: Shell): string =>
+  SCRIPTS[shell](entriesOf(Completions.fromCommand(root), ""))
+
 export const run = (input: { readonly shell: Shell; readonly root: Command.Command.Any }) =>
-  Effect.suspend(() =>
-    Console.log(Completions.generate(input.root.name, input.shell, Completions.fromCommand(input.root)))
-  )
+  Effect.suspend(() => Console.log(script(input.root, input.shell)))

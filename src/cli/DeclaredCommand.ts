@@ -107,6 +107,13 @@ const paramOf = (field: string, shape: Shape): Param => {
   }
 }
 
+/** Undefined where no answer comes in time. */
+const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
+  asked.pipe(
+    Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.succeed(undefined) }),
+    Effect.catch(() => Effect.succeed(undefined))
+  )
+
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
@@ -124,7 +131,10 @@ const carriedOut = (verb: DeclaredVerb) =>
       return yield* run(verb, verb.several, input)
     }
     const now = yield* Clock.currentTimeMillis
-    const value = yield* call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))
+    const asked = call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))
+    const { fleeting } = verb
+    const value = fleeting === undefined ? yield* asked : yield* inTime(asked, fleeting)
+    if (fleeting !== undefined && value === undefined) return
     const world = { now: yield* Clock.currentTimeMillis, colour, columns, world: worldOf(paths) }
     return yield* printLines(linesOf(verb, value, world, json))
   })

@@ -265,6 +265,8 @@ interface Declaration<A extends Args, V> {
   readonly value?: (value: V) => unknown
   /** Whether the quick entry may answer. */
   readonly quick: boolean | ((input: Input<A>, json: boolean) => boolean)
+  /** An answer that may be missing: where none comes within so many ms, nothing is printed, and nothing is wrong. */
+  readonly fleeting?: number
 }
 
 /** A declaration whose arguments and reply are checked, and known to itself alone. */

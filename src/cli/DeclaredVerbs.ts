@@ -9,6 +9,7 @@ import * as Alerts from "./Alerts.ts"
 import * as AlertTest from "./AlertTest.ts"
 import * as Answer from "./Answer.ts"
 import * as Channel from "./Channel.ts"
+import * as Complete from "./Complete.ts"
 import * as ConfigDiff from "./ConfigDiff.ts"
 import * as Conversation from "./Conversation.ts"
 import * as ConversationEnd from "./ConversationEnd.ts"
@@ -63,6 +64,7 @@ export const alerts = verbsOf(AlertTest)
 export const told = verbsOf(Alerts)
 export const configs = verbsOf(ConfigDiff)
 export const access = verbsOf(AccessVerbs)
+export const shells = verbsOf(Complete)
 
 const all = [
   daemon,
@@ -79,7 +81,8 @@ const all = [
   alerts,
   told,
   configs,
-  access
+  access,
+  shells
 ].flat()
 
 export const declared: ReadonlyMap<string, DeclaredVerb> = new Map(all.map((verb) => [verb.path.join(" "), verb]))

@@ -22,6 +22,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   set: ["set builder --mode plan", "set builder --model m --reset", "set nobody --reset"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
   accounts: ["accounts"],
+  complete: ["complete agent", "complete call", "complete name", "complete session"],
   "access ls": ["access ls"],
   "access new": [`access new ${"x".repeat(101)}`],
   "access revoke": ["access revoke nothing"],

@@ -161,6 +161,7 @@ describe.skipIf(lacks.length > 0)("the package", () => {
       /^dist\/chunks\/[\w-]+\.mjs$/,
       /^dist\/chunks\/quick-[\w-]+\.(js|cache)$/,
       /^dist\/web\/[\w.-]+$/,
+      /^dist\/man\/agentd(\.1|\.jsonc\.5)\.gz$/,
       /^dist\/lib\/[\w/@-]+\.(js|d\.ts)$/,
       /^dist\/lib\/[\w-]+\/README\.md$/
     ]
