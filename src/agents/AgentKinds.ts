@@ -214,6 +214,8 @@ export const agentKinds = {
   /** A bound that keeps agents from running away. */
   "agent.bound_reached": kind(Schema.Struct({ agent_id: text, text })),
   "run.started": kind(Schema.Struct({ runId: text })),
+  /** A piece of what a model thinks before it answers. */
+  "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text })),
   "worktree.removed": kind(Schema.Struct({ path: text }))

@@ -31,6 +31,7 @@ const KINDS: ReadonlyArray<string> = [
   ...Object.keys(toolKinds),
   "worker.moved",
   "run.output",
+  "run.thought",
   "run.background",
   "run.notice",
   "agent.asked",

@@ -110,7 +110,7 @@ const wordsOf = (outcome: Outcome): string => {
 const isAnswer = (event: RunEvent): boolean => {
   switch (event._tag) {
     case "Delta":
-      return event.stream === "assistant"
+      return event.stream === "assistant" || event.stream === "thinking"
     case "ToolCall":
     case "TurnCompleted":
       return true

@@ -1,5 +1,5 @@
 /**
- * RunWords: what a run says in passing (the words of its answers, the output of its calls and of its programs), on the
+ * RunWords: what a run says in passing (the words of its answers and thoughts, the output of its calls and of its programs), on the
  * way into the log's lazy kinds.
  *
  * Guarantees: secrets are taken out, also where one comes in several chunks; words that are held back for that are
@@ -31,12 +31,17 @@ const HELD = "200 millis"
 /** Knowledge of what a run has said. */
 export interface KnownWords {
   readonly answer: number
+  readonly thought: number
   readonly lines: string
   readonly output: KnownOutput | undefined
 }
 
 /** The words of the turn. */
 const ANSWER = "answer"
+/** The thoughts of the run's model. */
+const THOUGHT = "thought"
+/** Longest thoughts of a run that are kept, characters. */
+const MAX_THOUGHT = 256 * 1024
 
 export class RunWords {
   private readonly setting: AgentSetting["Service"]
@@ -86,11 +91,13 @@ export class RunWords {
 
   /** Nothing is held back. */
   get known(): KnownWords {
-    return { answer: this.said.get(ANSWER) ?? 0, lines: this.lines, output: this.output?.known }
+    const count = (key: string) => this.said.get(key) ?? 0
+    return { answer: count(ANSWER), thought: count(THOUGHT), lines: this.lines, output: this.output?.known }
   }
 
-  recalls({ answer, lines, output }: KnownWords): void {
+  recalls({ answer, lines, output, thought }: KnownWords): void {
     this.said.set(ANSWER, answer)
+    this.said.set(THOUGHT, thought)
     this.lines = lines
     if (output !== undefined) this.outputs.recalls(output)
   }
@@ -152,9 +159,26 @@ export class RunWords {
   }
 
   write(deltas: ReadonlyArray<Delta>): Effect.Effect<void> {
-    const said = deltas.filter(({ stream }) => stream === "assistant")
-    const lines = deltas.filter(({ stream }) => stream !== "assistant")
-    return this.log.appendLazy([...this.printed(lines), ...this.answered(said)])
+    const of = (...streams: ReadonlyArray<Delta["stream"]>) => deltas.filter(({ stream }) => streams.includes(stream))
+    const [lines, thoughts, said] = [of("stdout", "stderr"), of("thinking"), of("assistant")]
+    return this.log.appendLazy([...this.printed(lines), ...this.thought(thoughts), ...this.answered(said)])
+  }
+
+  private thought(thoughts: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
+    const left = MAX_THOUGHT - (this.said.get(THOUGHT) ?? 0)
+    const words = thoughts
+      .map(({ text }) => text)
+      .join("")
+      .slice(0, Math.max(0, left))
+    if (words === "") return []
+    const { agent, conversation } = this.setting
+    const write = (text: string): RuneDraft => ({
+      stream: conversation,
+      kind: "run.thought",
+      actor: workerName(agent),
+      payload: { runId: this.runId, text: Excerpt.text(text, MAX_LINES), ...this.heardSaid(THOUGHT) }
+    })
+    return this.written(THOUGHT, words, write)
   }
 
   private printed(lines: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {

@@ -37,7 +37,14 @@ const isBegin = Schema.is(Begin)
 const MOVES = 100
 
 /** Kinds that tell of what was said in passing. */
-const PASSING = new Set(["run.output", "run.notice", "run.background", "turn.assistant_delta", "tool.progress"])
+const PASSING = new Set([
+  "run.output",
+  "run.thought",
+  "run.notice",
+  "run.background",
+  "turn.assistant_delta",
+  "tool.progress"
+])
 
 const START: Required<Place> = { out: [0, 0, 0], err: [0, 0] }
 

@@ -73,7 +73,7 @@ export type Happening =
   /** The models, modes and commands that the agent says it has; those that are left out are as before. */
   | ({ readonly _tag: "Offers" } & Offers)
   /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
-  | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant"; readonly text: string }
+  | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant" | "thinking"; readonly text: string }
   | {
       readonly _tag: "ToolCall"
       /** Unique within the run. */

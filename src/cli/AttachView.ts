@@ -28,13 +28,13 @@ export const KINDS: ReadonlyArray<string> = [
     (name) => `agent.${name}`
   ),
   "agent.bound_reached",
-  ...["started", "output", "notice", "memory_lost"].map((name) => `run.${name}`),
+  ...["started", "output", "thought", "notice", "memory_lost"].map((name) => `run.${name}`),
   ...["started", "moved"].map((name) => `worker.${name}`),
   "inbox.received"
 ]
 
 /** Kinds that come in pieces while something goes on, and are of no use afterwards. */
-const PASSING = new Set(["turn.assistant_delta", "tool.progress"])
+const PASSING = new Set(["turn.assistant_delta", "run.thought", "tool.progress"])
 export const KEPT: ReadonlyArray<string> = KINDS.filter((kind) => !PASSING.has(kind))
 
 /** Characters of one line, and lines of one thing. */
@@ -44,6 +44,7 @@ const INPUT_LINES = 12
 const ANSWER_LINES = 400
 const RESULT_LINES = 8
 const PROGRESS_LINES = 200
+const THOUGHT_LINES = 40
 
 const read = reader(agentKinds)
 
@@ -128,6 +129,9 @@ const PARTIAL = 4000
 export class AttachView {
   /** The agent's words on a line that has not ended. */
   partial = ""
+  /** Thoughts on a line that has not ended, and how many lines of them were shown. */
+  private thought = ""
+  private thoughtLines = 0
   /** The turn whose answer has been seen as it came. */
   private streamed: string | null = null
   private turnId: string | null = null
@@ -140,7 +144,8 @@ export class AttachView {
   feed(any: Rune): ReadonlyArray<Line> {
     const rune = read(any)
     if (rune === undefined) return []
-    if (rune.kind === "turn.assistant_delta") return this.delta(rune.payload)
+    if (rune.kind === "turn.assistant_delta") return [...this.thoughtOver(), ...this.delta(rune.payload)]
+    if (rune.kind === "run.thought") return [...this.answerOver(), ...this.thinks(rune.payload)]
     const rest = this.flush()
     const begin = turnIn(any)
     return [...rest, ...(begin === undefined ? this.lines(rune) : this.begins(begin, any.at))]
@@ -148,9 +153,38 @@ export class AttachView {
 
   /** Ends the line under way. */
   flush(): ReadonlyArray<Line> {
+    return [...this.thoughtOver(), ...this.answerOver()]
+  }
+
+  private answerOver(): ReadonlyArray<Line> {
     const { partial } = this
     this.partial = ""
     return partial === "" ? [] : [line(partial)]
+  }
+
+  private thoughtOver(): ReadonlyArray<Line> {
+    const { thought } = this
+    const last = thought === "" ? [] : this.thoughts([thought])
+    ;[this.thought, this.thoughtLines] = ["", 0]
+    return last
+  }
+
+  private thinks({ text }: PayloadOf<"run.thought">): ReadonlyArray<Line> {
+    const lines = plainLines(this.thought + text)
+    this.thought = lines.at(-1) ?? ""
+    const done = this.thoughts(lines.slice(0, -1))
+    if (this.thought.length <= PARTIAL) return done
+    const rest = this.thoughts([this.thought])
+    this.thought = ""
+    return [...done, ...rest]
+  }
+
+  /** The first lines of a thought; of the rest, that there is one. */
+  private thoughts(lines: ReadonlyArray<string>): ReadonlyArray<Line> {
+    const left = THOUGHT_LINES - this.thoughtLines
+    this.thoughtLines += lines.length
+    const shown = lines.slice(0, Math.max(0, left)).map((each) => line(`  ┊ ${each}`, "dim"))
+    return left > 0 && lines.length > left ? [...shown, line("  ┊ … the rest is in the log", "dim")] : shown
   }
 
   private delta({ content, turn_id: turnId }: PayloadOf<"turn.assistant_delta">): ReadonlyArray<Line> {

@@ -37,6 +37,7 @@ export const KINDS: ReadonlyArray<string> = SHOWN
 /** Kinds that are the agent's own words, deeds and questions. */
 const OUTPUT: ReadonlySet<string> = new Set([
   "run.output",
+  "run.thought",
   "turn.assistant_delta",
   "tool.call",
   "tool.progress",
@@ -44,6 +45,8 @@ const OUTPUT: ReadonlySet<string> = new Set([
   "agent.reported",
   "agent.asked"
 ])
+/** Kinds of which a line may go on with the next. */
+const PIECES: ReadonlySet<string> = new Set(["turn.assistant_delta", "run.thought"])
 /** Kinds with an agent's answer, whose lines have no colour, and a decision about it, whose lines have one. */
 const BOTH: ReadonlySet<string> = new Set(["turn.completed", "turn.error"])
 
@@ -95,7 +98,7 @@ export class LogsView {
       restsOn: rune.eventId
     })
     // the words before it are the program's, whatever it is
-    const rest = rune.kind === "turn.assistant_delta" ? [] : one.view.flush().map((line) => entry(line, "output"))
+    const rest = PIECES.has(rune.kind) ? [] : one.view.flush().map((line) => entry(line, "output"))
     const known = runOf(rune)
     if (known !== undefined) one.run = known
     const lines = one.view.feed(rune)

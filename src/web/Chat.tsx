@@ -6,7 +6,7 @@
 import { Component, type FunctionComponent } from "preact"
 import { briefOf, fieldsOf } from "./Call.tsx"
 import { hrefTo } from "./Router.ts"
-import type { Item, Note, Printed, Said, ToolUse } from "./Talk.ts"
+import type { Item, Note, Printed, Said, Thought, ToolUse } from "./Talk.ts"
 import { Clock, Glyph, Kbd, Patch, rich } from "./Ui.tsx"
 
 const took = (ms: number): string =>
@@ -148,6 +148,18 @@ const Aside = ({ item: { at, isBad, text } }: { readonly item: Note }) => (
   </p>
 )
 
+/** Closed: who wants to know opens it. */
+const Thinks = ({ item: { at, isOpen, text, took: ms } }: { readonly item: Thought }) => (
+  <details class="thought">
+    <summary>
+      <span class="muted">{isOpen ? "thinks …" : ms < 1_000 ? "thought" : `thought for ${took(ms)}`}</span>
+      <span class="clip faint grow">{text.trim().split("\n", 1)[0]}</span>
+      <Clock at={at} />
+    </summary>
+    <Body text={text} />
+  </details>
+)
+
 const Output = ({ item: { isError, text } }: { readonly item: Printed }) => (
   <pre class={isError ? "printed c-failed" : "printed"} tabIndex={0} role="region" aria-label="Output">
     {text}
@@ -168,6 +180,8 @@ const Any: FunctionComponent<OneProps> = ({ item, name }) => {
       return <Aside item={item} />
     case "printed":
       return <Output item={item} />
+    case "thought":
+      return <Thinks item={item} />
   }
 }
 

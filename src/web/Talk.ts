@@ -47,7 +47,17 @@ export interface Printed {
   readonly text: string
   readonly isError: boolean
 }
-export type Item = Said | ToolUse | Note | Printed
+export interface Thought {
+  readonly is: "thought"
+  readonly key: string
+  readonly at: number
+  readonly text: string
+  /** Words of it still come. */
+  readonly isOpen: boolean
+  /** ms from its first to its last words. */
+  readonly took: number
+}
+export type Item = Said | ToolUse | Note | Printed | Thought
 
 export interface RunOf {
   readonly id: string
@@ -66,7 +76,7 @@ export const KINDS: ReadonlyArray<string> = [
   ...["started", "assistant_delta", "completed", "interrupted", "error"].map((name) => `turn.${name}`),
   ...["call", "approval_requested", "approved", "denied", "progress", "result"].map((name) => `tool.${name}`),
   ...["asked", "reported", "bound_reached", "usage"].map((name) => `agent.${name}`),
-  ...["output", "notice", "memory_lost"].map((name) => `run.${name}`),
+  ...["output", "thought", "notice", "memory_lost"].map((name) => `run.${name}`),
   "worker.moved"
 ]
 
@@ -131,7 +141,8 @@ export class Talk {
 
   /** Ends the words that came. */
   private close(): void {
-    if (this.open !== undefined) this.change(this.open, "said", { isOpen: false })
+    const open = this.open === undefined ? undefined : this.byKey.get(this.open)
+    if (open?.is === "said" || open?.is === "thought") this.put({ ...open, isOpen: false })
     this.open = undefined
   }
 
@@ -198,8 +209,18 @@ export class Talk {
     const text = textOf(payload["content"])
     const open = this.open === undefined ? undefined : this.byKey.get(this.open)
     if (open?.is === "said") return this.put({ ...open, text: cut(open.text + text) })
+    this.close()
     this.open = `${eventId}`
     this.put({ is: "said", key: this.open, at, by: "", text, how: "", isWaiting: false, isOpen: true })
+  }
+
+  private thought({ at, eventId, payload }: Rune): void {
+    const text = textOf(payload["text"])
+    const open = this.open === undefined ? undefined : this.byKey.get(this.open)
+    if (open?.is === "thought") return this.put({ ...open, text: cut(open.text + text), took: at - open.at })
+    this.close()
+    this.open = `${eventId}`
+    this.put({ is: "thought", key: this.open, at, text, isOpen: true, took: 0 })
   }
 
   private tool({ at, payload }: Rune, name: string): void {
@@ -281,7 +302,8 @@ export class Talk {
       const isError = source === "stderr"
       if (last?.is === "printed" && last.isError === isError) this.put({ ...last, text: cut(`${last.text}\n${text}`) })
       else this.put({ is: "printed", key: `${eventId}`, at, text: cut(text), isError })
-    } else if (kind === "agent.asked") this.note(rune, `asks you: ${textOf(payload["question"])}`)
+    } else if (kind === "run.thought") this.thought(rune)
+    else if (kind === "agent.asked") this.note(rune, `asks you: ${textOf(payload["question"])}`)
     else if (kind === "agent.reported")
       this.note(rune, `reports ${textOf(payload["status"])}: ${textOf(payload["summary"])}`)
     else this.note(rune, textOf(payload["text"]), kind !== "run.notice")

@@ -37,6 +37,7 @@ const LATER: ReadonlyArray<string> = [
   "project.stopped",
   "run.background",
   "run.memory_lost",
+  "run.thought",
   "rune.erased",
   "rune.erasing",
   "rune.lost",

@@ -249,6 +249,7 @@ export class AcpUpdates {
     if (turn === undefined || IDLE.has(kind)) return []
     const sign = this.sign()
     if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update), ...this.usages.chunk(update)]
+    if (kind === "agent_thought_chunk") return [...sign, ...this.thought(update)]
     if (kind !== "tool_call" && kind !== "tool_call_update") return sign
     const call = Messages.read(Messages.ToolCall, update)
     if (call === undefined) return [...sign, { _tag: "Notice", text: `the agent told of a tool call without an id` }]
@@ -277,6 +278,11 @@ export class AcpUpdates {
     turn.text += piece
     if (turn.text.length > 2 * MAX_ANSWER) turn.text = turn.text.slice(-MAX_ANSWER)
     return [{ _tag: "Delta", stream: "assistant", text: piece }]
+  }
+
+  private thought(update: unknown): ReadonlyArray<RunEvent> {
+    const text = Messages.read(Messages.Chunk, update)?.content.text ?? ""
+    return text === "" ? [] : [{ _tag: "Delta", stream: "thinking", text }]
   }
 
   /** A message of the agent is over; the next text is another one. */

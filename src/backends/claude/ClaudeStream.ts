@@ -68,6 +68,7 @@ export interface KnownStream {
   readonly news: string
   readonly message: string
   readonly pieces: number
+  readonly thoughts: number
   readonly commands: string
   readonly usage: KnownUsage
   readonly calls: KnownCalls
@@ -108,6 +109,8 @@ export class ClaudeStream {
   /** The message that comes in pieces: its id, and how much of its block under way was told. */
   private message: string
   private pieces: number
+  /** Likewise of a block of its thoughts. */
+  private thoughts: number
   private error = ""
   private resetsAt: number | undefined = undefined
   private requests: number
@@ -122,7 +125,16 @@ export class ClaudeStream {
 
   /** `given`: servers that agentd gave the run; `known`: of a process that is heard from a rest of it on. */
   constructor(pid: number, given: ReadonlyArray<string> = [], known: Partial<KnownStream> = {}) {
-    const { commands = "", lifecycle = false, message = "", news = "", opened = 0, pieces = 0, requests = 0 } = known
+    const {
+      commands = "",
+      lifecycle = false,
+      message = "",
+      news = "",
+      opened = 0,
+      pieces = 0,
+      requests = 0,
+      thoughts = 0
+    } = known
     this.pid = pid
     this.up = known.sessionId !== undefined
     this.sessionId = known.sessionId ?? ""
@@ -131,6 +143,7 @@ export class ClaudeStream {
     this.news = news
     this.message = message
     this.pieces = pieces
+    this.thoughts = thoughts
     this.requests = requests
     this.commands = commands
     this.usage = new ClaudeUsage(known.usage)
@@ -141,8 +154,8 @@ export class ClaudeStream {
   /** Undefined where it does not rest: a turn is under way, or an answer of its is awaited. */
   get known(): KnownStream | undefined {
     if (!this.idle || this.calls.busy || this.asks.size > 0) return undefined
-    const { commands, lifecycle, message, news, opened, pieces, requests, sessionId } = this
-    const words = { commands, lifecycle, message, news, opened, pieces, requests, sessionId }
+    const { commands, lifecycle, message, news, opened, pieces, requests, sessionId, thoughts } = this
+    const words = { commands, lifecycle, message, news, opened, pieces, requests, sessionId, thoughts }
     const { background, calls, usage } = this
     return { ...words, background: background.known, calls: calls.known, usage: usage.known }
   }
@@ -430,6 +443,10 @@ export class ClaudeStream {
     }
   }
 
+  private thinks(piece: string): void {
+    if (piece !== "") this.tell({ _tag: "Delta", stream: "thinking", text: piece })
+  }
+
   private said(piece: string): void {
     if (piece === "") return
     const { turn } = this
@@ -446,10 +463,14 @@ export class ClaudeStream {
         return
       case "content_block_start":
         this.pieces = 0
+        this.thoughts = 0
         return
       case "content_block_delta": {
-        const piece = text(inner(event, "delta"), "text")
+        const delta = inner(event, "delta")
+        const [piece, thought] = [text(delta, "text"), text(delta, "thinking")]
         this.pieces += piece.length
+        this.thoughts += thought.length
+        this.thinks(thought)
         return this.said(piece)
       }
       default:
@@ -462,6 +483,7 @@ export class ClaudeStream {
     if (id === this.message) return
     this.message = id
     this.pieces = 0
+    this.thoughts = 0
     if (this.turn !== undefined) this.turn.answer = ""
   }
 
@@ -480,6 +502,10 @@ export class ClaudeStream {
       if (block["type"] === "tool_use" && this.up) {
         this.acts(now)
         this.tell(...this.calls.called(text(block, "id"), text(block, "name"), block["input"]))
+      }
+      if (block["type"] === "thinking" && main) {
+        this.thinks(text(block, "thinking").slice(this.thoughts))
+        this.thoughts = 0
       }
       if (block["type"] !== "text" || !main) continue
       this.said(text(block, "text").slice(this.pieces))

@@ -25,6 +25,7 @@ const Said = {
   failed: record("failed", { message: String, remedy: String }),
   began: record("began", { turn: String }),
   text: record("text", { text: String }),
+  thinking: record("thinking", { text: String }),
   notice: record("notice", { text: String }),
   call: record("call", {
     call: String,

@@ -180,6 +180,8 @@ export class ExecStream {
       case "text":
         turn.answer = (turn.answer + said.text).slice(0, MAX_ANSWER)
         return [{ _tag: "Delta", stream: "assistant", text: said.text }]
+      case "thinking":
+        return [{ _tag: "Delta", stream: "thinking", text: said.text }]
       case "call":
         return this.called(said)
       case "progress":

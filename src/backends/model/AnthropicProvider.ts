@@ -223,9 +223,10 @@ export const assembly = (account: Account): Assembly => {
         block.json += partial_json ?? ""
         block.thinking += thinking ?? ""
         block.signature += signature ?? ""
-        if (text === null || text === undefined || text === "") return []
+        const thought: ReadonlyArray<ProviderEvent> = thinking ? [{ _tag: "Thought", text: thinking }] : []
+        if (text === null || text === undefined || text === "") return thought
         block.text += text
-        return [{ _tag: "Text", text }]
+        return [...thought, { _tag: "Text", text }]
       }
       case "message_delta":
         reason = event.delta.stop_reason ?? reason

@@ -88,6 +88,8 @@ export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> =
       switch (event._tag) {
         case "Text":
           return tell(retelling.take(event.text))
+        case "Thought":
+          return emit({ _tag: "Delta", stream: "thinking", text: event.text })
         case "Usage":
           spent.input += event.inputTokens
           spent.output += event.outputTokens

@@ -108,6 +108,9 @@ const StreamChunk = Schema.Struct({
           Schema.Struct({
             content: maybe(Schema.String),
             refusal: maybe(Schema.String),
+            // the thoughts, as servers of open models and routers name them
+            reasoning_content: maybe(Schema.String),
+            reasoning: maybe(Schema.String),
             tool_calls: maybe(Schema.Array(CallDelta))
           })
         ),
@@ -170,6 +173,8 @@ export const assembly = (account: Account): Assembly => {
     const content = choice?.delta?.content ?? ""
     text += content
     refused += choice?.delta?.refusal ?? ""
+    const thought = choice?.delta?.reasoning_content ?? choice?.delta?.reasoning ?? ""
+    if (thought !== "") told.push({ _tag: "Thought", text: thought })
     if (content !== "") told.push({ _tag: "Text", text: content })
     for (const call of choice?.delta?.tool_calls ?? []) grow(calls, call)
     reason = choice?.finish_reason ?? reason

@@ -76,6 +76,8 @@ export type Stop = "end" | "length" | "refusal" | "filter" | "pause"
 
 export type ProviderEvent =
   | { readonly _tag: "Text"; readonly text: string }
+  /** A piece of what the model thinks before it answers. */
+  | { readonly _tag: "Thought"; readonly text: string }
   /** A difference. `priced`: the input tokens as the price counts them, where a cache makes some cheaper. */
   | {
       readonly _tag: "Usage"
