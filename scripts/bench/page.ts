@@ -27,7 +27,9 @@ const PAGES = 20
 const ROUNDS = 5
 const UPDATES = 25
 const JUMPS = 25
+/** ms, and pixels a frame: some seven screens a second. */
 const SCROLL = 5_000
+const SPEED = 120
 
 const OURS = "agentd's page"
 const WORD = "a page of one word"
@@ -203,7 +205,7 @@ const framesOf = async (what: string, subjects: ReadonlyArray<readonly [name: st
   for (let round = 0; round < ROUNDS; round++)
     for (const [name, page, box] of subjects) {
       await page.bringToFront()
-      found[name]!.push(p95(await Stand.frames(page, box, 240, SCROLL)))
+      found[name]!.push(p95(await Stand.frames(page, box, SPEED, SCROLL)))
     }
   return rowsOf(`frame p95, ${what}`, "ms", found)
 }

@@ -263,6 +263,8 @@ interface VirtualProps {
 }
 /** Rows beyond what is in sight that are drawn too. */
 const MORE = 6
+/** A list is drawn anew each so many pixels. */
+const STEP = 204
 
 const placesOf = ({ count, heightOf }: VirtualProps): Float64Array => {
   const tops = new Float64Array(count + 1)
@@ -281,24 +283,34 @@ const rowAt = (tops: Float64Array, y: number): number => {
   return low
 }
 
+/** The part of a box that is in sight, in whole steps: a list is drawn anew only as often. */
+export const useView = (step: number) => {
+  const [view, setView] = useState({ top: 0, height: 900 })
+  const read = ({ clientHeight, scrollTop }: HTMLElement) => {
+    const [top, height] = [Math.floor(scrollTop / step) * step, clientHeight + step]
+    setView((before) => (before.top === top && before.height === height ? before : { top, height }))
+  }
+  return { view, read }
+}
+
 /** A list of known heights, of which only what is in sight is drawn. */
 export const Virtual = (props: VirtualProps) => {
   const { children, count, label, to } = props
   const box = useRef<HTMLDivElement>(null)
-  const [view, setView] = useState({ top: 0, height: 900 })
+  const { read, view } = useView(STEP)
   const tops = placesOf(props)
   const first = Math.max(0, rowAt(tops, view.top) - MORE)
   const last = Math.min(count, rowAt(tops, view.top + view.height) + MORE + 1)
   useLayoutEffect(() => {
     const element = box.current!
-    const read = () => setView({ top: element.scrollTop, height: element.clientHeight })
-    read()
-    const sizes = new ResizeObserver(read)
+    const look = () => read(element)
+    look()
+    const sizes = new ResizeObserver(look)
     sizes.observe(element)
-    element.addEventListener("scroll", read, { passive: true })
+    element.addEventListener("scroll", look, { passive: true })
     return () => {
       sizes.disconnect()
-      element.removeEventListener("scroll", read)
+      element.removeEventListener("scroll", look)
     }
   }, [])
   useLayoutEffect(() => {

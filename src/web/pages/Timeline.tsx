@@ -4,7 +4,7 @@
  * Guarantees: only the runes in sight are asked for, by their place, however many there are; what was shown stays until
  * the new is there; new runes are followed only by who is at the end.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Causes, TimelinePage, TimelineRow } from "../../rpc/TimelineMessages.ts"
 import * as Api from "../Api.ts"
 import { useKeys } from "../Keys.ts"
@@ -15,7 +15,7 @@ import { useAnswer } from "../Reading.ts"
 import { amend, go, hrefTo } from "../Router.ts"
 import { head } from "../Store.ts"
 import { stamp } from "../Time.ts"
-import { Empty, grouped, Kbd } from "../Ui.tsx"
+import { Empty, grouped, Kbd, useView } from "../Ui.tsx"
 import { type Range, TimeRange, useRange } from "./TimeRange.tsx"
 
 const HIGH = 26
@@ -178,6 +178,13 @@ const Density = ({
   const counts = density?.counts ?? []
   const most = Math.max(1, ...counts)
   const sum = counts.reduce((a, b) => a + b, 0)
+  const bars = useMemo(
+    () =>
+      counts.map((count, n) => (
+        <rect key={n} x={n + 0.12} width=".76" y={28 - (count / most) * 26} height={(count / most) * 26} />
+      )),
+    [density]
+  )
   return (
     <svg
       class="density"
@@ -191,9 +198,7 @@ const Density = ({
         if (place !== undefined) jump(place)
       }}
     >
-      {counts.map((count, n) => (
-        <rect key={n} x={n + 0.12} width=".76" y={28 - (count / most) * 26} height={(count / most) * 26} />
-      ))}
+      {bars}
     </svg>
   )
 }
@@ -260,21 +265,21 @@ const Rail = ({
 
 /** The part of a long list that is in sight; at its end it follows what comes. */
 const useWindow = (count: number) => {
-  const [view, setView] = useState({ top: 0, height: 800 })
   const box = useRef<HTMLDivElement>(null)
+  const { read, view } = useView(HIGH * 8)
   const isAtEnd = useRef(true)
   useLayoutEffect(() => {
     const element = box.current!
-    const read = () => {
+    const look = () => {
       isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < HIGH
-      setView({ top: element.scrollTop, height: element.clientHeight })
+      read(element)
     }
-    const sizes = new ResizeObserver(read)
+    const sizes = new ResizeObserver(look)
     sizes.observe(element)
-    element.addEventListener("scroll", read, { passive: true })
+    element.addEventListener("scroll", look, { passive: true })
     return () => {
       sizes.disconnect()
-      element.removeEventListener("scroll", read)
+      element.removeEventListener("scroll", look)
     }
   }, [])
   useLayoutEffect(() => {
@@ -286,9 +291,10 @@ const useWindow = (count: number) => {
   /** Brings a row into sight; `centred`: well into it. */
   const show = (n: number, centred: boolean) => {
     const y = n * HIGH
-    if (centred) scroll(Math.max(0, y - view.height / 3))
-    else if (y < view.top + HIGH) scroll(y - HIGH)
-    else if (y + 2 * HIGH > view.top + view.height) scroll(y + 2 * HIGH - view.height)
+    const { clientHeight: height, scrollTop: top } = box.current!
+    if (centred) scroll(Math.max(0, y - height / 3))
+    else if (y < top + HIGH) scroll(y - HIGH)
+    else if (y + 2 * HIGH > top + height) scroll(y + 2 * HIGH - height)
   }
   const toEnd = () => {
     isAtEnd.current = true
