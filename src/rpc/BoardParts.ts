@@ -11,8 +11,8 @@ import * as Rows from "../domain/BoardRow.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { Given } from "./WaitingList.ts"
 
-/** Lists that are short, and are read as a whole. */
-export type List = "channels" | "goals" | "plates"
+/** Lists that are short, and are read as a whole; `others`: all that is no agent's. */
+export type List = "channels" | "goals" | "plates" | "others"
 
 export interface Parts {
   readonly all: boolean
@@ -32,6 +32,13 @@ export const join = (a: Parts, b: Parts): Parts => ({
 
 /** Whether there is less than all to read. */
 export const hasSome = ({ agents, lists }: Parts): boolean => agents.size + lists.size > 0
+
+/** Of so many turns the n-th has its part of the agents, and the first one all else. */
+export const turn = (agents: Given["agents"], n: number, turns: number): Parts => ({
+  all: false,
+  agents: new Map(agents.filter((_, at) => at % turns === n % turns).map((agent) => [Rows.ofAgent(agent), agent])),
+  lists: new Set(n % turns === 0 ? ["others" as const] : [])
+})
 
 /** Machines of which an agent consists, and what speaks in its name. */
 const AGENTS = new Set(["inbox", "turn", "agent", "worker", "tools", "tool", "choice", "meter", "voice"])
@@ -70,7 +77,7 @@ export const touched = (runes: Iterable<Rune>): Parts => {
 }
 
 /** Parts as they are now; a list that is not there was not read. */
-export interface News extends Partial<Pick<Given, List>> {
+export interface News extends Partial<Omit<Given, "agents" | "backlog" | "calls">> {
   readonly agents: ReadonlyArray<AgentFacts>
 }
 

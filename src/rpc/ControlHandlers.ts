@@ -39,7 +39,7 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   const allowances = yield* Allowance
   const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
   const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
-  const parts = Inquiries.someOf(agents, channels, goals, plates)
+  const parts = Inquiries.someOf(agents, channels, goals, plates, daemon)
   const board = yield* LiveBoard.make({ given, parts, log, allowances })
   return { access, agents, board, channels, goals, plates, schedules, daemon, inquiries }
 })

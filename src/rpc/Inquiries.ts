@@ -120,21 +120,18 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
 const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
-/** All that the lists of what needs a person are made of. */
-export const gathered = Effect.fnUntraced(function* (
+/** All of it that is no agent's. */
+const others = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   channels: Channels["Service"],
   goals: Goals["Service"],
   plates: Plates["Service"],
   daemon: DaemonControl["Service"],
-  closed = false
+  closed: boolean
 ) {
   const status = yield* daemon.status
-  const given: WaitingList.Given & { readonly startedAt: number } = {
+  return {
     startedAt: status.startedAt,
-    agents: yield* agents.all,
-    backlog: yield* agents.backlog,
-    calls: yield* agents.calls,
     channels: yield* soon(channels.list),
     conversations: yield* agents.conversations,
     goals: yield* soon(goals.list({ all: true }, everybody)),
@@ -147,6 +144,24 @@ export const gathered = Effect.fnUntraced(function* (
     aside: status.reading?.aside ?? [],
     projects: yield* agents.projects
   }
+})
+
+/** All that the lists of what needs a person are made of. */
+export const gathered = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  goals: Goals["Service"],
+  plates: Plates["Service"],
+  daemon: DaemonControl["Service"],
+  closed = false
+) {
+  const rest = yield* others(agents, channels, goals, plates, daemon, closed)
+  const given: WaitingList.Given & { readonly startedAt: number } = {
+    ...rest,
+    agents: yield* agents.all,
+    backlog: yield* agents.backlog,
+    calls: yield* agents.calls
+  }
   return given
 })
 
@@ -157,12 +172,15 @@ export const someOf = (
   agents: Agents["Service"],
   channels: Channels["Service"],
   goals: Goals["Service"],
-  plates: Plates["Service"]
+  plates: Plates["Service"],
+  daemon: DaemonControl["Service"]
 ) =>
   Effect.fnUntraced(function* (parts: BoardParts.Parts): Effect.fn.Return<BoardParts.News> {
     const { lists } = parts
+    const read = yield* agents.some(parts.agents.values())
+    if (lists.has("others")) return { agents: read, ...(yield* others(agents, channels, goals, plates, daemon, false)) }
     return {
-      agents: yield* agents.some(parts.agents.values()),
+      agents: read,
       ...(lists.has("channels") ? { channels: yield* soon(channels.list) } : {}),
       ...(lists.has("goals") ? { goals: yield* soon(goals.list({ all: true }, everybody)) } : {}),
       ...(lists.has("plates") ? { plates: yield* plates.list({ closed: false }) } : {})

@@ -3,10 +3,10 @@
  *
  * Guarantees: while nobody watches it costs nothing; many who watch cost little more than one; a rune that changes a
  * row is told within one pause, and a burst of them as one; what rests on no rune of its own is told within two
- * seconds. A rune has the rows read anew that it touches, and no others; each of the two kinds of looks takes at most
- * a tenth of a core. Whoever reads slowly is told the newest, and misses nothing of it.
+ * seconds. A rune has the rows read anew that it touches, and no others; the rest is read in turns, so that no look at
+ * all keeps the others waiting; each of the two kinds of looks takes at most a tenth of a core. Whoever reads slowly is told the newest, and misses nothing of it.
  */
-import { Clock, type Duration, Effect, Queue, Stream } from "effect"
+import { Clock, Duration, Effect, Queue, Stream } from "effect"
 import type { Allowances } from "../domain/Allowance.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as Rows from "../domain/BoardRow.ts"
@@ -23,6 +23,8 @@ const PAUSE = 15
 /** Looks of a kind take at most one part in so many of the time. */
 const SHARE = 10
 const EVERY = "2 seconds"
+/** In so many turns. */
+const TURNS = 10
 /** So old, ms, may be what was spent. */
 const SPENT_FOR = 5_000
 
@@ -117,17 +119,22 @@ export const make = Effect.fnUntraced(function* ({ allowances, every = EVERY, gi
         })
       const runes = log.subscribe({ after: yield* log.head })
       const heard = Stream.runForEachArray(runes, (runes) => note(BoardParts.touched(runes)))
-      const passed = Stream.runForEach(Stream.tick(every), () => note(BoardParts.ALL))
-
       const shown = new Shown()
       let facts: Facts | undefined
+      let turns = 0
+      const passed = Stream.runForEach(Stream.tick(Duration.millis(Duration.toMillis(every) / TURNS)), () =>
+        note(facts === undefined ? BoardParts.ALL : BoardParts.turn(facts.agents, turns++, TURNS))
+      )
+
       const look = Effect.fnUntraced(function* (began: number) {
         // a rune is told before its actors are where it brings them, in the same turn of the event loop
         yield* Effect.yieldNow
         const taken = pace.take(began)
         const rune = yield* log.head
         facts =
-          taken.all || facts === undefined ? yield* factsOf(false) : BoardParts.withNews(facts, yield* parts(taken))
+          taken.all || facts === undefined
+            ? yield* factsOf(false)
+            : { ...BoardParts.withNews(facts, yield* parts(taken)), today: yield* today }
         shown.take(facts, yield* Clock.currentTimeMillis, rune)
         pace.looked(taken, began, yield* Monotonic.now)
         yield* Queue.offer(queue, shown)

@@ -37,6 +37,18 @@ describe("parts that a rune touches", () => {
     assert.deepStrictEqual(parts(...runes), { all: false, agents: [], lists: ["plates", "channels", "goals"] })
   })
 
+  it("in turns each agent has one, and all else one", () => {
+    const agents = Array.from({ length: 25 }, (_, n) => agentInfo({ agent: `a${n}` }))
+    const turns = Array.from({ length: 10 }, (_, n) => BoardParts.turn(agents, n + 30, 10))
+    assert.lengthOf(
+      turns.filter(({ all, lists }) => !all && lists.has("others")),
+      1
+    )
+    const read = turns.flatMap(({ agents }) => [...agents.keys()])
+    assert.lengthOf(read, 25)
+    assert.strictEqual(new Set(read).size, 25)
+  })
+
   it("all else touches all; but a turn that a conversation counts touches nothing", () => {
     for (const actor of ["daemon", "project", "provider/anthropic", "conversation/s", "home/worker/a", "unheard/of"])
       assert.isTrue(parts({ actor }).all, actor)

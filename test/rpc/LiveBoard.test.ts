@@ -1,6 +1,6 @@
 /** Tests of the board as it changes, over a real log. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Queue, Stream } from "effect"
+import { type Duration, Effect, Fiber, Queue, Stream } from "effect"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import type { BoardNews } from "../../src/domain/BoardMessages.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -12,7 +12,7 @@ import { agentInfo, draft, factsOf, nothingWaits, T0 } from "./World.ts"
 const SPENT = { conversation: "web-1a2b3c4d", agent: "builder", day: "", model: "", goal: "" }
 const cost = { ...SPENT, input: 100, output: 20, cacheRead: 0, cacheWrite: 0, usd: 0.5, unpriced: 0 }
 
-const made = Effect.gen(function* () {
+const standing = Effect.fnUntraced(function* (every: Duration.Input) {
   const log = yield* EventLog
   let agents = [agentInfo(), agentInfo({ agent: "tester" })]
   let looks = 0
@@ -28,7 +28,7 @@ const made = Effect.gen(function* () {
       read.push(...some.keys())
       return { agents: [...some.values()].map((one) => factsOf({ agents, backlog: [], calls: [] }, one)) }
     })
-  const board = yield* LiveBoard.make({ given, parts, log, allowances })
+  const board = yield* LiveBoard.make({ given, parts, log, allowances, every })
   return {
     board,
     /** Rows that were read alone. */
@@ -37,10 +37,12 @@ const made = Effect.gen(function* () {
     become: (next: typeof agents, runes = 1) =>
       Effect.andThen(
         Effect.sync(() => (agents = next)),
-        log.append(Array.from({ length: runes }, () => draft()))
+        runes === 0 ? Effect.void : log.append(Array.from({ length: runes }, () => draft()))
       )
   }
 })
+
+const made = standing("1 hour")
 
 const watching = Effect.fnUntraced(function* (board: LiveBoard.LiveBoard) {
   const heard = yield* Queue.unbounded<BoardNews>()
@@ -76,6 +78,23 @@ describe("the live board", () => {
           const { gone, rows } = yield* who.next
           assert.deepStrictEqual([rows, gone], [[], ["agent/web-1a2b3c4d/builder"]])
         }
+      })
+    ).pipe(Effect.provide(layerMemory))
+  )
+
+  it.live("tells what no rune tells, too", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { become, board, looks } = yield* standing("50 millis")
+        const one = yield* watching(board)
+        yield* one.next
+        yield* become([agentInfo(), agentInfo({ agent: "tester", detail: "nothing was heard of it" })], 0)
+        const { rows } = yield* one.next
+        assert.deepStrictEqual(
+          rows.map(({ name, says }) => [name, says]),
+          [["tester", "nothing was heard of it"]]
+        )
+        assert.strictEqual(looks(), 1)
       })
     ).pipe(Effect.provide(layerMemory))
   )
