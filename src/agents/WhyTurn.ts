@@ -6,6 +6,7 @@
  * its turns and calls is shown bounded.
  */
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../domain/Messages.ts"
+import * as Schedule from "../domain/ScheduleKey.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import { forgottenKinds, lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
@@ -86,6 +87,17 @@ const ofLife = (rune: Rune): string | undefined => {
     : undefined
 }
 
+/** The schedules that sent what the turn began with. */
+const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
+  const event = readTurn(rune)?.payload.event
+  if (event?._tag !== "start_turn" && event?._tag !== "steer") return []
+  return event.messageIds.flatMap((id) => {
+    const schedule = Schedule.keyIn(id)
+    if (schedule === undefined) return []
+    return [{ eventId: rune.eventId, at: rune.at, text: `its work was sent by ${Schedule.said(schedule)}` }]
+  })
+}
+
 const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
 
 /** The lines since `from` about the last turn and the budget. Where a run is one turn, the run tells it all. */
@@ -94,12 +106,15 @@ export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number)
   const last = recent.findLast(({ kind }) => kind === "turn.started")
   const end = last === undefined ? undefined : recent.find((rune) => isEnd(rune) && rune.eventId > last.eventId)
   const turn = agent.backend === "command" ? [] : [last, end]
-  return [...turn, ...recent.filter(({ kind }) => kind.startsWith("agent.") || kind === "run.memory_lost")].flatMap(
-    (rune) => {
-      const text = rune === undefined ? undefined : rune.kind.startsWith("turn.") ? ofTurn(rune) : ofLife(rune)
-      return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
-    }
-  )
+  const schedules = last === undefined ? [] : ofSchedules(last)
+  const lines = [
+    ...turn,
+    ...recent.filter(({ kind }) => kind.startsWith("agent.") || kind === "run.memory_lost")
+  ].flatMap((rune) => {
+    const text = rune === undefined ? undefined : rune.kind.startsWith("turn.") ? ofTurn(rune) : ofLife(rune)
+    return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
+  })
+  return [...schedules, ...lines]
 }
 
 /** The newest words of a run that goes on. */

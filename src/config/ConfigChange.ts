@@ -35,6 +35,7 @@ const HARMLESS = [
   "agents.*.backend.maxOutputTokens",
   ...below("goals", "planner critic workers checkTimeout rounds target planTries maxTaskErrors maxErrors backoff.**"),
   ...below("goals", "taskTimeout blockedTimeout"),
+  ...below("schedules.*", "cron timeZone catchUp send.** goal.text goal.planner goal.critic goal.rounds goal.target"),
   ...below("mail", "outageAfter digestWindow maxPerHour")
 ]
 

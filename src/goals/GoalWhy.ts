@@ -7,6 +7,7 @@
 import { Effect } from "effect"
 import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../domain/GoalMessages.ts"
 import type { WhyLine } from "../domain/Messages.ts"
+import { keyIn, said } from "../domain/ScheduleKey.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { cut } from "./Excerpt.ts"
@@ -36,11 +37,17 @@ const found = (findings: ReadonlyArray<Finding>): string => {
   return `the review found${errors.length === 0 ? ", and lets pass," : ""} ${about}${first.message}${more}`
 }
 
+/** A person, or a schedule with the time that was due. */
+const giverOf = ({ by, key = "" }: Extract<GoalMachine.Event, { _tag: "goal_submitted" }>): string => {
+  const schedule = keyIn(key)
+  return schedule === undefined ? by : `${said(schedule)},`
+}
+
 /** The step in words; undefined for one that says nothing beside its neighbours. */
 export const stepOf = (event: GoalMachine.Event | undefined): string | undefined => {
   switch (event?._tag) {
     case "goal_submitted":
-      return `${event.by} gave this goal: ${event.goal}`
+      return `${giverOf(event)} gave this goal: ${event.goal}`
     case "decompose_goal":
       return `it has a plan of ${tasks(event.total ?? event.tasks.length)}`
     case "plan_approved":

@@ -10,11 +10,12 @@ import * as CronTimes from "../config/CronTimes.ts"
 import type { CatchUp, SchedulesConfig } from "../config/ScheduleConfig.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused } from "../domain/Messages.ts"
+import { type Key, keyOf, senderOf } from "../domain/ScheduleKey.ts"
 import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Payload, Rune } from "../event-log/Rune.ts"
 import { dueOf, onceAt } from "./Due.ts"
-import { ACTOR, type Key, keyOf, type scheduleKinds, senderOf } from "./ScheduleKinds.ts"
+import { ACTOR, type scheduleKinds } from "./ScheduleKinds.ts"
 import { apply, type Entry, type Ran, type State } from "./ScheduleState.ts"
 
 /** The goals of a project, as far as schedules need them. */

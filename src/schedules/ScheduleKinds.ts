@@ -1,8 +1,8 @@
 /**
- * ScheduleKinds: the kinds of runes of schedules, and how what a schedule sends names the schedule and its time.
+ * ScheduleKinds: the kinds of runes of schedules.
  *
- * A run has no rune of its own: the message in the inbox, or the goal, is the rune. Its key says which time of which
- * schedule it is, so that a time has run if and only if what it sends is there.
+ * A run has no rune of its own: the message in the inbox, or the goal, is the rune. Its key (ScheduleKey) says which
+ * time of which schedule it is, so that a time has run if and only if what it sends is there.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../event-log/EventKinds.ts"
@@ -42,28 +42,3 @@ export const read = reader({ ...scheduleKinds, ...runs })
 
 /** The author of the runes. */
 export const ACTOR = "schedules"
-
-/** A time of a schedule. */
-export interface Key {
-  readonly name: string
-  readonly due: number
-  /** A person asked for it: it is none of the schedule's times. */
-  readonly asked: boolean
-}
-
-/** The sender, as agents and people are told. */
-export const senderOf = (name: string): string => `schedule:${name}`
-
-/** The id of the message, or the key of the goal. */
-export const keyOf = ({ asked, due, name }: Key): string =>
-  `schedule/${name}@${new Date(due).toISOString()}${asked ? "/asked" : ""}`
-
-const KEY = /^schedule\/([^@/]+)@(\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(\/asked)?$/u
-
-/** Undefined where it is no schedule's. */
-export const keyIn = (text: string): Key | undefined => {
-  const [, name, due, asked] = KEY.exec(text) ?? []
-  return name === undefined || due === undefined
-    ? undefined
-    : { name, due: Date.parse(due), asked: asked !== undefined }
-}

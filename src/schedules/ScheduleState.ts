@@ -7,11 +7,12 @@
  */
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
+import { type Key, keyIn } from "../domain/ScheduleKey.ts"
 import type { Skipped, Work } from "../domain/ScheduleMessages.ts"
 import { ERASED } from "../event-log/Erasure.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
-import { type Key, keyIn, read } from "./ScheduleKinds.ts"
+import { read } from "./ScheduleKinds.ts"
 
 /** The parts of a schedule for one time that no file says. */
 export interface Once {

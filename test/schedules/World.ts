@@ -2,7 +2,7 @@
  * Schedules in a world of their own: the real ones over a log in memory, whose runs a double takes: agents that write
  * into their inboxes as real ones do, and goals that end when the test says so. The clock is set by the test.
  */
-import { Context, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
+import { Clock, Context, type Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { SchedulesConfig } from "../../src/config/ScheduleConfig.ts"
 import { AgentPort, type Fate } from "../../src/domain/AgentPort.ts"
@@ -86,9 +86,9 @@ export class World {
   /** Ends what is under way. */
   readonly finish = Effect.suspend(() => {
     this.open.clear()
-    const ends = { stream: CONVERSATION, kind: "turn.completed", actor: "turn/bob" }
-    const event = { _tag: "response_done", turnId: "t", finalOutput: "" }
-    return Effect.orDie(this.log.append([{ ...ends, payload: { turn_id: "t", event } }]))
+    const event = { _tag: "Withdrawn", messageId: "schedule" }
+    const end = { stream: CONVERSATION, kind: "inbox.withdrawn", actor: "inbox/bob", payload: { event } }
+    return Effect.orDie(this.log.append([end]))
   })
 
   private get agents() {
@@ -159,7 +159,27 @@ export class World {
     yield* this.settled
   })
 
-  readonly start = Effect.suspend(() => this.within(this.begin))
+  /** So often somebody went to sleep. */
+  sleeps = 0
+
+  /** Each sleep is counted. */
+  private counted<A, E>(effect: Effect.Effect<A, E>) {
+    return Effect.flatMap(Clock.Clock, (clock) =>
+      Effect.provideService(
+        effect,
+        Clock.Clock,
+        Object.assign(Object.create(clock) as Clock.Clock, {
+          sleep: (duration: Duration.Duration) =>
+            Effect.suspend(() => {
+              this.sleeps += 1
+              return clock.sleep(duration)
+            })
+        })
+      )
+    )
+  }
+
+  readonly start = Effect.suspend(() => this.within(this.counted(this.begin)))
 
   /** As after a kill -9: nothing is said. */
   readonly stop = Effect.suspend(() => (this.scope === undefined ? Effect.void : Scope.close(this.scope, Exit.void)))

@@ -1,0 +1,36 @@
+/**
+ * ScheduleKey: the name of a time of a schedule: the id of the message that is sent then, or the key of the goal. Pure,
+ * but for the machine's time zone in what is said of it.
+ */
+export interface Key {
+  readonly name: string
+  /** ms since the epoch */
+  readonly due: number
+  /** A person asked for it: it is none of the schedule's times. */
+  readonly asked: boolean
+}
+
+/** The sender, as agents and people are told. */
+export const senderOf = (name: string): string => `schedule:${name}`
+
+export const keyOf = ({ asked, due, name }: Key): string =>
+  `schedule/${name}@${new Date(due).toISOString()}${asked ? "/asked" : ""}`
+
+const KEY = /^schedule\/([^@/]+)@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)(\/asked)?$/u
+
+/** Undefined where it is no schedule's. */
+export const keyIn = (text: string): Key | undefined => {
+  const [, name, due, asked] = KEY.exec(text) ?? []
+  return name === undefined || due === undefined
+    ? undefined
+    : { name, due: Date.parse(due), asked: asked !== undefined }
+}
+
+const two = (value: number): string => String(value).padStart(2, "0")
+
+/** `the schedule nightly, due 2026-11-26 02:30`, by the machine's clock. */
+export const said = ({ asked, due, name }: Key): string => {
+  const date = new Date(due)
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `the schedule ${name}, ${asked ? "asked for" : "due"} ${day} ${two(date.getHours())}:${two(date.getMinutes())}`
+}
