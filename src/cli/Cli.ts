@@ -306,6 +306,18 @@ const init = Command.make(
   ])
 )
 
+const demo = Command.make(
+  "demo",
+  { stop: off("stop", "End it, and remove all of it") },
+  verb(() => import("./Demo.ts"))
+).pipe(
+  Command.withDescription("Try agentd with scripted agents, in a daemon of its own that stays"),
+  Command.withExamples([
+    { command: "agentd demo", description: "Says which commands to try" },
+    { command: "agentd demo --stop", description: "Leaves nothing behind" }
+  ])
+)
+
 const completions = Command.make(
   "completions",
   {
@@ -344,6 +356,7 @@ const agentd = Command.make(
       group: "Setting up",
       commands: [
         init,
+        demo,
         schema,
         service,
         SessionVerbs.hooks,

@@ -1,0 +1,151 @@
+/**
+ * DemoShop: what `agentd demo` puts into its folder: a project, its config, its plan, and the program that its agents
+ * are. Pure.
+ *
+ * Guarantees: no agent asks a model or reaches the network; each takes part as a real one would, by the records of
+ * docs/exec-backend.md.
+ */
+
+/** An agent as a script: it works in small steps, asks before it changes something, and answers whatever it is told. */
+export const AGENT = `import { execFileSync } from "node:child_process"
+import { readdirSync, writeFileSync } from "node:fs"
+import { createInterface } from "node:readline"
+
+const role = process.argv[2]
+const tell = (record) => process.stdout.write(JSON.stringify(record) + "\\n")
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+let calls = 0
+let answered = () => {}
+let interrupted = false
+
+const text = (words) => tell({ type: "text", text: words })
+const call = async (tool, given, work, ask) => {
+  const id = "c" + ++calls
+  tell({ type: "call", call: id, tool, arguments: given, ...(ask === undefined ? {} : { ask }) })
+  if (ask !== undefined) {
+    const { allow } = await new Promise((resolve) => (answered = resolve))
+    if (!allow) return false
+  }
+  const output = await work((line) => tell({ type: "progress", call: id, text: line + "\\n" }))
+  tell({ type: "result", call: id, status: "success", output })
+  return true
+}
+
+const page = () => "page" + readdirSync(".").filter((name) => name.startsWith("page")).length + ".html"
+const commit = (name) => {
+  execFileSync("git", ["add", "-A"])
+  const who = ["-c", "user.name=" + role, "-c", "user.email=" + role + "@example.org"]
+  execFileSync("git", [...who, "commit", "-qm", "Write " + name])
+}
+
+const build = async () => {
+  text("I look at what is there.\\n")
+  await call("list", { path: "." }, async () => ({ files: readdirSync(".") }))
+  const name = page()
+  const write = async (progress) => {
+    progress("writing " + name)
+    writeFileSync(name, "<h1>" + name + "</h1>\\n")
+    await pause(1500)
+    progress("committing")
+    commit(name)
+    return { written: name }
+  }
+  const done = await call("write", { file: name, text: "<h1>" + name + "</h1>" }, write, "it changes a file")
+  return done ? "I wrote " + name + " and committed it." : "Then I leave " + name + " alone."
+}
+
+const think = async () => {
+  for (let step = 1; step <= 600 && !interrupted; step++) {
+    if (step % 10 === 1) text("Thought " + step + ". ")
+    await pause(1000)
+  }
+  return interrupted ? "I was interrupted." : "I have thought enough."
+}
+
+const SAYINGS = ["The sign needs paint.", "The till works again.", "I would open at nine.", "Agreed."]
+const talk = () => SAYINGS[calls++ % SAYINGS.length] + "\\n\\nTURN_COMPLETE"
+
+const turn = async ({ turn, text: given }) => {
+  interrupted = false
+  tell({ type: "began", turn })
+  await pause(700)
+  const work = given.includes("TURN_COMPLETE") ? talk : role === "builder" ? build : role === "thinker" ? think : talk
+  const output = await work()
+  tell({ type: "usage", input: 1200, output: 80, model: "script" })
+  if (!interrupted) text(output)
+  tell({ type: interrupted ? "interrupted" : "done", turn, output })
+}
+
+createInterface({ input: process.stdin }).on("line", (line) => {
+  const record = JSON.parse(line)
+  if (record.type === "start") tell({ type: "ready", version: 1, session: record.session ?? "demo-" + process.pid })
+  if (record.type === "turn") void turn(record)
+  if (record.type === "answer") answered(record)
+  if (record.type === "interrupt") {
+    interrupted = true
+    answered({ allow: false })
+  }
+  if (record.type === "end") process.exit(0)
+}).on("close", () => process.exit(0))
+`
+
+/** Does a task of the goal, in a branch of its own; the till fails at the first try. */
+const WORKER = `p=$(cat); id=$(printf '%s\\n' "$p" | sed -n 's/.*Task \\([a-z0-9-]*\\): .*/\\1/p' | head -n 1)
+echo "I begin with \${id:-it}"; sleep 4
+if [ "$id" = till ] && mkdir "\${DEMO_FOLDER:?}/tried" 2>/dev/null; then echo "the drawer is stuck" >&2; exit 3; fi
+if [ -z "$id" ]; then exit 0; fi
+echo "$id" > "$id.txt"; git add "$id.txt"
+git -c user.name=worker -c user.email=worker@example.org commit -qm "$id" && echo "made $id.txt"`
+
+/** Finds fault with the sign, once. */
+const CRITIC = `cat > /dev/null; sleep 3
+if mkdir "\${DEMO_FOLDER:?}/judged" 2>/dev/null
+then echo '{"findings":[{"severity":"error","task":"sign","message":"the sign is crooked","fix":"hang the sign straight"}]}'
+else echo '{"findings":[{"severity":"info","message":"a fine shop"}]}'; fi`
+
+export const PLAN = {
+  tasks: [
+    { id: "menu", title: "Write the menu" },
+    { id: "prices", title: "Set the prices", dependsOn: ["menu"] },
+    { id: "till", title: "Set up the till", dependsOn: ["menu"] },
+    { id: "sign", title: "Paint the sign" },
+    { id: "opening", title: "Open the shop", dependsOn: ["prices", "till", "sign"], priority: 1 }
+  ]
+}
+
+/** `node`: the program that runs an agent's file. */
+export const configOf = (node: string, agent: string): object => {
+  const scripted = (role: string, more: object = {}) => ({
+    backend: { type: "exec", argv: [node, agent, role] },
+    ...more
+  })
+  const shell = (line: string, more: object) => ({
+    backend: { type: "command", shell: line, readyAfter: "100ms", killGrace: "1 second", passEnv: ["DEMO_FOLDER"] },
+    ...more
+  })
+  return {
+    agents: {
+      builder: scripted("builder", { role: "writes a page for each message, and asks first", worktree: true }),
+      thinker: scripted("thinker", { role: "thinks for ten minutes unless interrupted" }),
+      ann: shell(WORKER, { role: "does tasks", worktree: true }),
+      ben: shell(WORKER, { role: "does tasks", worktree: true }),
+      critic: shell(CRITIC, { role: "reviews what they made" }),
+      eve: scripted("eve", { role: "talks in the channel" }),
+      joe: scripted("joe", { role: "talks in the channel" }),
+      doomed: shell('echo "cannot open the database" >&2; exit 3', {
+        role: "can never work",
+        mode: "loop",
+        prompt: "serve",
+        backoff: { base: "500ms", cap: "4 seconds" }
+      })
+    },
+    goals: {
+      workers: ["ann", "ben"],
+      critic: "critic",
+      checks: ["test -f opening.txt"],
+      backoff: { base: "1 second", cap: "2 seconds" },
+      autoStart: true
+    },
+    channels: { counter: { agents: ["eve", "joe"], topic: "the opening", turnConfig: { restAfterPosts: 4 } } }
+  }
+}
