@@ -13,6 +13,7 @@ import { behindDoor } from "../cli/Door.ts"
 import * as Paths from "../cli/Paths.ts"
 import { worldOf } from "../config/Places.ts"
 import { reported } from "../cli/Reported.ts"
+import { supported } from "../cli/Supported.ts"
 import { checkLength } from "../rpc/Endpoint.ts"
 import * as Activation from "../systemd/Activation.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
@@ -38,6 +39,7 @@ const variables = Object.fromEntries(
 const program = Effect.gen(function* () {
   const paths = yield* Paths.resolve(first === "--state" ? Option.fromUndefinedOr(chosen) : Option.none())
   const up = Effect.gen(function* () {
+    yield* supported
     const config = yield* Paths.findProject
     yield* checkLength(paths.socket)
     yield* Daemon.run({

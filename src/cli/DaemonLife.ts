@@ -18,6 +18,7 @@ import { VerbFailed } from "./Failure.ts"
 import { Entry, Invocation } from "./Invocation.ts"
 import * as Patience from "./Patience.ts"
 import type { Paths } from "./Paths.ts"
+import { supported } from "./Supported.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -90,6 +91,7 @@ export interface Started {
 /** `since`: one that started after that was launched by this, whoever carried it out. */
 export const start = Effect.fnUntraced(function* (since: number) {
   const { json, paths } = yield* Invocation
+  yield* supported
   yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   if ((yield* probe(paths.socket)) === "live") {

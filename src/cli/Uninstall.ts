@@ -19,6 +19,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { folderBytes } from "./FolderBytes.ts"
 import * as Hooks from "./Hooks.ts"
+import * as Installed from "./Installed.ts"
 import { Entry, Invocation, print, printLines } from "./Invocation.ts"
 import * as Service from "./Service.ts"
 import * as Leftovers from "./Leftovers.ts"
@@ -51,7 +52,7 @@ const looked = Effect.gen(function* () {
   if (!names.includes("runes.db")) {
     return yield* new VerbFailed({
       message: `There is no agentd in ${state}.`,
-      remedy: "Name the state folder with --state DIR. The program itself goes by: npm rm -g agentd",
+      remedy: `Name the state folder with --state DIR. ${yield* Installed.removal}`,
       exitCode: ExitCode.failed
     })
   }
@@ -76,9 +77,10 @@ const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undef
 ]
 
 /** In words: all that this command does not touch, and how it goes. */
-const rest = (userConfig: string): ReadonlyArray<string> => [
+const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
   `Not touched: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
-  "The program: npm rm -g agentd. A line for completions in your shell's own file is yours to take out."
+  "A line for completions, or of PATH, in your shell's own file is yours to take out.",
+  program
 ]
 
 /** A unit that is installed stays, and would start it again: its name, and the command that turns it off. */
@@ -142,7 +144,7 @@ const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
   const running = (yield* probe(paths.socket)) === "live"
   const found = yield* looked
   const daemon = running ? "stops: the daemon, and all runs with it" : undefined
-  const more = rest(paths.userConfig)
+  const more = rest(paths.userConfig, yield* Installed.removal)
   if (dryRun) {
     return yield* print({ dryRun, running, ...found, removed: false }, () => [...linesOf(found, daemon), ...more])
   }

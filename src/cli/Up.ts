@@ -11,10 +11,12 @@ import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { credentials } from "./Credentials.ts"
 import { Entry, hint, Invocation, printLines } from "./Invocation.ts"
+import { supported } from "./Supported.ts"
 
 export const run = Effect.fnUntraced(function* () {
   const { caller, colour, columns, interactive, paths } = yield* Invocation
   const { daemon, env } = yield* Entry
+  yield* supported
   yield* checkLength(paths.socket)
   // Whoever sees it start is told what to do beside it; a service manager keeps what goes wrong only.
   if (columns !== null) {

@@ -25,7 +25,8 @@ import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { explain, told } from "./Explanation.ts"
 import { VerbFailed } from "./Failure.ts"
-import { Entry, hint, Invocation, print, printLines } from "./Invocation.ts"
+import * as Installed from "./Installed.ts"
+import { hint, Invocation, print, printLines } from "./Invocation.ts"
 import { count, plain } from "./Output.ts"
 import * as PackageFile from "./PackageFile.ts"
 import * as Patience from "./Patience.ts"
@@ -94,13 +95,6 @@ const ran = Effect.fnUntraced(function* (
   return yield* broken(plain(wordsOf(stderr.trim() || stdout.trim()).slice(-WORDS)) || `exit code ${code}`)
 })
 
-const installation = Effect.gen(function* () {
-  const { command } = yield* Entry
-  const script = command[1] ?? ""
-  const real = fs.existsSync(script) ? fs.realpathSync(script) : script
-  return Plan.installationOf(real, (root) => fs.existsSync(join(root, "src", "main.ts")))
-})
-
 const isMine = (folder: string): boolean => {
   try {
     fs.accessSync(folder, fs.constants.W_OK)
@@ -113,7 +107,7 @@ const isMine = (folder: string): boolean => {
 /** Fails unless npm has installed this program where this user may write, and the state folder is theirs. */
 const place = Effect.fnUntraced(function* (file: string) {
   const { paths } = yield* Invocation
-  const found = yield* installation
+  const found = yield* Installed.installation
   const { root } = found
   if (found._tag === "Clone") {
     return yield* failed(

@@ -50,6 +50,7 @@ export const all: ReadonlyArray<Stage> = [
       }),
     pages: ["docs/architecture.md"]
   },
+  { name: "the install", pages: ["docs/install.md"] },
   {
     name: "the first page",
     before: (home) => Effect.andThen(project(home, "your-project", undefined), home.run("cd ~")),
@@ -86,7 +87,13 @@ export const all: ReadonlyArray<Stage> = [
 /** Blocks that are not run here, by page and first line, and why. */
 export const NOT_RUN: { readonly [block: string]: string } = {
   "README.md: npm ci && npm run demo": "installs packages, and runs every test",
-  "README.md: npm i -g .": "installs for all of the user's shells; test/packaging does it in a prefix of its own",
+  "README.md: scripts/install": "installs for all of the user's shells; test/packaging does it in a prefix of its own",
+  "docs/install.md: npm i -g --prefix ~/.local ./agentd-0.1.0.tgz": "needs a package; test/packaging makes one",
+  "docs/install.md: tar -xzOf agentd-0.1.0.tgz package/scripts/install | sh -s agentd-0.1.0.tgz":
+    "needs a package; test/packaging makes one",
+  "docs/install.md: scripts/install": "installs for all of the user's shells; test/packaging does it elsewhere",
+  "docs/install.md: docker build -t agentd .": "needs a daemon of Docker; never built",
+  "docs/install.md: agentd uninstall --dry-run": "removes all; the page on keeping a store is run",
   "docs/board.md: agentd watch --bell": "goes on in a terminal; focus needs a pane of tmux",
   "docs/contributing.md: npm ci && npm test": "installs packages, and runs every test",
   "docs/contributing.md: npm run check": "runs for minutes",

@@ -135,7 +135,7 @@ const filesOf = (at: string): ReadonlyArray<readonly [name: string, bytes: numbe
     .map(([name, found]) => [name, found.size])
 
 /** Of all files, without Node. One that grows beyond is looked at: what came in, and who needs it? */
-const LARGEST = 5_000_000
+const LARGEST = 5 * 1024 * 1024
 
 let tarball = ""
 if (lacks.length === 0)

@@ -168,6 +168,9 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
           "agentd"
         ])
         assert.strictEqual(prefix, told.prefix)
+        const gone = yield* shop.cli("uninstall", "--dry-run")
+        const kept = join(dirname(home), `.agentd-${VERSION}-kept`)
+        assert.include(gone.stdout, `The program: npm rm -g --prefix '${prefix}' agentd && rm -rf '${kept}'`)
 
         assert.deepStrictEqual(shop.noted("one", "pids"), [run])
         fs.writeFileSync(join(shop.root, "one", "go"), "")
