@@ -590,6 +590,39 @@ describe("the project", () => {
     )
   })
 
+  it("reads Linux's /proc in few places, each of them a port to the system", () => {
+    const ports: { readonly [path: string]: string } = {
+      "src/app/DaemonInfo.ts": "the daemon's own control group",
+      "src/app/InheritedDescriptors.ts": "the descriptors that the daemon was given",
+      "src/app/Platform.ts": "the port of the whole daemon",
+      "src/backends/process/PeerProcess.ts": "who is at the other end of a socket",
+      "src/backends/process/ProcessTable.ts": "the table of processes",
+      "src/backends/process/ProcessUse.ts": "what processes use",
+      "src/backends/sandbox/Confinement.ts": "the sandbox",
+      "src/backends/sandbox/NamespaceScript.ts": "the sandbox",
+      "src/backends/sandbox/PathContainment.ts": "paths by descriptors",
+      "src/event-log/StoreHolder.ts": "the holder of a store; the log knows nothing above it",
+      "src/http/PortOwner.ts": "who has a port",
+      "src/keeper/Keeper.ts": "the keeper, a program of its own",
+      "src/keeper/RecordedPrograms.ts": "the keeper, a program of its own",
+      "src/plates/Shells.ts": "shells of a session, in a world that a simulation makes, too",
+      "src/systemd/Activation.ts": "the service manager",
+      "src/systemd/OwnUnit.ts": "the service manager"
+    }
+    const reads = filesBelow("src").filter((path) => /["'`]\/proc\b/.test(readFileSync(join(root, path), "utf8")))
+    const code = reads.filter((path) => path.endsWith(".ts"))
+    assert.deepStrictEqual(
+      code.filter((path) => ports[path] === undefined),
+      [],
+      "take it from src/backends/process/ProcessTable.ts"
+    )
+    assert.deepStrictEqual(
+      Object.keys(ports).filter((path) => !code.includes(path)),
+      [],
+      "reads it no longer"
+    )
+  })
+
   it("names no place that only one machine has", () => {
     // Taken apart, so that this file does not name them either.
     const places = [

@@ -12,9 +12,9 @@
  * ended it, and this is about signals.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { readFileSync } from "node:fs"
 import { constants } from "node:os"
 import { Effect } from "effect"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { NotStarted, type Program, type ProgramOptions } from "../cli/Invocation.ts"
 
 /** The terminal sends these to the whole group: to pass them on would make two of one. */
@@ -32,28 +32,20 @@ const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener>
   return [...FROM_KEYS.map(process.stdin.isTTY ? swallow : forward), ...PASSED_ON.map(forward)]
 }
 
-const isStopped = (pid: number): boolean => {
-  try {
-    return /\) [Tt] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))
-  } catch {
-    return false
-  }
-}
-
 /** The shell wakes the whole group; `kill -CONT` of us alone is meant for the program too. */
 const wake = (child: ChildProcess, pid: number): Listener => [
   "SIGCONT",
   () => {
-    if (isStopped(pid)) child.kill("SIGCONT")
+    if (ProcessTable.isStopped(pid)) child.kill("SIGCONT")
   }
 ]
 
 /** Stops the process by SIGSTOP, so that a waiting shell sees it stopped. */
 const stopWith = (pid: number) => () => {
   const follow = Effect.sync(() => {
-    if (isStopped(pid)) process.kill(process.pid, "SIGSTOP")
+    if (ProcessTable.isStopped(pid)) process.kill(process.pid, "SIGSTOP")
   })
-  if (isStopped(pid)) Effect.runFork(Effect.delay(follow, SETTLED))
+  if (ProcessTable.isStopped(pid)) Effect.runFork(Effect.delay(follow, SETTLED))
 }
 
 const NOT_FOUND = 127

@@ -10,6 +10,7 @@ import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import * as Workplace from "../agents/Workplace.ts"
 import * as Worktree from "../agents/Worktree.ts"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { STORES } from "../git/OwnRecord.ts"
 import * as OwnRepository from "../git/OwnRepository.ts"
 import { folderBytes } from "./FolderBytes.ts"
@@ -151,7 +152,7 @@ const workedIn = (folder: string): number =>
 const isKept = (folder: string): boolean => {
   try {
     const pid = Number(fs.readFileSync(join(folder, "pid"), "utf8"))
-    return pid > 1 && fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(join(folder, "keeper.mjs"))
+    return pid > 1 && ProcessTable.commandLine(pid).includes(join(folder, "keeper.mjs"))
   } catch {
     return false
   }

@@ -7,7 +7,7 @@
  * is all.
  */
 import { Console, Duration, Effect } from "effect"
-import * as fs from "node:fs"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { holderOf } from "../event-log/StoreLock.ts"
 
 /** Without a sign of work for so long it is given up … */
@@ -20,21 +20,10 @@ const TELL = 4
 /** Ticks of the processor (1/100 s) that are work: a process that only waits uses fewer. */
 const WORK = 50
 
-/** Ticks that the process has used; undefined where there is none, or no telling. */
-const ticksOf = (pid: number): number | undefined => {
-  try {
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1")
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
-    return Number(fields[11]) + Number(fields[12])
-  } catch {
-    return undefined
-  }
-}
-
 /** Of the daemon that holds the state folder. */
 const workOf = (state: string): number | undefined => {
   const holder = holderOf(state)
-  return holder === undefined ? undefined : ticksOf(holder.pid)
+  return holder === undefined ? undefined : ProcessTable.ticks(holder.pid)
 }
 
 /** Returns when the daemon of the state folder has done nothing for a while. */

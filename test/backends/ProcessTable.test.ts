@@ -37,6 +37,26 @@ describe("ProcessTable", () => {
     assert.isUndefined(ProcessTable.parseStat(text))
   })
 
+  it.live("tells a command's words, what it has used, and whether it is stopped; of one that is gone nothing", () =>
+    Effect.gen(function* () {
+      const child = spawn("sleep", ["987"])
+      yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+      const pid = child.pid!
+      const until = (holds: () => boolean): Effect.Effect<void> =>
+        Effect.suspend(() => (holds() ? Effect.void : Effect.andThen(Effect.sleep("10 millis"), until(holds))))
+      yield* until(() => ProcessTable.commandLine(pid) === "sleep\u0000987\u0000")
+      assert.isFalse(ProcessTable.isStopped(pid))
+      child.kill("SIGSTOP")
+      yield* until(() => ProcessTable.isStopped(pid))
+      assert.isAbove(ProcessTable.ticks(process.pid)!, 0)
+      const gone = 0x7fffffff
+      assert.deepStrictEqual(
+        [ProcessTable.commandLine(gone), ProcessTable.ticks(gone), ProcessTable.isStopped(gone)],
+        ["", undefined, false]
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it("a pid with another start time is not alive", () => {
     const self = ProcessTable.identify(process.pid)
     assert.isTrue(ProcessTable.isAlive(self))

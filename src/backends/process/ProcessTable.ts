@@ -26,7 +26,17 @@ export interface Process extends ProcessId {
   readonly session: number
 }
 
-const STAT_FIELDS = { state: 0, parent: 1, group: 2, session: 3, flags: 6, threads: 17, start: 19 } as const
+const STAT_FIELDS = {
+  state: 0,
+  parent: 1,
+  group: 2,
+  session: 3,
+  flags: 6,
+  user: 11,
+  system: 12,
+  threads: 17,
+  start: 19
+} as const
 /** In the flags: a thread of the kernel's own. */
 const KERNEL = 0x00200000
 
@@ -81,6 +91,34 @@ export const identify = (pid: number): ProcessId => ({ pid, start: read(pid)?.st
 export const isAlive = (id: ProcessId): boolean => {
   const found = read(id.pid)
   return found !== undefined && found.start === id.start && !found.ended
+}
+
+/** The fields of a process behind its name; none where it has ended. */
+const fieldsOf = (pid: number): ReadonlyArray<string> => {
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1")
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  } catch {
+    return []
+  }
+}
+
+/** Whether a signal, or a debugger, has stopped it. */
+export const isStopped = (pid: number): boolean => ["T", "t"].includes(fieldsOf(pid)[STAT_FIELDS.state] ?? "")
+
+/** Ticks of the processor (1/100 s) that it has used; undefined where there is none, or no telling. */
+export const ticks = (pid: number): number | undefined => {
+  const fields = fieldsOf(pid)
+  return fields.length === 0 ? undefined : Number(fields[STAT_FIELDS.user]) + Number(fields[STAT_FIELDS.system])
+}
+
+/** The words of its command, each ended by a NUL; empty where it has ended, or is another user's to see. */
+export const commandLine = (pid: number): string => {
+  try {
+    return fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")
+  } catch {
+    return ""
+  }
 }
 
 /** How many processes and threads the machine has begun, and the newest pid that it gave. */
