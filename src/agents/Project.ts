@@ -131,9 +131,10 @@ export class Project {
     const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
     const { conversation, prices } = this.config
     const { machine } = Context.get(this.services as Context.Context<never>, Allowance)
-    const one = Fallback.each({ [agent]: config })[place]
-    if (one === undefined) return undefined
-    return Metering.gapOf(one.label, one.config, [config.budget, conversation.budget, machine], (model) =>
+    const backend = [config.backend, ...config.fallback][place]
+    if (backend === undefined) return undefined
+    const budgets = [config.budget, conversation.budget, machine]
+    return Metering.gapOf(Fallback.labelOf(agent, place), { backend }, budgets, (model) =>
       Prices.priceOf(model, prices, user)
     )
   }

@@ -19,12 +19,15 @@ export interface One {
   readonly config: AgentConfig
 }
 
+/** The agent's name with the backend at this place: 0 is its own. */
+export const labelOf = (agent: string, place: number): string => (place === 0 ? agent : `${agent} (fallback ${place})`)
+
 /** Each agent with its own backend, and with each that it falls back to. */
 export const each = (agents: { readonly [name: string]: AgentConfig }): ReadonlyArray<One> =>
   Object.entries(agents).flatMap(([agent, config]) =>
     [config.backend, ...config.fallback].map((backend, place) => ({
       agent,
-      label: place === 0 ? agent : `${agent} (fallback ${place})`,
+      label: labelOf(agent, place),
       config: { ...config, backend, fallback: [] }
     }))
   )

@@ -5,7 +5,7 @@
  * ends as soon as its token is revoked; one of runes goes on from where it broke (`Last-Event-ID`); the page runs no
  * script but its own, and nothing frames it.
  */
-import { Effect, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Access, Grant } from "../access/Access.ts"
 import type { Problem, Verb, Verbs } from "../domain/Verb.ts"
@@ -135,11 +135,13 @@ const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
 
 /** The page, with the board in it where whoever asks may see it. */
 const index = Effect.fnUntraced(function* ({ page, verbs }: Doors, { grant }: Call) {
+  // as those see it who watch it already
+  const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
   const snapshot =
     grant === undefined
-      ? undefined
-      : yield* Effect.orElseSucceed(verbs.get("Board")!.call({ all: false }, askerOf(grant)), () => undefined)
-  return yield* PageFiles.index(page, snapshot)
+      ? Option.none<unknown>()
+      : yield* Effect.orElseSucceed(Stream.runHead(whole), Option.none<unknown>)
+  return yield* PageFiles.index(page, Option.getOrUndefined(snapshot))
 })
 
 const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")

@@ -90,23 +90,34 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
 interface Maker {
   readonly asks: ReadonlyArray<string>
   readonly today: Spent | undefined
-  readonly name: string
+  /** The name of its project, as commands take it. */
+  readonly home: string
   readonly row: BoardRow
 }
 
+const NONE: ReadonlyArray<string> = []
 const sameTexts = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
-  a.length === b.length && a.every((text, n) => text === b[n])
+  a === b || (a.length === b.length && a.every((text, n) => text === b[n]))
 
 /** Rows of agents, by the facts that they were made of. */
 export class Made {
   private readonly known = new WeakMap<AgentInfo, Maker>()
 
-  row(agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | undefined, name: string): BoardRow {
+  /** `asks` and `spent`: by the rows' ids. */
+  row(
+    agent: AgentInfo,
+    home: string,
+    asks: ReadonlyMap<string, ReadonlyArray<string>>,
+    spent: BoardGiven["today"]
+  ): BoardRow {
     const known = this.known.get(agent)
-    if (known !== undefined && known.name === name && known.today === today && sameTexts(known.asks, asks))
+    const id = known?.row.id ?? Rows.ofAgent(agent)
+    const own = asks.get(id) ?? NONE
+    const today = spent.get(id)
+    if (known !== undefined && known.home === home && known.today === today && sameTexts(known.asks, own))
       return known.row
-    const row = ofAgent(agent, asks, today, name)
-    this.known.set(agent, { asks, today, name, row })
+    const row = ofAgent(agent, own, today, `${home}/${agent.agent}`)
+    this.known.set(agent, { asks: own, today, home, row })
     return row
   }
 }
@@ -278,12 +289,11 @@ const notable = ({ all, conversations }: BoardGiven, now: number): ReadonlyArray
 export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<string, BoardRow> => {
   const named = WaitingList.namesOf(given)
   const asks = asksOf(given.calls, given.plates, given.agents)
-  const agents = new Set(given.agents.map(({ agent, project }) => `${project}/${agent}`))
+  const agents = new Set(
+    given.plates.length === 0 ? [] : given.agents.map(({ agent, project }) => `${project}/${agent}`)
+  )
   const things = [
-    ...given.agents.map((agent) => {
-      const id = Rows.ofAgent(agent)
-      return made.row(agent, asks.get(id) ?? [], given.today.get(id), `${named(agent)}/${agent.agent}`)
-    }),
+    ...given.agents.map((agent) => made.row(agent, named(agent), asks, given.today)),
     ...given.plates.filter((plate) => !isOwn(plate, agents)).map(ofSession),
     ...given.goals
       .filter(({ since, state }) => given.all || !ENDED.has(state) || now - since < RECENT)

@@ -24,7 +24,7 @@ const PAUSE = 15
 const SHARE = 10
 const EVERY = "2 seconds"
 /** In so many turns. */
-const TURNS = 10
+const TURNS = 5
 /** So old, ms, may be what was spent. */
 const SPENT_FOR = 5_000
 

@@ -104,14 +104,16 @@ const run = (does: string, ...words: ReadonlyArray<string>) => ({
 /** How commands name what is in a conversation: by its project, or where several have that name, by its own id. */
 export const namesOf = ({ agents, conversations, projects }: Given) => {
   const of = new Map<string, Set<string>>()
-  const all = [
-    ...projects,
-    ...agents.map(({ conversation, project }) => ({ conversation, name: project })),
-    ...conversations
-      .filter(({ state }) => !OVER.has(state))
-      .map(({ conversation, project }) => ({ conversation, name: project }))
-  ]
-  for (const { conversation, name } of all) of.set(name, (of.get(name) ?? new Set()).add(conversation))
+  const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
+  for (const { conversation, name } of projects) add(name, conversation)
+  // those of one project stand together
+  let last: AgentInfo | undefined
+  for (const agent of agents) {
+    if (agent.conversation !== last?.conversation || agent.project !== last.project)
+      add(agent.project, agent.conversation)
+    last = agent
+  }
+  for (const { conversation, project, state } of conversations) if (!OVER.has(state)) add(project, conversation)
   return ({ conversation, project }: { readonly conversation: string; readonly project: string }): string =>
     (of.get(project)?.size ?? 0) > 1 ? conversation : project
 }
@@ -261,8 +263,8 @@ interface Places {
   readonly still: ReadonlySet<string>
 }
 
-const placesOf = ({ agents, conversations, projects }: Given): Places => ({
-  agents: new Map(agents.map((agent) => [BoardRow.ofAgent(agent), agent])),
+const placesOf = ({ agents, backlog, conversations, projects }: Given): Places => ({
+  agents: new Map(backlog.length === 0 ? [] : agents.map((agent) => [BoardRow.ofAgent(agent), agent])),
   homes: new Map(conversations.map((one) => [one.conversation, one])),
   still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
 })
