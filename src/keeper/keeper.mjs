@@ -19,7 +19,6 @@ import { once } from "node:events"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
-import { setTimeout as wait } from "node:timers/promises"
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const DIR = path.resolve(process.argv[2])
@@ -88,15 +87,13 @@ const said = async (child, over) => {
   return String(told[0]).trim()
 }
 
-/** So many processes the machine has begun; nothing where it does not say. */
-const births = () => Number(/^processes (\d+)$/m.exec(text("/proc/stat"))?.[1]) || undefined
-
 const prepare = async () => {
   const name = `slot-${process.pid}-${made++}`
   const run = { dir: path.join(RUNS, name), cgroup: cgroups && path.join(cgroups, name), pid: undefined, boot: BOOT }
   const meta = () => fs.writeFileSync(path.join(run.dir, "meta"), JSON.stringify(run))
   try {
-    run.births = births()
+    // so many processes the machine has begun before it, where it says so
+    run.births = Number(/^processes (\d+)$/m.exec(text("/proc/stat"))?.[1]) || undefined
     fs.mkdirSync(run.dir)
     const argv = [path.join(DIR, "slot.sh"), run.dir, run.cgroup, String(lease / 1000)]
     const env = { PATH: process.env["PATH"] }
@@ -108,13 +105,12 @@ const prepare = async () => {
     await said(child, over)
     run.start = identity(run.pid)
     meta()
-    const bye = openBoth(run.dir, "bye")
+    run.bye = openBoth(run.dir, "bye")
     child.stdin.end("go\n")
     const anchor = Number(await said(child, over))
     child.stdout.destroy()
     run.anchor = { pid: anchor, start: identity(anchor) }
     meta()
-    run.bye = bye
     open(run)
     void over.then(({ code, signal }) => exited(run, code, signal))
     return run
@@ -287,20 +283,17 @@ const start = async (from, { handed = [], run: id, script }) => {
   }
 }
 
-/** Ends the anchor: at once, where it has nothing left to do. */
-const dismiss = ({ anchor, bye }) => {
-  const isItself = !expired && anchor !== undefined && identity(anchor.pid) === anchor.start
-  if (isItself) attempt("anchor", () => process.kill(anchor.pid, "SIGKILL"))
-  else attempt("bye", () => fs.writeSync(bye, "bye\n"))
-}
-
 const exited = (run, code, signal) => {
   if (run.exit !== undefined) return
   // what the keeper ends as it goes itself tells nothing of the program: a machine that shuts down ends it, too
   run.exit = { ...(expired && code !== 0 ? { code: null, signal: null } : { code, signal }), at: Date.now() }
   tell({ tell: "exited", run: run.id, ...run.exit })
   run.input?.destroy()
-  dismiss(run)
+  // one that has nothing else to do ends at once: the lease's clock of an earlier keeper may still run beside another
+  const { pid, start } = run.anchor ?? {}
+  const isIdle = !expired && (code !== null || signal !== null) && Boolean(start) && identity(pid) === start
+  if (isIdle) attempt("anchor", () => process.kill(pid, "SIGKILL"))
+  else attempt("bye", () => fs.writeSync(run.bye, "bye\n"))
   void settle(run)
   drained(run)
 }
@@ -323,7 +316,7 @@ const settle = async (run) => {
   const file = path.join(run.dir, "exit")
   tell({ tell: "whole", run: run.id, ...record })
   // a daemon that is there has heard it, and forgets the program in a moment
-  if (client !== undefined) await wait(MOMENT)
+  if (client !== undefined) await new Promise((go) => setTimeout(go, MOMENT))
   try {
     if (!run.forgotten) {
       await fs.promises.writeFile(`${file}.tmp`, JSON.stringify(record), { mode: 0o600, flush: true })
