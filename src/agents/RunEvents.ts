@@ -219,6 +219,7 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) {
       let deltas: Array<Event<"Delta">> = []
       let made: Array<Event<"ToolCall">> = []
+      let isTold = false
       this.words.heard()
       if (this.runId !== run.runId) yield* this.begins(run, request)
       yield* this.hears(events.at(-1))
@@ -234,8 +235,12 @@ export class RunEvents implements RunSink {
         if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
         this.place = join(this.place, event.place)
         this.words.isPlaced ||= event.place !== undefined
-        if (event._tag === "Delta") deltas.push(event)
-        else if (isKnown) recall(this.recalled, run, request, event)
+        if (event._tag === "Delta") {
+          // the actors that were told have their turn first: words stand behind what came before them
+          if (isTold) yield* Effect.yieldNow
+          isTold = false
+          deltas.push(event)
+        } else if (isKnown) recall(this.recalled, run, request, event)
         else if (event._tag === "ToolCall") made.push(event)
         else if (event._tag === "Offers") this.live.offer(event)
         else {
@@ -243,6 +248,7 @@ export class RunEvents implements RunSink {
           if (waits !== undefined) yield* this.passed(waits)
           yield* this.take(run, request, event)
         }
+        isTold ||= event._tag !== "Delta"
         if (event._tag !== "Delta" && !INNER.has(event._tag)) yield* this.setting.watched(run.runId, event)
       }
       if (deltas.length > 0) yield* this.words.write(deltas)

@@ -1,4 +1,4 @@
-/** Thoughts of a model before it answers, from each wire to the log, the terminal and the page: apart from its answer. */
+/** Words of a run on their way to the log: thoughts, from each wire to the terminal and the page, apart from the answer; and their order. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
@@ -84,6 +84,28 @@ const working = Effect.gen(function* () {
     (state) => state === "streaming"
   )
   return { run, turnId: run.spec.turnId, world }
+})
+
+describe("words of a run", () => {
+  it.live("that come with a call and its result stand behind them", () =>
+    Effect.gen(function* () {
+      const { run, turnId, world } = yield* working
+      yield* run.say(
+        { _tag: "Delta", stream: "assistant", text: "I look." },
+        { _tag: "ToolCall", callId: "c", tool: "shell", arguments: {}, readOnly: true },
+        { _tag: "ToolResult", callId: "c", status: "success", output: "12 passed" },
+        { _tag: "Delta", stream: "assistant", text: "All pass." },
+        completed(turnId)
+      )
+      yield* world.kind("turn.completed")
+      const kinds = ["turn.assistant_delta", "tool.call", "tool.result", "turn.completed"]
+      const runes = yield* world.log.tail({ kinds }, 10)
+      assert.deepStrictEqual(
+        runes.map(({ kind, payload }) => payload["content"] ?? kind),
+        ["I look.", "tool.call", "tool.result", "All pass.", "turn.completed"]
+      )
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe("thoughts of a run", () => {
