@@ -54,7 +54,7 @@ const LOOKS =
 /** The first output that is as the page shows it, else the last one. */
 const untilShown = (home: Home.Home, command: { readonly text: string; readonly shown?: string }, at: string) =>
   Effect.gen(function* () {
-    const deadline = Date.now() + PATIENCE
+    const deadline = Date.now() + PATIENCE / 4
     for (;;) {
       const ended = yield* ran(home, command, at)
       const isShown = command.shown === undefined || asShown(command.shown).test(ended.out + ended.err)

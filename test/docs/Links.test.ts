@@ -25,7 +25,20 @@ const broken = ({ page, to }: Link): string | undefined => {
   return `${page}: ${to}: no heading of ${target} is called so`
 }
 
-const LANGUAGES = ["sh", "console", "shell", "jsonc", "json", "text", "mermaid", "ts", "http", "socket", ""]
+const LANGUAGES = [
+  "dockerfile",
+  "sh",
+  "console",
+  "shell",
+  "jsonc",
+  "json",
+  "text",
+  "mermaid",
+  "ts",
+  "http",
+  "socket",
+  ""
+]
 
 const CLAUDE = '"backend": { "type": "claude" }'
 
