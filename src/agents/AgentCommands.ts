@@ -74,8 +74,13 @@ const conversations = (
   ready: Ready,
   log: EventLog["Service"]
 ): Pick<Agents["Service"], OnConversations> => {
-  const on = <A, E>(name: string, caller: Caller, act: (entry: Finder.Entry) => Effect.Effect<A, E>) =>
-    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller), act)
+  const on = <A, E>(
+    name: string,
+    caller: Caller,
+    act: (entry: Finder.Entry) => Effect.Effect<A, E>,
+    kind?: "project"
+  ) =>
+    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, kind), act)
   return {
     conversations: Effect.sync(() => projects.entries.map(ConversationCommands.row)),
     conversation: (name, caller) =>
@@ -83,12 +88,24 @@ const conversations = (
     newConversation: (config, caller) =>
       Effect.andThen(Deferred.await(ready), projects.newConversation(config, caller)),
     stopProject: (name, caller) =>
-      on(name, caller, (entry) =>
-        Effect.flatMap(ConversationCommands.opened(entry), (project) => ConversationCommands.stopAll(project, caller))
+      on(
+        name,
+        caller,
+        (entry) =>
+          Effect.flatMap(ConversationCommands.opened(entry), (project) =>
+            ConversationCommands.stopAll(project, caller)
+          ),
+        "project"
       ),
     startProject: (name, caller) =>
-      on(name, caller, (entry) =>
-        Effect.flatMap(ConversationCommands.opened(entry), (project) => ConversationCommands.startAll(project, caller))
+      on(
+        name,
+        caller,
+        (entry) =>
+          Effect.flatMap(ConversationCommands.opened(entry), (project) =>
+            ConversationCommands.startAll(project, caller)
+          ),
+        "project"
       ),
     pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
     resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
@@ -254,7 +271,7 @@ export const make = (projects: Projects, ready: Ready) =>
         spoken(
           onFound(
             ready,
-            (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller),
+            (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, "project"),
             projects.configChange
           )
         ),

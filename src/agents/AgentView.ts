@@ -4,6 +4,7 @@
  */
 import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
 import { accountOf } from "./AccountOf.ts"
+import { doing, oneLine } from "../domain/CallWords.ts"
 import { nearWords, type Reach, type Standing as Allowance } from "../domain/Allowance.ts"
 import * as UsageWindow from "../domain/UsageWindow.ts"
 import { nameOf, type Standing } from "../domain/Weather.ts"
@@ -32,6 +33,8 @@ export interface Row {
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
+  /** The newest whole line of its answer. */
+  readonly line?: LiveRun["line"]
   /** The model of its run's newest request, and how full its context is. */
   readonly asked?: ReturnType<LiveRun["asked"]>
   /** Whether its run is kept for another daemon. */
@@ -58,6 +61,9 @@ export interface Row {
 
 /** The detail of a sub-agent in the queue, which starts by itself. */
 export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
+
+/** Characters of a line that it says. */
+const LINE = 160
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
@@ -89,11 +95,19 @@ const nextAt = (row: Row): number | null => {
 /** A model that says nothing for longer is said to be silent, ms: its program may be trying again, and not tell. */
 const SILENT = 30_000
 
-/** The state of a run that waits for its model, as far as it tells. */
-const streaming = ({ heard, now }: Row): string => {
-  if (heard?.notice !== undefined) return `: ${fewest(heard.notice)}`
+/** The words of its model, as far as it tells. */
+const streaming = ({ config, heard, line, now }: Row): string => {
+  if (heard?.notice !== undefined) return fewest(heard.notice)
   const silence = heard === undefined ? 0 : now - heard.at
-  return silence < SILENT ? "" : `: nothing was heard of it for ${Math.floor(silence / 1000)} s`
+  if (silence >= SILENT) return `nothing was heard of it for ${Math.floor(silence / 1000)} s`
+  if (line !== undefined) return oneLine(line, LINE)
+  return config.backend.type === "command" ? "runs its command" : "thinks"
+}
+
+/** The first call under way, and how many there are beside it. */
+const doings = ([first, ...more]: Row["calls"]): string => {
+  if (first === undefined) return "between tools"
+  return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
 }
 
 /** A wake-up of which nothing was heard at its time counts for nothing after this, ms. */
@@ -114,13 +128,12 @@ const standIn = ({ config, worker }: Row): string => {
   const { fallback = 0 } = worker!.data
   if (fallback === 0) return ""
   const account = accountOf(backendAt(config, fallback))
-  return ` on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`}`
+  return ` (on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`})`
 }
 
-/** Describes the run by its turn and its calls. */
+/** Describes the run by what it does now: its call that is under way, or what it says. */
 const running = (row: Row): string => {
-  const { calls, turn, worker } = row
-  const run = `run ${worker!.data.sessionSeq}${standIn(row)}`
+  const { calls, turn } = row
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
   const [call] = asks
   if (call !== undefined) {
@@ -133,13 +146,13 @@ const running = (row: Row): string => {
   }
   switch (turn.state) {
     case "tool_executing":
-      return `${run}: ${calls.map(({ tool }) => tool).join(", ") || "between tools"}`
+      return `${doings(calls)}${standIn(row)}`
     case "streaming":
-      return `${run}${streaming(row)}`
+      return `${streaming(row)}${standIn(row)}`
     case "interrupted":
-      return `${run}: ends its turn`
+      return "ends its turn"
     default:
-      return unanswered(row) ?? `${run}: ${beside(row) ?? "waits for a message"}`
+      return unanswered(row) ?? `${beside(row) ?? "waits for a message"}${standIn(row)}`
   }
 }
 

@@ -58,8 +58,13 @@ const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined
 
 export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
 
-/** By its id, a unique beginning of it, or its project's name; empty: the caller's. */
-export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Entry | CommandRefused => {
+/** By its id, a unique beginning of it, or its project's name; empty: the caller's. `kind`: as a refusal calls it. */
+export const conversation = (
+  entries: ReadonlyArray<Entry>,
+  name: string,
+  caller: Caller,
+  kind: "conversation" | "project" = "conversation"
+): Entry | CommandRefused => {
   const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
   const ids = entries.filter(({ record }) => record.config === caller.config).map(({ record }) => record.conversation)
   const there =
@@ -83,7 +88,12 @@ export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller
   const own = matches.filter(({ record }) => record.config === caller.config)
   const known = own.map(({ record }) => record.conversation)
   return matches.length === 0
-    ? refused(`There is no conversation "${name}".`, there)
+    ? kind === "project"
+      ? refused(
+          `There is no project "${name}".`,
+          entries.length === 0 ? NONE : "See which there are: agentd project ls"
+        )
+      : refused(`There is no conversation "${name}".`, there)
     : refused(
         `"${name}" names ${matches.length} conversations.`,
         own.length < matches.length

@@ -17,6 +17,9 @@ const MAX_LACKS = 20
 /** Bytes of a name of one. */
 const MAX_LACK = 100
 
+/** Characters in which the newest line of an answer is looked for. */
+const MAX_LINE = 400
+
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
 
@@ -79,6 +82,8 @@ export class LiveRun {
   private endingId: string | undefined = undefined
   /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
   private said = ""
+  /** The end of its words, as they may be seen. */
+  private shown = ""
   /** By our id. */
   private readonly origins = new Map<string, Origin>()
   /** By the run's own id; the first where it uses one twice. */
@@ -111,6 +116,7 @@ export class LiveRun {
   give(turnId: string): void {
     this.turnId = turnId
     this.said = ""
+    this.shown = ""
   }
 
   /** The run has begun a turn by itself. */
@@ -171,9 +177,24 @@ export class LiveRun {
     if (this.said.length < MAX_SAID) this.said += text
   }
 
+  /** Takes words in which nothing secret is left, for who looks. */
+  show(text: string): void {
+    this.shown = `${this.shown}${text}`.slice(-MAX_LINE)
+  }
+
   /** Records that the run goes on to its tools: its next words are another answer. */
   pause(): void {
     this.said = ""
+    this.shown = ""
+  }
+
+  /** The newest line of the answer that is whole, or its newest sentence; undefined where there is none yet. */
+  get line(): string | undefined {
+    const lines = this.shown.split("\n")
+    const open = lines.pop() ?? ""
+    const sentences = /^.*[.!?:](?=\s)/u.exec(open)?.[0]
+    const line = [...lines, ...(sentences === undefined ? [] : [sentences])].findLast((text) => text.trim() !== "")
+    return line?.trim()
   }
 
   /** The part of the answer that came, for the event that cuts it short. */
@@ -193,6 +214,7 @@ export class LiveRun {
     this.works([])
     this.opened.clear()
     this.said = ""
+    this.shown = ""
     this.origins.clear()
     this.named.clear()
     this.count = 0

@@ -404,6 +404,7 @@ export class Projects {
       inbox: tree.inbox().data,
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
+      line: tree.live.line,
       asked: tree.live.asked(),
       outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
       lacks: [...tree.live.lacks],

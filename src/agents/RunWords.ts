@@ -190,10 +190,17 @@ export class RunWords {
     }
     const output = this.outputs
     const taken = (some: ReadonlyArray<Delta>) =>
-      output.take(some.map(({ text, ...line }) => ({ ...line, text: this.text.line(line.stream, text) })))
+      output.take(some.map(({ text, ...line }) => ({ ...line, text: this.shown(line.stream, text) })))
     // what the log has counts, and is not written again
     if (told !== undefined) taken(lines.filter((line) => told.has(line)))
     return taken(lines.filter((line) => told?.has(line) !== true))
+  }
+
+  /** A line without secrets; the newest is what a run without turns does now. */
+  private shown(stream: Delta["stream"], text: string): string {
+    const line = this.text.line(stream, text)
+    if (!this.live.turns) this.live.show(`${line}\n`)
+    return line
   }
 
   private answered(said: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
@@ -203,6 +210,7 @@ export class RunWords {
     const words = said.map(({ text }) => text).join("")
     this.live.say(words)
     const write = (text: string): RuneDraft => {
+      this.live.show(text)
       const content = Excerpt.text(text, MAX_LINES)
       const event = { _tag: "assistant_delta", turnId, content }
       return {

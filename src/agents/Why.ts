@@ -164,7 +164,11 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
   if (rune.from === rune.to) return undefined
   if (rune.to === "CoolingDown") {
     const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
-    return until === null ? "cooling down" : `cooling down for ${span(until - rune.at)}`
+    const { outcome } = eventOf(rune) as { readonly outcome?: Outcome }
+    // a limit or an outage is no try that failed
+    const waits = outcome?._tag === "Uncounted"
+    if (until === null) return waits ? "waiting" : "retrying"
+    return `${waits ? "waiting for" : "retrying in"} ${span(until - rune.at)}`
   }
   if (rune.to === "Stopped" && eventOf(rune)?._tag === "SessionExited") {
     const { consecutiveErrors: row = 0, totalErrors: all = 0 } = movedOf(rune) ?? {}

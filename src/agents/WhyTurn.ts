@@ -6,6 +6,7 @@
  * its turns and calls is shown bounded.
  */
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../domain/Messages.ts"
+import { named, telling } from "../domain/CallWords.ts"
 import * as Schedule from "../domain/ScheduleKey.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
@@ -147,7 +148,7 @@ export const present = (now: Now): ReadonlyArray<WhyLine> => {
     at: since,
     text:
       questions === undefined
-        ? `waits for you: ${tool} ${cut(input)}${reason === null ? "" : ` (${cut(reason)})`}: approve ${callId}`
+        ? `waits for you: ${named(tool, input, LONG)}${reason === null || reason === telling(input, LONG) ? "" : ` (${cut(reason)})`}: approve ${callId}`
         : `waits for you to choose: ${questions.map(({ question }) => cut(question)).join(" ")}: answer ${callId}`
   }))
   return [...held, ...waits]

@@ -1,6 +1,6 @@
 /** ProjectLife: a project by its name, and the question before the work of its agents is ended. */
 import { Effect } from "effect"
-import type { AgentInfo } from "../domain/Messages.ts"
+import { type AgentInfo, CommandRefused } from "../domain/Messages.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { confirm } from "./Confirm.ts"
 import { Invocation } from "./Invocation.ts"
@@ -8,12 +8,25 @@ import { count, plain } from "./Output.ts"
 
 const MOST = 20
 
+/** A refusal for a name that was meant as a project's. */
+const asProject = <E>(error: E): E | CommandRefused => {
+  if (!(error instanceof CommandRefused)) return error
+  const { message, remedy } = error
+  const [, name] = /^There is no conversation ("[^]*")\.$/u.exec(message) ?? []
+  if (name === undefined) return error
+  const meant = /^Did you mean "[^"]*"\? /u.exec(remedy)?.[0] ?? ""
+  return new CommandRefused({
+    message: `There is no project ${name}.`,
+    remedy: `${meant}See which there are: agentd project ls`
+  })
+}
+
 /** The project of that name, or of this folder, with its agents. */
 export const find = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) =>
     Effect.gen(function* () {
-      const found = yield* client.Conversation({ name, caller })
+      const found = yield* client.Conversation({ name, caller }).pipe(Effect.mapError(asProject))
       const agents = (yield* client.Agents()).filter(({ conversation }) => conversation === found.conversation)
       const info = (yield* client.Projects()).find(({ conversation }) => conversation === found.conversation)
       return { found, agents, info }

@@ -6,6 +6,7 @@
  * an agent is made anew only where its facts are not the ones that it was made of.
  */
 import * as Rows from "../domain/BoardRow.ts"
+import { telling } from "../domain/CallWords.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
@@ -247,20 +248,13 @@ const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boole
 const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> =>
   matters.toSorted((a, b) => Number(b.kind === "agent") - Number(a.kind === "agent"))
 
-/** The command of a call that has one, without the JSON around it. */
-const commandIn = (input: string): string => {
-  try {
-    const { command } = JSON.parse(input) as { readonly command?: unknown }
-    return typeof command === "string" ? command : input
-  } catch {
-    return input
-  }
-}
+/** Characters of what a call would do. */
+const MOST_TOLD = 400
 
 /** A matter that a row has in itself: its words with what is asked, and what to do. */
 const taken = (row: BoardRow, { commands, details, kind, text }: WaitingRow): BoardRow => {
   const more = row.asks.length < 2 ? "" : `, and ${row.asks.length - 1} more`
-  const asked = ASKS.has(kind) && details[0] !== undefined ? `: ${commandIn(details[0])}` : ""
+  const asked = ASKS.has(kind) && details[0] !== undefined ? `: ${telling(details[0], MOST_TOLD) || details[0]}` : ""
   return { ...row, says: `${text}${more}${asked}`, commands }
 }
 

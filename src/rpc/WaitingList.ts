@@ -344,7 +344,7 @@ const ofConversation = ({ conversation, detail, restsOn, since, state }: Convers
           of: BoardRow.ofProject({ conversation }),
           kind: "conversation",
           who: conversation,
-          text: `is ${state}${detail === "" ? "" : `: ${cut(detail)}`}`,
+          text: `is ${detail.startsWith(state) ? cut(detail) : `${state}${detail === "" ? "" : `: ${cut(detail)}`}`}`,
           details: [],
           since,
           until: null,

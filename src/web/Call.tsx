@@ -5,6 +5,7 @@
  * word of two alphabets is told; each line has its number.
  */
 import type { AskedCall } from "../domain/Messages.ts"
+import { telling } from "../domain/CallWords.ts"
 import { lookalikes, visible } from "../domain/Visible.ts"
 
 const parsed = (text: string): unknown => {
@@ -25,12 +26,7 @@ export const fieldsOf = (input: string): ReadonlyArray<readonly [name: string, t
 }
 
 /** A line of what a call would do, for a list. Pure. */
-export const briefOf = (input: string): string => {
-  const value = parsed(input)
-  if (typeof value !== "object" || value === null) return input
-  const { command } = value as { readonly command?: unknown }
-  return typeof command === "string" ? command : input
-}
+export const briefOf = (input: string): string => telling(input, 400) || input
 
 /** Bold: what makes a command another one. */
 const emphasised = (line: string) =>

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import * as AgentView from "../../src/agents/AgentView.ts"
+import { LiveRun } from "../../src/agents/LiveRun.ts"
 import * as Inbox from "../../src/agents/Inbox.ts"
 import { AgentConfig } from "../../src/config/AgentConfig.ts"
 import { evolve, type Snapshot } from "../../src/event-actor/StateMachine.ts"
@@ -73,7 +74,7 @@ describe("Board", () => {
     Initializing: [[], "prepares where it works"],
     BuildingPrompt: [[place], "waits for a message"],
     Spawning: [[place, prompt], "starts run 1"],
-    Running: [running, "run 1: waits for a message"],
+    Running: [running, "waits for a message"],
     Interrupting: [[...running, urgent], "ends its run for what is urgent"],
     SessionComplete: [[...running, ended({ _tag: "Success" })], "has ended a run well"],
     CoolingDown: [[...running, ended({ _tag: "Error", detail: "exit code 3\nmore" })], "after: exit code 3"],
@@ -90,7 +91,7 @@ describe("Board", () => {
 
   it("names run and process while there are some, and none of an agent that has stopped", () => {
     const lacking = row(after(running), { lacks: ["the MCP server records"] })
-    assert.match(lacking.detail, /^run 1: waits for a message; without the MCP server records$/)
+    assert.match(lacking.detail, /^waits for a message; without the MCP server records$/)
     const alive = row(after(running))
     assert.deepStrictEqual([alive.runId, alive.pid], ["r1", 7])
     const stopped = row(after([...running, { _tag: "OperatorStop", by: "ada" }]))
@@ -110,11 +111,33 @@ describe("Board", () => {
   it("a run whose program tries again says so; one of which nothing is heard, that", () => {
     const notice = "the API failed (529 overloaded); try 2 of 10 follows in 4 s"
     const trying = row(after(running), { turn: streaming, heard: { at: 3_000, notice } })
-    assert.strictEqual(trying.detail, `run 1: ${notice}`)
+    assert.strictEqual(trying.detail, notice)
     const heard = { at: 4_000 }
-    assert.strictEqual(row(after(running), { turn: streaming, heard, now: 33_000 }).detail, "run 1")
+    assert.strictEqual(row(after(running), { turn: streaming, heard, now: 33_000 }).detail, "runs its command")
+    const claude = config({ backend: { type: "claude" } })
+    assert.strictEqual(row(after(running), { config: claude, turn: streaming, heard, now: 33_000 }).detail, "thinks")
+    const line = `All tests pass.  ${"x".repeat(200)}`
+    assert.match(row(after(running), { turn: streaming, heard, line, now: 33_000 }).detail, /^All tests pass. x{144}…$/)
     const silent = row(after(running), { turn: streaming, heard, now: 49_000 })
-    assert.strictEqual(silent.detail, "run 1: nothing was heard of it for 45 s")
+    assert.strictEqual(silent.detail, "nothing was heard of it for 45 s")
+  })
+
+  it("the newest whole line of what a run says is shown, else its newest sentence; none of the turn before", () => {
+    const live = new LiveRun()
+    const lines = ["I look", " at the cart. Then", " I test it.\n", "It", " fails: exit code 1\n\n", "Now"].map(
+      (text) => {
+        live.show(text)
+        return live.line
+      }
+    )
+    const [cart, cut] = ["I look at the cart.", "I look at the cart. Then I test it."]
+    const fails = "It fails: exit code 1"
+    assert.deepStrictEqual(lines, [undefined, cart, cut, cut, fails, fails])
+    live.show("x".repeat(10_000))
+    assert.isUndefined(live.line)
+    live.show("\nend\n")
+    live.pause()
+    assert.isUndefined(live.line)
   })
 
   it("what waits for its provider says so, and until when; what has nothing to ask does not wait", () => {
@@ -136,7 +159,7 @@ describe("Board", () => {
     })
     assert.include(limited.detail, "has reached its limit")
     assert.strictEqual(row(after([place]), { trouble }).detail, "waits for a message")
-    assert.strictEqual(row(after(running), { trouble, turn: streaming }).detail, "run 1")
+    assert.strictEqual(row(after(running), { trouble, turn: streaming }).detail, "runs its command")
   })
 
   it("a fatal stop gives its first line as the reason", () => {
@@ -176,7 +199,7 @@ describe("Board", () => {
       agent: "a",
       turnId: "t",
       tool: "shell",
-      arguments: "{}",
+      arguments: '{"command":"npm test"}',
       state: "executing",
       since: 1,
       reason: null,
@@ -185,12 +208,13 @@ describe("Board", () => {
     }
     const detail = (state: TurnMachine.State, calls: ReadonlyArray<CallInfo> = []) =>
       row(after(running), { turn: turn(state), calls }).detail
-    assert.strictEqual(detail("streaming"), "run 1")
-    assert.strictEqual(detail("tool_executing", [call, { ...call, tool: "read" }]), "run 1: shell, read")
+    assert.strictEqual(detail("streaming"), "runs its command")
+    assert.strictEqual(detail("tool_executing", [call]), "runs npm test")
+    assert.strictEqual(detail("tool_executing", [call, { ...call, tool: "read" }]), "runs npm test and 1 more")
     assert.strictEqual(
       detail("tool_executing", [{ ...call, state: "awaiting_approval" }]),
       "asks for shell: agentd approve c-1"
     )
-    assert.strictEqual(detail("interrupted"), "run 1: ends its turn")
+    assert.strictEqual(detail("interrupted"), "ends its turn")
   })
 })

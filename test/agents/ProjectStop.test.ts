@@ -103,7 +103,7 @@ describe("a project that is stopped", () => {
       const w = yield* worldOf({ a: agent() })
       const fleet = yield* w.open
       yield* fleet.register(w.config, w.caller)
-      assert.match((yield* refused(fleet.stopProject("nothing", w.caller))).message, /no conversation "nothing"/)
+      assert.match((yield* refused(fleet.stopProject("nothing", w.caller))).message, /no project "nothing"/)
       yield* fleet.close("shop", { reason: "", force: true }, w.caller)
       assert.match((yield* refused(fleet.stopProject("shop", w.caller))).message, /is closed/)
     })

@@ -83,7 +83,7 @@ describe("a run that failed", () => {
     const stretched = runes.map((rune, index) => ({ ...rune, at: index === 0 ? T0 : T0 + 4000 }))
     expect(texts(stretched, agent({ state: "Spawning" }))).toEqual([
       "run 7 ended with exit code 3: no such file (2nd error in a row of 5, 2 of 20 in all)",
-      "cooling down for 4 s",
+      "retrying in 4 s",
       "a run is being started with its standing prompt"
     ])
   })
@@ -92,7 +92,7 @@ describe("a run that failed", () => {
     const runes = moves(["Spawning", "CoolingDown", failed("no such program"), { row: 1, all: 1 }])
     expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 90_000, detail: "after: …" }))).toEqual([
       "run 7 failed: no such program (1st error in a row of 5, 1 of 20 in all)",
-      "cooling down for 1 min 30 s"
+      "retrying in 1 min 30 s"
     ])
   })
 
@@ -273,7 +273,7 @@ describe("what waits for a person", () => {
       {
         eventId: 12,
         at: T0,
-        text: 'waits for you: shell {"command":"rm -r dist"} (it may have side effects): approve c1-1'
+        text: "waits for you: shell: rm -r dist (it may have side effects): approve c1-1"
       }
     ])
     expect(advice).toBe('Answer it: agentd approve c1-1, or agentd deny c1-1 --reason "why"')
@@ -333,7 +333,7 @@ it("an uncounted end says why it does not count", () => {
   ])
   expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 3_600_000 }))).toEqual([
     "run 7 ended: its quota is used up (counts no error)",
-    "cooling down for 1 h"
+    "waiting for 1 h"
   ])
 })
 

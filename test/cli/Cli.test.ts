@@ -253,7 +253,7 @@ describe("with a daemon", () => {
       expect(out).toMatch(
         /\n\d\d:\d\d:\d\d run 7 ended with exit code 3: no such file \(2nd error in a row of 5, 2 of 20 in all\) \(rune \d+\)\n/
       )
-      expect(out).toMatch(/\n\d\d:\d\d:\d\d cooling down for 4 s \(rune \d+\)\n/)
+      expect(out).toMatch(/\n\d\d:\d\d:\d\d retrying in 4 s \(rune \d+\)\n/)
     })
   )
 

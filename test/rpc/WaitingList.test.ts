@@ -80,7 +80,7 @@ const each: Given = {
   ],
   calls: [callInfo()],
   channels: [channel],
-  conversations: [conversationInfo({ state: "suspended", detail: "its budget is spent" })],
+  conversations: [conversationInfo({ state: "suspended", detail: "suspended: its budget is spent" })],
   goals: [goal],
   outages: [outage],
   replaced: true,

@@ -260,8 +260,13 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
       Effect.gen(function* () {
         const { seen, shop } = yield* Shop
         const { page } = seen
-        yield* shop.tell("talker", { hold: true })
-        yield* shop.row("talker", "works", ({ word }) => word === "working")
+        yield* shop.tell("talker", { stuck: true })
+        // a row says what its agent does now
+        yield* shop.row(
+          "talker",
+          "runs a command",
+          ({ detail, word }) => word === "working" && detail === "runs sleep 300"
+        )
         yield* promise(async () => {
           await at(page, "#/agent/shop/talker")
           await page.locator(".top").getByText("working").waitFor()
