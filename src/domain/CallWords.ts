@@ -34,14 +34,11 @@ const unquoted = (text: string): string => {
   }
 }
 
-const isBlank = (char: string): boolean => /\s/.test(char)
-
 /** A text as one line of at most so many characters. */
 export const oneLine = (text: string, most = MOST): string => {
-  const line = [...text.slice(0, 4 * most)]
-    .map((char) => (isBlank(char) ? " " : char))
-    .join("")
-    .replaceAll(/ +/g, " ")
+  const line = text
+    .slice(0, 4 * most)
+    .replaceAll(/\s+/g, " ")
     .trim()
   return line.length <= most && text.length <= 4 * most ? line : `${line.slice(0, most).toWellFormed()}…`
 }
