@@ -74,6 +74,10 @@ const asking = (name: string, value: unknown): unknown => {
   return { ...plate, data: { ...data, turnAt: Math.max(data.turnAt, ...asked) } }
 }
 
+/** Undoes newer words: of a run that goes on its number was said, and not what its agent does. */
+const doing = (state: string, detail: string): string =>
+  state === "Running" && !detail.startsWith("asks ") ? "" : detail
+
 /** Undoes newer fields: whether it stopped by itself was not said, the failures since the last answer were not counted then, and waits not reckoned by them. */
 const stumbling = (name: string, value: unknown): unknown => {
   if (name.startsWith("row: agent ")) {
@@ -83,10 +87,12 @@ const stumbling = (name: string, value: unknown): unknown => {
       ...row
     } = value as {
       readonly state: string
+      readonly detail: string
       readonly busy?: boolean
       readonly failed?: boolean
     }
-    return row.state === "CoolingDown" ? { ...row, nextAt: 0 } : row
+    const { detail, state } = row
+    return { ...row, detail: doing(state, detail), ...(state === "CoolingDown" ? { nextAt: 0 } : {}) }
   }
   if (!/ worker\/[^ ]+$/.test(name) || typeof value !== "object" || value === null) return value
   const { data, ...worker } = value as { readonly data: { readonly failures?: number } }
