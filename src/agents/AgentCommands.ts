@@ -58,6 +58,7 @@ const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Eff
   Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
 
 type OnConversations =
+  | "configKeep"
   | "startProject"
   | "stopProject"
   | "conversation"
@@ -81,32 +82,19 @@ const conversations = (
     kind?: "project"
   ) =>
     onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, kind), act)
+  const onProject = <A, E>(name: string, caller: Caller, act: (project: Project) => Effect.Effect<A, E>) =>
+    on(name, caller, (entry) => Effect.flatMap(ConversationCommands.opened(entry), act), "project")
   return {
     conversations: Effect.sync(() => projects.entries.map(ConversationCommands.row)),
     conversation: (name, caller) =>
       spoken(on(name, caller, (entry) => Effect.sync(() => ConversationCommands.row(entry)))),
     newConversation: (config, caller) =>
       Effect.andThen(Deferred.await(ready), projects.newConversation(config, caller)),
-    stopProject: (name, caller) =>
-      on(
-        name,
-        caller,
-        (entry) =>
-          Effect.flatMap(ConversationCommands.opened(entry), (project) =>
-            ConversationCommands.stopAll(project, caller)
-          ),
-        "project"
-      ),
+    stopProject: (name, caller) => onProject(name, caller, (project) => ConversationCommands.stopAll(project, caller)),
     startProject: (name, caller) =>
-      on(
-        name,
-        caller,
-        (entry) =>
-          Effect.flatMap(ConversationCommands.opened(entry), (project) =>
-            ConversationCommands.startAll(project, caller)
-          ),
-        "project"
-      ),
+      onProject(name, caller, (project) => ConversationCommands.startAll(project, caller)),
+    configKeep: (name, hash, caller) =>
+      onProject(name, caller, (project) => ConversationCommands.keepInForce(project, hash, caller)),
     pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
     resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
     close: (name, options, caller) =>

@@ -69,6 +69,8 @@ export class Agents extends Context.Service<
      */
     readonly register: (config: string, caller: Caller, agreed?: Agreed) => Command<ProjectInfo>
     /** How a project's file differs from the config in force. */
+    /** Puts a change of its file aside; `hash`: of the text that was shown. */
+    readonly configKeep: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
     readonly configChange: (name: string, caller: Caller) => Effect.Effect<ConfigChangeInfo, CommandRefused>
     readonly projects: Effect.Effect<ReadonlyArray<ProjectInfo>>
     /** Ends all agents of a project, by its name or its conversation; none starts until the project is started again. */

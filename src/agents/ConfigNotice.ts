@@ -82,7 +82,8 @@ export class ConfigNotice {
   /** Tells a person if it stays so. */
   private readonly await = Effect.suspend(() => {
     const { noticed } = this.record.trust
-    if (noticed === null || noticed.told || this.awaited === noticed.since) return Effect.void
+    if (noticed === null || noticed.kept !== undefined || noticed.told || this.awaited === noticed.since)
+      return Effect.void
     this.awaited = noticed.since
     return Effect.asVoid(Effect.forkIn(this.tell(noticed), this.scope))
   })
@@ -93,7 +94,8 @@ export class ConfigNotice {
       // one that the clock puts into the future began now
       const passed = Math.max(0, now - since)
       yield* Effect.sleep(Math.max(0, Duration.toMillis(TOLD_AFTER) - passed))
-      if (this.record.trust.noticed?.since !== since) return
+      const { noticed } = this.record.trust
+      if (noticed?.since !== since || noticed.kept !== undefined) return
       yield* this.append([this.draft("config.waits", { state, hash, problem, name: this.record.name, since })])
     }).pipe(Effect.catchCause((cause) => Effect.logWarning("nobody could be told of a config that waits", cause)))
   }

@@ -29,6 +29,8 @@ export interface Noticed {
   readonly told: boolean
   /** So often it has changed since the last text that was in force. */
   readonly changes?: number
+  /** A person has put it aside, and when, ms since the epoch. */
+  readonly kept?: { readonly by: string; readonly at: number }
 }
 
 /** By the log. */
@@ -49,6 +51,12 @@ export const apply = (trust: Trust, rune: RuneOf<typeof configKinds>): void => {
       const { hash, problem, state } = rune.payload
       const changes = (trust.noticed?.changes ?? 0) + 1
       trust.noticed = state === "in_force" ? null : { state, hash, problem, since: rune.at, told: false, changes }
+      return
+    }
+    case "config.kept": {
+      const { by, hash } = rune.payload
+      const { noticed } = trust
+      if (noticed?.hash === hash) trust.noticed = { ...noticed, kept: { by, at: rune.at } }
       return
     }
     case "config.waits":
@@ -127,11 +135,37 @@ export const drop = Effect.fnUntraced(function* (hash: string | null) {
   yield* Effect.ignore(files.remove(yield* placeOf(hash)))
 })
 
-/** The part of a row that says that a file waits for a person. */
-export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits"> =>
-  noticed?.state !== "untrusted" || noticed.hash === null
-    ? {}
-    : { waits: { hash: noticed.hash, since: noticed.since, changes: noticed.changes ?? 1 } }
+/** The part of a row that says that a file waits for a person, or was put aside by one. */
+export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept"> => {
+  if (noticed?.state !== "untrusted" || noticed.hash === null) return {}
+  const { changes = 1, hash, kept, since } = noticed
+  return kept === undefined ? { waits: { hash, since, changes } } : { kept: { hash, ...kept } }
+}
+
+/** Why what is in force cannot be kept against that text; undefined: it can. */
+export const unkept = (known: Known, hash: string | undefined): CommandRefused | undefined => {
+  const { noticed } = known.trust
+  if (noticed?.state !== "untrusted" || noticed.hash === null)
+    return new CommandRefused({
+      message: `${known.config}: no change waits: there is nothing to put aside.`,
+      remedy: "See what each file would do: agentd config diff"
+    })
+  return hash === undefined || hash === noticed.hash
+    ? undefined
+    : new CommandRefused({
+        message: `${known.config} is not what was shown: it has changed since. It waits.`,
+        remedy: `Look at it again: agentd config diff ${known.name}`
+      })
+}
+
+/** The rune that a person keeps what is in force. */
+export const keptOf = ({ config, conversation, trust }: Known, by: string): RuneDraft => ({
+  stream: conversation,
+  kind: "config.kept",
+  actor: "project",
+  trigger: "keep",
+  payload: { config, hash: trust.noticed?.hash ?? "", by }
+})
 
 /** The text that was agreed to is another by now. */
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
@@ -148,11 +182,13 @@ export const changeOf = ({ config: path, conversation, name, trust }: Known, bef
     const isInForce = before !== undefined && (hash === trust.hash || JSON.stringify(config) === JSON.stringify(before))
     if (isInForce) return { ...of, hash, problems: [], waits: false, consequences: [], diff: [] }
     const old = trust.hash === null ? undefined : yield* kept(path, trust.hash)
+    const { noticed } = trust
     return {
       ...of,
       hash,
       problems: [],
       waits: true,
+      ...(noticed?.kept !== undefined && noticed.hash === hash ? { kept: noticed.kept } : {}),
       consequences: ConfigChange.consequencesOf(before, config),
       diff: ConfigChange.diffOf(old ?? "", text)
     }

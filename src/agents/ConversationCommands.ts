@@ -251,3 +251,13 @@ export const archive = Effect.fnUntraced(function* (
     message: `${conversation} is archived: ${archived.runes} runes are in ${archived.file} (${archived.bytes} bytes).`
   }
 }, Effect.uninterruptible)
+
+/** Puts a change of the project's file aside. */
+export const keepInForce = (project: Project, hash: string | undefined, { by }: Caller): Answer =>
+  project.keepInForce(hash, by).pipe(
+    Effect.catchTag("RuneRefused", (error) => Effect.die(error)),
+    Effect.map((eventId): Done => ({
+      eventId,
+      message: `${project.name}: what is in force stays in force; the change asks no more until the file changes again.`
+    }))
+  )

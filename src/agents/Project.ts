@@ -325,6 +325,16 @@ export class Project {
     Effect.uninterruptible
   )
 
+  /** Keeps what is in force, as the file stands; `hash`: of the text that was shown. */
+  readonly keepInForce = (hash: string | undefined, by: string) =>
+    Effect.gen({ self: this }, function* () {
+      const refused = ConfigTrust.unkept(this.record, hash)
+      if (refused !== undefined) return yield* refused
+      if (this.record.trust.noticed?.kept !== undefined) return 0
+      const [rune] = yield* this.notices.append([ConfigTrust.keptOf(this.record, by)])
+      return rune!.eventId
+    }).pipe(this.reading.withPermit)
+
   /** How the file differs from what is in force. */
   get change(): Effect.Effect<ConfigChangeInfo> {
     return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)

@@ -42,6 +42,7 @@ export const kinds = [
   "project.started",
   "config.trusted",
   "config.changed",
+  "config.kept",
   "config.waits",
   "agent.reported",
   "agent.answered",

@@ -1,7 +1,9 @@
-/** `agentd config diff [PROJECT]`: what a changed agentd.jsonc would do, and how its text differs; nothing is put into force. */
+/** `agentd config diff|keep [PROJECT]`: what a changed agentd.jsonc would do, and how its text differs; or it is put aside. Nothing is put into force. */
 import * as ConfigRows from "./ConfigRows.ts"
-import { declare, maybeWord, read } from "./DeclaredVerb.ts"
-import { plain } from "./Output.ts"
+import { declare, maybeWord, read, said, send } from "./DeclaredVerb.ts"
+import { age, plain } from "./Output.ts"
+
+const project = maybeWord("A project's name; none: the project of this folder", "PROJECT")
 
 export const diff = declare({
   path: ["config", "diff"],
@@ -10,9 +12,9 @@ export const diff = declare({
     { command: "agentd config diff", description: "Of this folder's project" },
     { command: "agentd config diff shop --json", description: "With the hash that agentd trust takes" }
   ],
-  args: { project: maybeWord("A project's name; none: the project of this folder", "PROJECT") },
+  args: { project },
   rpc: ({ project }, caller) => read("ConfigChange", { name: project ?? "", caller }),
-  view: ({ config, hash, project, problems, ...change }, { colour }) => {
+  view: ({ config, hash, kept, project, problems, ...change }, { colour, now }) => {
     if (hash === null)
       return [
         `${plain(config)} cannot be used, and counts for nothing:`,
@@ -22,8 +24,27 @@ export const diff = declare({
     if (!change.waits) return [`${plain(config)} is in force as it stands: nothing waits.`]
     return [
       ...ConfigRows.change({ config, ...change }, colour),
-      `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`
+      ...(kept === undefined
+        ? []
+        : [
+            `${plain(kept.by)} put this aside ${age(Math.max(0, now - kept.at))} ago: it asks no more until the file changes again.`
+          ]),
+      `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`,
+      ...(kept === undefined ? [`To keep what is in force: agentd config keep ${plain(project)}`] : [])
     ]
   },
+  quick: true
+})
+
+export const keep = declare({
+  path: ["config", "keep"],
+  description: "Keep what is in force: a changed agentd.jsonc asks no more until it changes again",
+  examples: [
+    { command: "agentd config keep", description: "Of this folder's project" },
+    { command: "agentd config diff shop && agentd config keep shop", description: "Look at it first" }
+  ],
+  args: { project },
+  rpc: ({ project }, caller) => send("ConfigKeep", { name: project ?? "", caller }),
+  view: said,
   quick: true
 })

@@ -45,7 +45,7 @@ const said = ({ agents, config, name }: ProjectInfo): ReadonlyArray<string> => [
 const byHash = Effect.fnUntraced(function* (hash: string) {
   const { paths } = yield* Invocation
   const projects = yield* call(paths.socket, (client) => client.Projects())
-  const found = projects.find(({ waits }) => waits?.hash === hash)
+  const found = projects.find(({ kept, waits }) => (waits ?? kept)?.hash === hash)
   if (found === undefined) {
     return yield* failed("No config waits under this hash: it has changed since, or is in force.", "Look: agentd trust")
   }

@@ -27,6 +27,8 @@ export const configKinds = {
   ),
   /** The file is no longer, or again, the one that is in force. */
   "config.changed": kind(Schema.Struct({ ...noticed, state: Schema.Literals([...UNTRUSTED, "in_force"]) })),
+  /** A person has seen the text with this hash and keeps what is in force: it asks no more until the file changes again. */
+  "config.kept": kind(Schema.Struct({ config: text, hash: text, by: text })),
   /** The file has stayed so: a person must hear of it. */
   "config.waits": kind(
     Schema.Struct({ ...noticed, state: Schema.Literals(UNTRUSTED), name: text, since: Schema.Finite })

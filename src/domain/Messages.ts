@@ -32,7 +32,9 @@ export const ProjectInfo = Schema.Struct({
       /** So often it has changed since the last text that was in force. */
       changes: Schema.optionalKey(Schema.Int)
     })
-  )
+  ),
+  /** A person has put the file's change aside, then (ms since the epoch): it waits for nobody until it changes again. */
+  kept: Schema.optionalKey(Schema.Struct({ hash: Schema.String, by: Schema.String, at: Schema.Finite }))
 })
 export type ProjectInfo = typeof ProjectInfo.Type
 
@@ -46,6 +48,8 @@ export const ConfigChangeInfo = Schema.Struct({
   problems: Schema.Array(Schema.String),
   /** False: it is in force already, or says the same in other words. */
   waits: Schema.Boolean,
+  /** A person has put it aside: it waits, and asks nobody until it changes again. */
+  kept: Schema.optionalKey(Schema.Struct({ by: Schema.String, at: Schema.Finite })),
   /** Consequences of the change, the dangerous first. */
   consequences: Schema.Array(Consequence),
   /** Lines with `-`, `+` or a blank before them; `@ N`: what follows begins at line N. */

@@ -6,6 +6,7 @@
  */
 import { JsonSchema, Schema, SchemaRepresentation } from "effect"
 import type { VerbForm } from "../domain/Verb.ts"
+import * as ApiWords from "./ApiWords.ts"
 
 /** The versions that the description names. */
 export interface Versions {
@@ -39,6 +40,7 @@ const rightOf = ({ reads }: VerbForm): string => (reads ? "view" : "act")
 const operation = (form: VerbForm) => ({
   operationId: form.name,
   tags: [form.reads ? "reads" : "acts"],
+  summary: ApiWords.verbs[form.name] ?? "",
   description: form.streams
     ? `Needs the right to ${rightOf(form)}. Answers with many values, a line of JSON each, as they come; a refusal on the way is the last.`
     : `Needs the right to ${rightOf(form)}.`,
@@ -49,7 +51,7 @@ const operation = (form: VerbForm) => ({
     : { requestBody: { required: true, ...content("application/json", `${form.name}Request`) } }),
   responses: {
     "200": {
-      description: form.streams ? "A line for each value." : "Done.",
+      description: form.streams ? "A line for each value." : form.reads ? "What was asked for." : "Done.",
       ...content(form.streams ? "application/x-ndjson" : "application/json", `${form.name}Reply`)
     },
     ...refused
@@ -69,6 +71,7 @@ const stream = (operationId: string, description: string, of: string, parameters
   get: {
     operationId,
     tags: ["streams"],
+    summary: description,
     description: `${description} Needs the right to view. Ends when the token is revoked; \`event: refused\` is the last of one that fails.`,
     "x-agentd-right": "view",
     security: [{ token: [] }],
@@ -100,6 +103,27 @@ const streams = {
     query("stream", "string", "Of this stream alone.")
   ]),
   "/board": stream("board", "The board, whole at first, then what changes in it.", "BoardNewsReply", [])
+}
+
+type Node = { readonly [key: string]: unknown }
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The schema with a description for each field in it that has none of its own. */
+const worded = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(worded)
+  if (!isNode(value)) return value
+  const { properties, ...rest } = value
+  const others = Object.fromEntries(Object.entries(rest).map(([key, one]) => [key, worded(one)]))
+  if (!isNode(properties)) return properties === undefined ? others : { ...others, properties }
+  const named = Object.entries(properties).map(([name, one]) => {
+    const field = worded(one)
+    const word = ApiWords.fields[name]
+    return [
+      name,
+      isNode(field) && !("description" in field) && word !== undefined ? { ...field, description: word } : field
+    ]
+  })
+  return { ...others, properties: Object.fromEntries(named) }
 }
 
 /** Each schema under its name, in one table. */
@@ -140,12 +164,14 @@ export const describe = (forms: ReadonlyArray<VerbForm>, { protocol, version }: 
         { description, ...content("application/json", "Refusal") }
       ])
     ),
-    schemas: schemasOf([
-      ["Refusal", REFUSAL as Schema.Codec<unknown, unknown>],
-      ...forms.flatMap((form): ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]> => [
-        ...(form.payload === undefined ? [] : [[`${form.name}Request`, form.payload] as const]),
-        [`${form.name}Reply`, form.success]
+    schemas: worded(
+      schemasOf([
+        ["Refusal", REFUSAL as Schema.Codec<unknown, unknown>],
+        ...forms.flatMap((form): ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]> => [
+          ...(form.payload === undefined ? [] : [[`${form.name}Request`, form.payload] as const]),
+          [`${form.name}Reply`, form.success]
+        ])
       ])
-    ])
+    ) as ReturnType<typeof schemasOf>
   }
 })

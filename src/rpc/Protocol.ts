@@ -88,6 +88,17 @@ const daemon = [
     }).annotate(About, "conversation"),
     ({ agents }, { caller, name }) => agents.configChange(name, caller)
   ),
+  /** Keeps what is in force: the change asks no more until the file changes again. `hash`: of the text that was shown. */
+  procedure(
+    Rpc.make("ConfigKeep", {
+      payload: input({ ...Bounds.named, hash: Schema.optionalKey(Bounds.name) }),
+      success: Done,
+      error
+    })
+      .annotate(Speaks, "decides")
+      .annotate(About, "conversation"),
+    ({ agents }, { caller, hash, name }) => agents.configKeep(name, hash, caller)
+  ),
   procedure(
     Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.projects

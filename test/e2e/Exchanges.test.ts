@@ -123,6 +123,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Status"],
   ["Register", { config: me.config, caller: me }],
   ["ConfigChange", of("")],
+  ["ConfigKeep", of("")],
   ["Projects"],
   ["Agents"],
   ["Accounts"],

@@ -18,6 +18,7 @@ const LATER: ReadonlyArray<string> = [
   "caller.refused",
   "channel.stirred",
   "config.changed",
+  "config.kept",
   "config.trusted",
   "config.waits",
   "conversation.given_up",

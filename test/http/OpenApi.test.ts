@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import * as ApiWords from "../../src/http/ApiWords.ts"
 import * as OpenApi from "../../src/http/OpenApi.ts"
 import { Speaks } from "../../src/rpc/Procedure.ts"
 import { procedures } from "../../src/rpc/Protocol.ts"
@@ -54,6 +55,39 @@ const at = (pointer: string): unknown =>
     .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], document)
 
 describe("the description", () => {
+  it("has a line for each verb and each stream, a word for each field, and no word that nothing has", () => {
+    const operations = Object.values(document.paths).flatMap((item) => Object.values(item as object)) as ReadonlyArray<{
+      readonly operationId: string
+      readonly summary: string
+    }>
+    const silent = operations
+      .filter(({ summary }) => !/^[A-Z][^]+\.$/.test(summary))
+      .map(({ operationId }) => operationId)
+    assert.deepStrictEqual(silent, [])
+    const known = new Set(forms.map(({ name }) => name))
+    assert.deepStrictEqual(
+      Object.keys(ApiWords.verbs).filter((name) => !known.has(name)),
+      []
+    )
+    const used = new Set<string>()
+    const wordless = walk(schemas, "").flatMap(([path, object]) => {
+      const properties = path.endsWith("/properties") ? [] : Object.entries(object["properties"] ?? {})
+      return properties.flatMap(([name, field]: [string, any]) => {
+        if (field.description === ApiWords.fields[name]) used.add(name)
+        return typeof field.description === "string" && field.description !== "" ? [] : [`${path}/${name}`]
+      })
+    })
+    assert.deepStrictEqual(wordless, [])
+    assert.deepStrictEqual(
+      Object.keys(ApiWords.fields).filter((name) => !used.has(name)),
+      []
+    )
+    for (const [status, { description }] of Object.entries<{ readonly description: string }>(
+      document.components.responses
+    ))
+      assert.isNotEmpty(description, status)
+  })
+
   it("is OpenAPI 3.1: its objects have what they must, its names their form, its references a place", () => {
     assert.match(document.openapi, /^3\.1\.\d+$/)
     assert.hasAllKeys(document, ["openapi", "info", "servers", "paths", "components"])

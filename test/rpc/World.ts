@@ -339,6 +339,7 @@ const fleet = (world: World): Agents["Service"] => ({
       world.commands.push(["register", config, null])
       return world.projects[0]!
     }),
+  configKeep: (name) => (world.changes.has(name) ? Effect.die("not played") : refused("no change waits", "…")),
   configChange: (name) =>
     Effect.suspend(() => {
       const change = world.changes.get(name)

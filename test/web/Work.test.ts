@@ -112,7 +112,7 @@ const pressAway = async (page: Page, key: string, button: string) => {
     await page.keyboard.press(key)
     if (await isGone()) return
   }
-  assert.fail(`the button ${button} is there after 60 presses of ${key}`)
+  assert.fail(`the button ${button} is there after 60 presses of ${key}: ${await page.locator("body").innerText()}`)
 }
 
 const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
@@ -301,6 +301,23 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
           assert.include(await first.innerText(), "agents.ann.backend.shell")
           await first.getByRole("img", { name: "needs you" }).waitFor()
           await page.locator(".diff .add", { hasText: "curl example.org" }).waitFor()
+          // what is in force is kept: it asks no more, and can still be looked at
+          await pressAway(page, "d", "Keep what is in force")
+          await has(page, "No config waits for you.")
+        })
+        const aside = yield* shop.cli("config", "diff")
+        assert.match(aside.stdout, /put this aside .* ago: it asks no more until the file changes again/)
+        const [kept] = yield* shop.log("config.kept")
+        assert.match(String(kept?.payload["by"]), /page/)
+        assert.notInclude((yield* shop.cli("waiting")).stdout, "agentd.jsonc")
+        // another change asks anew
+        shop.configure(
+          configOf(shop.stage, { agents: { ...agents, ann: shell("curl example.net", { role: "builds" }) } })
+        )
+        yield* shop.stage.rpc((client) => client.Register({ config: shop.config, trust: null, caller: shop.caller }))
+        yield* promise(async () => {
+          await has(page, "shop: the file has changed and is not in force.")
+          await page.locator(".diff .add", { hasText: "curl example.net" }).waitFor()
           if (SHOTS !== undefined) await pictures(page, [["config-changed", "#/config"]])
           await pressAway(page, "a", "Trust this file")
           await has(page, "Every config is in force as it stands.")

@@ -29,6 +29,9 @@ const trust = async ({ config, hash, project }: ConfigChangeInfo): Promise<void>
   }
 }
 
+const keep = ({ conversation, hash }: ConfigChangeInfo) =>
+  void Acts.act("ConfigKeep", { name: conversation, ...(hash === null ? {} : { hash }) })
+
 const signs: { readonly [sign: string]: string } = { "+": "add", "-": "del", "@": "hunk" }
 
 const Lines = ({ diff }: { readonly diff: ReadonlyArray<string> }) => (
@@ -53,20 +56,75 @@ const Effects = ({ consequences }: Pick<ConfigChangeInfo, "consequences">) => (
   </ul>
 )
 
+const Decide = ({ value }: { readonly value: ConfigChangeInfo }) =>
+  mayAct.value ? (
+    <div class="answers">
+      <button type="button" class="btn primary large" onClick={() => void trust(value)}>
+        Trust this file<Kbd>a</Kbd>
+      </button>
+      {value.kept === undefined && (
+        <button type="button" class="btn large" onClick={() => keep(value)}>
+          Keep what is in force<Kbd>d</Kbd>
+        </button>
+      )}
+      <span class="grow" />
+      <code class="faint">sha256 {value.hash?.slice(0, 12)}</code>
+    </div>
+  ) : (
+    <p class="faint small">{Acts.VIEW_ONLY}</p>
+  )
+
+interface WaitingProps {
+  readonly value: ConfigChangeInfo
+  /** When the file was changed. */
+  readonly since: number | undefined
+}
+/** A change that waits, or was put aside: its consequences, then its lines. */
+const Waiting = ({ since, value }: WaitingProps) => {
+  const { config, consequences, diff, kept, project } = value
+  return (
+    <section class="config">
+      <p class="line lead">
+        <Glyph word={kept === undefined ? "needs you" : "paused"} />
+        <b>
+          {project}: the file has changed and is {kept === undefined ? "not in force." : "put aside."}
+        </b>
+      </p>
+      <p class="muted">
+        <code>{config}</code>
+        {since !== undefined && <span> changed {span(now.value - since)} ago</span>}
+      </p>
+      {kept !== undefined && (
+        <p class="muted">
+          {kept.by} keeps what is in force, since {span(now.value - kept.at)}. It asks no more until the file changes
+          again.
+        </p>
+      )}
+      <h2 class="label">What it would do</h2>
+      <Effects consequences={consequences} />
+      <h2 class="label">The change</h2>
+      <Lines diff={diff} />
+      <Decide value={value} />
+    </section>
+  )
+}
+
 const Change = ({ project }: { readonly project: ProjectInfo }) => {
   const { conversation, name, waits } = project
   const { problem, value } = useAnswer<ConfigChangeInfo>(
     "ConfigChange",
     { name: conversation },
-    `${waits?.hash} ${waits?.changes} ${project.problems.join()}`
+    `${waits?.hash} ${waits?.changes} ${project.kept?.hash} ${project.problems.join()}`
   )
   const seen = useRef(0)
   useEffect(() => {
     seen.current = performance.now()
   }, [value?.hash])
   useKeys(({ is }) => {
-    if (is !== "approve" || value?.waits !== true || !mayAct.peek()) return false
-    if (performance.now() - seen.current > SEEN) void trust(value)
+    if ((is !== "approve" && is !== "deny") || value?.waits !== true || !mayAct.peek()) return false
+    const isSeen = performance.now() - seen.current > SEEN
+    if (isSeen && is === "approve") void trust(value)
+    else if (isSeen && value.kept === undefined) keep(value)
     return true
   })
   if (value === undefined) return problem === undefined ? <Loading /> : <p class="muted">{problem.error}</p>
@@ -83,62 +141,41 @@ const Change = ({ project }: { readonly project: ProjectInfo }) => {
         <pre class="diff boxed">{value.problems.join("\n")}</pre>
       </section>
     )
-  if (!value.waits) return null
-  return (
-    <section class="config">
-      <p class="line lead">
-        <Glyph word="needs you" />
-        <b>{name}: the file has changed and is not in force.</b>
-      </p>
-      <p class="muted">
-        <code>{value.config}</code>
-        {waits !== undefined && <span> changed {span(now.value - waits.since)} ago</span>}
-      </p>
-      <h2 class="label">What it would do</h2>
-      <Effects consequences={value.consequences} />
-      <h2 class="label">The change</h2>
-      <Lines diff={value.diff} />
-      {mayAct.value ? (
-        <div class="answers">
-          <button type="button" class="btn primary large" onClick={() => void trust(value)}>
-            Trust this file<Kbd>a</Kbd>
-          </button>
-          <button
-            type="button"
-            class="btn large"
-            onClick={() =>
-              Acts.say(`${name}: what was in force stays in force. The file waits until it is trusted or changed back.`)
-            }
-          >
-            Keep what is in force
-          </button>
-          <span class="grow" />
-          <code class="faint">sha256 {value.hash.slice(0, 12)}</code>
-        </div>
-      ) : (
-        <p class="faint small">{Acts.VIEW_ONLY}</p>
-      )}
-    </section>
-  )
+  return value.waits ? <Waiting value={value} since={waits?.since} /> : null
 }
 
 const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }) => {
   const [all, setAll] = useState(false)
+  const [looked, look] = useState("")
+  const aside = projects.filter(({ kept }) => kept !== undefined)
+  const shownAside = aside.find(({ conversation }) => conversation === looked)
+  if (shownAside !== undefined) return <Change project={shownAside} />
   const shown = all ? projects : projects.slice(0, 8)
   return (
     <div class="config">
       <p class="line lead">
         <Glyph word="done" />
-        <b>{projects.length === 0 ? "There is no project yet." : "Every config is in force as it stands."}</b>
+        <b>
+          {projects.length === 0
+            ? "There is no project yet."
+            : aside.length === 0
+              ? "Every config is in force as it stands."
+              : "No config waits for you."}
+        </b>
       </p>
       {projects.length === 0 && <Command>agentd init</Command>}
       <ul class="effects">
-        {shown.map(({ agents, config, conversation, name }) => (
+        {shown.map(({ agents, config, conversation, kept, name }) => (
           <li key={conversation}>
             <b>{name}</b>
             <span class="muted">
               <code>{config}</code> {agents.length} {agents.length === 1 ? "agent" : "agents"}
             </span>
+            {kept !== undefined && (
+              <button type="button" class="btn small-btn" onClick={() => look(conversation)}>
+                A change is put aside
+              </button>
+            )}
           </li>
         ))}
       </ul>
