@@ -31,6 +31,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   "alert test": ["alert test"],
   alerts: ["alerts", "alerts -n 3", "alerts --failed"],
   "config diff": ["config diff", "config diff web", "config diff nothing"],
+  "config keep": ["config keep nothing"],
   plates: ["plates", "plates --all"],
   waiting: ["waiting"],
   approve: ["approve", `approve 01call ${"0".repeat(64)}`, `approve nothing ${"0".repeat(64)}`],
