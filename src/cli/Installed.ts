@@ -17,7 +17,7 @@ export const removal = Effect.map(installation, (found) => {
   switch (found._tag) {
     case "Npm": {
       const modules = dirname(found.root)
-      const kept = fs.readdirSync(modules).filter(Plan.isKept)
+      const kept = fs.readdirSync(modules).filter((name) => name.startsWith(".agentd-"))
       const rest = kept.map((name) => ` && rm -rf '${join(modules, name)}'`).join("")
       return `The program: npm rm -g --prefix '${found.prefix}' agentd${rest}`
     }
