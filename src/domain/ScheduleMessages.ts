@@ -25,6 +25,18 @@ export const Work = Schema.Struct({
 })
 export type Work = typeof Work.Type
 
+/** Characters of a text in a row; the log, or the file, has all of it. */
+const MAX_SHOWN = 500
+
+/** The work as a row has it. */
+export const shown = ({ goal, send }: Work): Work => {
+  const cut = (text: string) => (text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`)
+  return {
+    ...(send === undefined ? {} : { send: { ...send, text: cut(send.text) } }),
+    ...(goal === undefined ? {} : { goal: { ...goal, text: cut(goal.text) } })
+  }
+}
+
 /** The newest run of a schedule. */
 const Run = Schema.Struct({
   /** When it was due; of one that a person asked for, when that was. */

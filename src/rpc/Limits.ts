@@ -16,6 +16,8 @@ export const Limits = {
   /** Of a goal: bytes of its text, a check's characters, and how often it may be worked over. */
   goal: 64 * 1024,
   check: 4096,
+  /** Of what is to be sent later: it is kept until then. */
+  scheduled: 32 * 1024,
   rounds: 100,
   /** A line holds the longest text in its longest JSON spelling, and the rest. */
   lineBytes: 2 * 1024 * 1024,

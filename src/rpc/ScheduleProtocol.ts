@@ -1,5 +1,6 @@
 /**
- * ScheduleProtocol: the procedures on schedules: messages and goals that are due at certain times.
+ * ScheduleProtocol: the procedures on schedules: messages and goals that are due at certain times. What a schedule sends
+ * is a word from outside, which lets agents among themselves go on: so no agent makes one, or runs one.
  */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
@@ -15,10 +16,10 @@ import { error, input, procedure, Speaks } from "./Procedure.ts"
 const LAST = 253_402_300_799_000
 
 const work = Schema.Struct({
-  send: Schema.optionalKey(Schema.Struct({ agent: Bounds.agentName, text: Bounds.text() })),
+  send: Schema.optionalKey(Schema.Struct({ agent: Bounds.agentName, text: Bounds.text(Limits.scheduled) })),
   goal: Schema.optionalKey(
     Schema.Struct({
-      text: Bounds.text(Limits.goal, "Put the long part into a file, and name it."),
+      text: Bounds.text(Limits.scheduled, "Put the long part into a file, and name it."),
       planner: Schema.optionalKey(Bounds.name),
       critic: Schema.optionalKey(Bounds.name),
       target: Schema.optionalKey(Bounds.name),
@@ -44,7 +45,7 @@ export const schedules = [
       }),
       success: Schema.Struct({ ...Done.fields, name: Schema.String }),
       error
-    }).annotate(Speaks, "acts"),
+    }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, ...request }) => schedules.add(request, caller)
   ),
   /** Of the caller's project, or of all; the next one first. */
@@ -58,20 +59,20 @@ export const schedules = [
   ),
   /** Of those for one time; one of a file is refused. */
   procedure(
-    Rpc.make("ScheduleRemove", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    Rpc.make("ScheduleRemove", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, name }) => schedules.remove(name, caller)
   ),
   /** Now, besides its times. */
   procedure(
-    Rpc.make("ScheduleRun", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    Rpc.make("ScheduleRun", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, name }) => schedules.run(name, caller)
   ),
   procedure(
-    Rpc.make("SchedulePause", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    Rpc.make("SchedulePause", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, name }) => schedules.pause(name, caller)
   ),
   procedure(
-    Rpc.make("ScheduleResume", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    Rpc.make("ScheduleResume", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
     ({ schedules }, { caller, name }) => schedules.resume(name, caller)
   )
 ] as const

@@ -11,7 +11,7 @@ import type { CatchUp, SchedulesConfig } from "../config/ScheduleConfig.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { type Key, keyOf, senderOf } from "../domain/ScheduleKey.ts"
-import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
+import { type ScheduleInfo, shown, type Work } from "../domain/ScheduleMessages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Payload, Rune } from "../event-log/Rune.ts"
 import { dueOf, onceAt } from "./Due.ts"
@@ -238,7 +238,7 @@ export class ScheduleBook {
       project: this.file.name,
       cron: entry.cron,
       timeZone: entry.timeZone,
-      work: plan?.work ?? once?.work ?? {},
+      work: shown(plan?.work ?? once?.work ?? {}),
       catchUp: plan?.catchUp ?? once?.catchUp ?? "once",
       state: over !== null ? "done" : pausedBy !== null ? "paused" : isHeld ? "held" : "waits",
       next: over === null && Number.isFinite(next) ? next : null,

@@ -8,7 +8,7 @@
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
 import { type Key, keyIn } from "../domain/ScheduleKey.ts"
-import type { Skipped, Work } from "../domain/ScheduleMessages.ts"
+import { shown, type Skipped, type Work } from "../domain/ScheduleMessages.ts"
 import { ERASED } from "../event-log/Erasure.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
@@ -82,12 +82,18 @@ const bounded = (entries: State["entries"]): State["entries"] => {
   return Object.fromEntries(Object.entries(entries).filter(([name]) => !gone.has(name)))
 }
 
-/** `change`: undefined where there is no such schedule. */
+/** Of one that is over the text is not needed any more. */
+const lighter = (entry: Entry): Entry =>
+  entry.over === null || entry.once === null
+    ? entry
+    : { ...entry, once: { ...entry.once, work: shown(entry.once.work) } }
+
+/** As it was where there is no such schedule; `born`: what it is then. */
 const changed = (state: State, name: string, change: (entry: Entry) => Entry, born?: Entry): State => {
   const known = Object.hasOwn(state.entries, name) ? state.entries[name] : born
   if (known === undefined) return state
   const { [name]: _, ...others } = state.entries
-  return { ...state, entries: bounded({ ...others, [name]: change(known) }) }
+  return { ...state, entries: bounded({ ...others, [name]: lighter(change(known)) }) }
 }
 
 const run = (state: State, { asked, due, name }: Key, messageId: string | null, { actor, at, eventId }: Rune): State =>

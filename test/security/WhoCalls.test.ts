@@ -22,7 +22,7 @@ const shop = Layer.effect(
   Effect.gen(function* () {
     const stage = yield* Stage.make
     const project = stage.home({
-      agents: Object.fromEntries(["boss", "victim", "sly"].map((name) => [name, stage.agent("acp")]))
+      agents: Object.fromEntries(["boss", "victim", "sly", "later"].map((name) => [name, stage.agent("acp")]))
     })
     yield* stage.up
     yield* project.register
@@ -69,6 +69,22 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
       assert.strictEqual(person.code, 0, person.stderr)
       yield* shop.answers("victim", 1)
       assert.isTrue(existsSync(join(shop.root, "victim", "made")))
+    })
+  )
+
+  it.effect("to have something sent later, as nobody's word: refused", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      yield* shop.tell("later", { run: agentd(shop, "at", "--in", "1h", "send", "victim", "hello") })
+      yield* shop.answers("later", 1)
+      yield* shop.until("it is refused", shop.log("caller.refused"), (runes) =>
+        runes.some(({ payload }) => payload["by"] === "agent:later" && payload["what"] === "ScheduleAdd")
+      )
+      assert.deepStrictEqual(
+        yield* shop.stage.rpc((client) => client.Schedules({ all: true, caller: shop.caller })),
+        []
+      )
     })
   )
 

@@ -25,6 +25,7 @@ import { Plates } from "./checks/Plates.ts"
 import { Readers } from "./checks/Readers.ts"
 import { Ends } from "./checks/Ends.ts"
 import { Reports } from "./checks/Reports.ts"
+import { Schedules } from "./checks/Schedules.ts"
 import { Snapshots } from "./checks/Snapshots.ts"
 import { Tables } from "./checks/Tables.ts"
 import { Truth } from "./checks/Truth.ts"
@@ -171,6 +172,7 @@ export class Checker implements Witness {
       new Budgets(verdicts, (agent) => settingsOf(agent)?.budget),
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts),
+      new Schedules(verdicts),
       new Ends(verdicts)
     ]
     this.checks = [log, tables, ...others, snapshots, truth, channels, goals, plates, contract, this.models]

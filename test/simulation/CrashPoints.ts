@@ -76,6 +76,7 @@ const aloneOf = (seed: number): Swarm => ({
   aims: undefined,
   bytes: undefined,
   models: undefined,
+  schedules: {},
   errands: undefined,
   review: {}
 })

@@ -432,6 +432,12 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "known.some(({ pid }) => this.roster.processes.identify(pid).start !== 0)",
     seed: 10_022
   },
+  "a time of a schedule is not settled by its run": {
+    file: "src/schedules/ScheduleState.ts",
+    from: "upTo: asked && entry.once === null ? entry.upTo : Math.max(entry.upTo, due),",
+    to: "upTo: entry.upTo,",
+    seed: 50_004
+  },
   "a merge leaves a work out": {
     file: "src/goals/Goals.ts",
     from: "const works = ReviewGate.worksOf(goal.plan)",

@@ -15,7 +15,8 @@ const worlds = [
   { what: "in which a keeper holds programs while daemons come and go", first: 27_502, count: 4, minutes: 2 },
   { what: "in which agents are models behind an API", first: 30_001, count: 6, minutes: 1 },
   { what: "in which accounts are away, and agents have others to ask", first: 38_001, count: 4, minutes: 2 },
-  { what: "of days, in which little happens at a time", first: 40_001, count: 2, minutes: 24 * 60 }
+  { what: "of days, in which little happens at a time", first: 40_001, count: 2, minutes: 24 * 60 },
+  { what: "of days, in which messages are due at certain times", first: 50_003, count: 2, minutes: 4 * 60 }
 ] as const
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }

@@ -222,7 +222,7 @@ export class World implements Outside {
     review: object | undefined = {},
     strict: object = {}
   ): string {
-    const { aims, errands, mailing, talk } = this.swarm
+    const { aims, errands, mailing, schedules, talk } = this.swarm
     const conversation = { ...this.swarm.conversation, ...strict }
     const one = (name: string) => ({
       backend: this.swarm.models?.of[name] ?? backendOf(this.swarm.bytes?.of[name]),
@@ -237,6 +237,7 @@ export class World implements Outside {
       mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
       agents: Object.fromEntries(names.map((name) => [name, one(name)])),
       ...(aims === undefined ? {} : { goals: aims.goals }),
+      ...(Object.keys(schedules).length === 0 ? {} : { schedules }),
       ...(talk === undefined || review === undefined ? {} : { channels: { review: this.room(names, review) } })
     })
   }

@@ -69,6 +69,8 @@ export interface Swarm {
   readonly runsTools: boolean
   readonly settings: object
   readonly conversation: object
+  /** The file's schedules, by name. */
+  readonly schedules: object
   /** The file's settings of single agents. */
   readonly ofAgent: { readonly [agent: string]: object }
   /** Channels, and how agents talk in them; undefined in a world without any. */
@@ -369,6 +371,21 @@ const fallbacksOf = (seed: number, agents: ReadonlyArray<string>): Pick<Modellin
   }
 }
 
+/** Of the worlds of days, those in which messages are due at certain times. */
+const OF_SCHEDULES = 50_000
+
+const schedulesOf = (seed: number): object => {
+  if (seed <= OF_SCHEDULES || seed > OF_RARE) return {}
+  const chance = new Chance(seed, "schedules")
+  const schedule = () => ({
+    cron: chance.pick(["*/10 * * * *", "0 * * * *", "30 2 * * *", "15 1,13 * * *"]),
+    timeZone: chance.pick(["UTC", "Europe/Berlin", "Australia/Sydney"]),
+    catchUp: chance.pick(["once", "all", "none"]),
+    send: { agent: "a", text: "look after the shop" }
+  })
+  return Object.fromEntries(["s1", "s2", "s3"].slice(0, 1 + chance.below(3)).map((name) => [name, schedule()]))
+}
+
 /** After these nothing helps but a person. */
 const FATAL = { unauthorized: 0.1, unpaid: 0.1, redirects: 0.1, tooLong: 0.3 }
 
@@ -579,6 +596,7 @@ const drawn = (seed: number): Swarm => {
     board: ofBoard.board,
     bytes: bytesOf(seed),
     models: modelsOf(seed),
+    schedules: schedulesOf(seed),
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

@@ -2,7 +2,7 @@
  * npm run simulate -- --seed 7 [--seeds 100] [--minutes 60] [--jobs 2]
  *
  * Seeds above 10,000 have a board (15,000: its hooks come at all times), above 20,000 bytes (22,000: ACP
- * and wild bytes; 25,000: a keeper holds the programs; 27,500: and does nothing wrong), above 30,000 model APIs (38,000: accounts that are away, and fallbacks), above 40,000 days (for `--minutes 1440`), above 60,000 what is
+ * and wild bytes; 25,000: a keeper holds the programs; 27,500: and does nothing wrong), above 30,000 model APIs (38,000: accounts that are away, and fallbacks), above 40,000 days (for `--minutes 1440`; 50,000: messages are due at certain times), above 60,000 what is
  * rare (61,000: one mishap while many commands are open).
  *
  *     --trace             every event of the world
