@@ -5,10 +5,12 @@
  * Asked anew for each alert and each attempt, so that a changed config counts
  * from the next one on.
  */
-import { Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import type { NotifyConfig } from "../config/NotifyConfig.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import type { Alert } from "./AlertPolicy.ts"
+import type { Facts } from "./NoticePolicy.ts"
 
 export class AlertContext extends Context.Service<
   AlertContext,
@@ -19,8 +21,8 @@ export class AlertContext extends Context.Service<
     readonly notify: Effect.Effect<NotifyConfig | undefined>
     /** The name of the stream's project. */
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
-    /** How commands name the stream's project from any folder: by its name, or by its stream where that is not known or is that of several. */
-    readonly addressOf: (stream: string) => Effect.Effect<string>
+    /** Facts of the moment about a rune of which channels may tell. */
+    readonly facts: (rune: Rune) => Effect.Effect<Facts>
     /** The events that led to an alert, oldest first; empty where there is nothing to tell. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
     /** A text with its commands as they must be typed. */
@@ -36,7 +38,7 @@ export class AlertContext extends Context.Service<
       mailFor: () => Effect.sync(mail),
       notify: Effect.sync(notify),
       projectName: () => Effect.succeed("demo"),
-      addressOf: () => Effect.succeed("demo"),
+      facts: () => Effect.map(Clock.currentTimeMillis, (now) => ({ project: "demo", host: "lab", now })),
       why: () => Effect.succeed([]),
       typed: (text) => text
     })

@@ -11,7 +11,7 @@
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect, FiberSet, Result, Semaphore } from "effect"
 import type { MailConfig } from "../config/Config.ts"
-import type { NotifyConfig } from "../config/NotifyConfig.ts"
+import { channelsFor, type NotifyConfig } from "../config/NotifyConfig.ts"
 import type { Rune, RuneDraft } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
@@ -74,12 +74,16 @@ const noticesOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>) {
     return of === undefined ? [] : [{ rune, of }]
   })
   if (candidates.length === 0) return []
-  const { addressOf, notify } = yield* AlertContext
+  const { facts, notify } = yield* AlertContext
   const config = yield* notify
   if (config === undefined) return []
-  const found = yield* Effect.forEach(candidates, ({ of, rune }) =>
-    Effect.map(addressOf(rune.stream), (project): ReadonlyArray<Source> => {
-      const alert = of({ project })
+  const wanted = candidates.filter(({ rune }) => {
+    const only = NoticePolicy.onlyKind(rune.kind)
+    return only === undefined || channelsFor(config, only).length > 0
+  })
+  const found = yield* Effect.forEach(wanted, ({ of, rune }) =>
+    Effect.map(facts(rune), (known): ReadonlyArray<Source> => {
+      const alert = of(known)
       return alert === undefined ? [] : [{ alert, hash: hashOf(rune) }]
     })
   )

@@ -96,7 +96,9 @@ export const digest = (all: ReadonlyArray<Told>, more = 0): Told => {
   const named = [...pressing, ...rest].slice(0, NAMED).map(({ title }) => `  - ${title}`)
   const left = count - named.length
   return {
-    title: fit(`agentd: ${count} notices${pressing.length > 0 ? `, ${pressing.length} need you` : ""}`),
+    title: fit(
+      `agentd: ${count} notices${pressing.length > 0 ? `, ${pressing.length} ${pressing.length === 1 ? "needs" : "need"} you` : ""}`
+    ),
     urgency: pressing.length > 0 ? "now" : all.some(({ urgency }) => urgency === "soon") ? "soon" : "digest",
     body: [...named, ...(left > 0 ? [`  and ${left} more`] : [])].join("\n"),
     command: pressing.length > 0 ? "agentd waiting" : "agentd alerts"

@@ -10,9 +10,7 @@ import { inWorld } from "../cli/Hint.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-
-/** So long a notice waits for the name of its project, at a start. */
-const NAMES_WITHIN = "30 seconds"
+import * as NoticeFacts from "./NoticeFacts.ts"
 
 /** `userConfig`: the user's own file, for projects without a mail section; `world`: the folder that commands have to name. */
 export const layer = (userConfig: string, world: string | null = null) =>
@@ -43,15 +41,7 @@ export const layer = (userConfig: string, world: string | null = null) =>
         notify: section("notify"),
         projectName: (stream) =>
           Effect.map(agents.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
-        addressOf: (stream) =>
-          Effect.gen(function* () {
-            // names are known once the streams are read
-            if (!(yield* agents.ready)) yield* Effect.timeoutOption(Effect.exit(agents.recovered), NAMES_WITHIN)
-            const projects = yield* agents.projects
-            const name = projects.find(({ conversation }) => conversation === stream)?.name
-            const isOne = projects.filter((project) => project.name === name).length === 1
-            return name !== undefined && isOne ? name : stream
-          }),
+        facts: yield* NoticeFacts.make,
         typed: (text) => inWorld(text, world),
         why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {

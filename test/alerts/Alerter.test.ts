@@ -384,7 +384,7 @@ describe("Alerter", () => {
         mailFor: (stream) => Effect.succeed(mailTo(stream === "demo-00000000" ? slow.port : quick.port)),
         notify: Effect.undefined,
         projectName: () => Effect.succeed("demo"),
-        addressOf: () => Effect.succeed("demo"),
+        facts: () => Effect.succeed({ project: "demo", host: "lab", now: 0 }),
         why: () => Effect.succeed([])
       })
       yield* alerter(at)

@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
+import { Goals } from "../../src/goals/Goals.ts"
+import { Plates } from "../../src/plates/Plates.ts"
 import { Agents } from "../../src/agents/Agents.ts"
 import { explain } from "../../src/agents/Explain.ts"
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
@@ -67,6 +69,8 @@ describe("the story of an agent that stopped", () => {
       Effect.provide(
         ProjectAlerts.layer("/nonexistent/config.jsonc").pipe(
           Layer.provideMerge(agents),
+          Layer.provideMerge(Layer.mock(Goals, {})),
+          Layer.provideMerge(Layer.mock(Plates, {})),
           Layer.provideMerge(layerMemory),
           Layer.provideMerge(NodeServices.layer)
         )

@@ -41,6 +41,10 @@ const shop = Effect.fnUntraced(function* (
   return { stage, project }
 })
 
+/** The notices that a receiver has, of a kind. */
+const of = (receiver: HttpStand.Stand, kind: string): ReadonlyArray<Body> =>
+  receiver.got.map(bodyOf).filter(({ notices }) => notices.some((notice) => notice.kind === kind))
+
 describe("a webhook", () => {
   it.live(
     "is told once that an agent has stopped, signed, over a kill of the daemon; its receiver was away first",
@@ -50,7 +54,7 @@ describe("a webhook", () => {
         const { project, stage } = yield* shop((folder) => {
           writeFileSync(join(folder, "hook-key"), `${KEY}\n`)
           const ops = { type: "webhook", url: `${receiver.url}/hook`, secret: { file: join(folder, "hook-key") } }
-          return { channels: { ops } }
+          return { channels: { ops }, tell: { failed: ["ops"], others: [] } }
         })
         yield* project.send("one", "go")
         yield* project.until(
@@ -97,5 +101,77 @@ describe("a webhook", () => {
         assert.strictEqual(bodyOf(receiver.got[2]!).title, "shop/two stopped for good")
         assert.notInclude(stage.box.output, KEY)
       }).pipe(Effect.scoped)
+  )
+})
+
+describe("what needs a person", () => {
+  it.live("is told with a command that works as it stands, from any folder", () =>
+    Effect.gen(function* () {
+      const receiver = yield* HttpStand.make()
+      const stage = yield* Stage.make
+      stage.box.setUser({
+        orphanGrace: "0 seconds",
+        notify: { digestWindow: "10ms", channels: { ops: { type: "webhook", url: receiver.url } } }
+      })
+      const project = stage.home({ agents: { ada: stage.agent("model") } })
+      yield* stage.up
+      yield* project.register
+      yield* project.tell("ada", { ask: "touch made" })
+      const [told] = yield* project.until(
+        "it is told",
+        Effect.sync(() => of(receiver, "needsYou")),
+        (all) => all.length === 1
+      )
+      assert.strictEqual(told!.title, "shop/ada asks to run shell")
+      assert.match(told!.body, /touch made[^]*It waits \d+ min more; then the call is refused\./)
+      const [, ...words] = told!.command.split(" ")
+      assert.deepStrictEqual(words.slice(0, 3), ["--state", stage.box.state, "approve"])
+      // without a terminal it shows the whole call, and the command that names what was shown
+      const { stderr, stdout } = yield* stage.box.cliIn("/", ...words.slice(2))
+      const shown = `${stdout}${stderr}`
+      assert.include(shown, "touch made")
+      const [, again = ""] = /agentd --state \S+ (approve \S+ \S+)/.exec(shown) ?? []
+      const { code } = yield* stage.box.cliIn("/", ...again.split(" "))
+      assert.strictEqual(code, 0, shown)
+      assert.deepStrictEqual(yield* project.answers("ada", 1), ["done"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("done", () => {
+  it.live("is told when nothing of the agent works on: not while a command of it goes on in the background", () =>
+    Effect.gen(function* () {
+      const receiver = yield* HttpStand.make()
+      const stage = yield* Stage.make
+      stage.box.setUser({
+        orphanGrace: "0 seconds",
+        notify: {
+          digestWindow: "10ms",
+          channels: { ops: { type: "webhook", url: receiver.url } },
+          tell: { done: ["ops"] }
+        }
+      })
+      const project = stage.home({ agents: { ada: stage.agent("claude"), bob: stage.agent("model") } })
+      yield* stage.up
+      yield* project.register
+      yield* project.tell("ada", { later: ["go", { say: "the rest" }] })
+      yield* project.answers("ada", 1)
+      // who begins later, and is done, is told of; ada is not
+      yield* project.tell("bob", { say: "hello" })
+      yield* project.until(
+        "bob is done",
+        Effect.sync(() => of(receiver, "done")),
+        (all) => all.some(({ title }) => title === "shop/bob is done")
+      )
+      assert.lengthOf(of(receiver, "done"), 1)
+      writeFileSync(join(project.root, "ada", "go"), "")
+      yield* project.answers("ada", 2)
+      yield* project.until(
+        "ada is done",
+        Effect.sync(() => of(receiver, "done")),
+        (all) => all.some(({ title }) => title === "shop/ada is done")
+      )
+      assert.lengthOf(of(receiver, "done"), 2)
+    }).pipe(Effect.scoped)
   )
 })
