@@ -1,6 +1,6 @@
 /**
  * AlertKinds: the kinds of runes of the outbox: an alert that waits for its mail or another message, a message
- * that was sent, and one that was not.
+ * that was sent, one that was not, and that somebody has answered.
  *
  * Guarantees: a rune of a newer shape is read as none, so that an older agentd goes on.
  */
@@ -23,6 +23,8 @@ export const Queued = Schema.Struct({
   upTo: Schema.Int,
   /** The channel of `notify` that it is told by; not there: it is mailed by the mail section of its project. */
   channel: Schema.optionalKey(Schema.String),
+  /** Of the channels that are told when nobody answers it is the so-manieth. */
+  step: Schema.optionalKey(Schema.Int),
   alert: Alert
 })
 
@@ -53,10 +55,31 @@ export const Failed = Schema.Struct({
   remedy: Schema.String,
   /** ms since the epoch; null: given up. */
   nextAt: Schema.NullOr(Schema.Finite),
-  channel: Schema.optionalKey(Schema.String)
+  channel: Schema.optionalKey(Schema.String),
+  /** The message told of such failures itself: nobody is told of this one. */
+  silent: Schema.optionalKey(Schema.Boolean)
+})
+
+export const Answered = Schema.Struct({
+  /** The thing that notices were about. */
+  about: Schema.String,
+  /** Null: nobody: it is over. */
+  by: Schema.NullOr(Schema.String),
+  /** ms since the epoch */
+  at: Schema.Finite,
+  /** Runes up to here have been looked at. */
+  upTo: Schema.Int,
+  /** Batches that tell of it no more. */
+  drops: Schema.Array(Schema.String),
+  /** Messages that are taken back: by which channel, their ids, and by what their receivers know them. */
+  withdraws: Schema.Array(
+    Schema.Struct({ channel: Schema.String, of: Schema.String, handle: Schema.String, title: Schema.String })
+  )
 })
 
 export const alertKinds = {
+  /** A person has answered what people were told, or it is over. */
+  "alert.answered": kind(Answered),
   "alert.queued": kind(Queued),
   "alert.sent": kind(Sent),
   "alert.failed": kind(Failed)

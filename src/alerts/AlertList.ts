@@ -94,6 +94,30 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
   })
 }
 
+/** Rows in which what was told by several ways is one for each state that it is in. */
+const merged = (rows: ReadonlyArray<AlertRow>): ReadonlyArray<AlertRow> => {
+  const byMatter = new Map<string, AlertRow>()
+  for (const row of rows) {
+    const { error, restsOn, state, subject } = row
+    const matter = JSON.stringify([restsOn, subject, state, error])
+    const before = byMatter.get(matter)
+    byMatter.set(
+      matter,
+      before === undefined
+        ? row
+        : {
+            ...before,
+            to: [...new Set([...before.to, ...row.to])],
+            rejected: [...new Set([...before.rejected, ...row.rejected])],
+            attempts: Math.max(before.attempts, row.attempts),
+            sentAt: before.sentAt === null ? row.sentAt : Math.max(before.sentAt, row.sentAt ?? 0),
+            nextAt: before.nextAt === null ? row.nextAt : Math.min(before.nextAt, row.nextAt ?? before.nextAt)
+          }
+    )
+  }
+  return [...byMatter.values()]
+}
+
 const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state === "given up"
 
 /** `failed`: only those that did not come to anybody. */
@@ -110,7 +134,7 @@ export const listOf = (given: Given, options: { readonly count: number; readonly
     )
   )
   const rows = [...there, ...gone(given, new Set(all.map(({ id }) => id)))]
-  return rows
+  return merged(rows)
     .filter((row) => !options.failed || isOpen(row))
     .toSorted((a, b) => b.at - a.at || b.restsOn - a.restsOn)
     .slice(0, options.count)

@@ -22,7 +22,10 @@ import * as Mail from "./Mail.ts"
 import { Mailer } from "./Mailer.ts"
 import * as LogEvent from "../domain/LogEvent.ts"
 import * as AlertKinds from "./AlertKinds.ts"
+import * as Answers from "./Answers.ts"
+import * as Escalation from "./Escalation.ts"
 import * as NoticePolicy from "./NoticePolicy.ts"
+import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Route from "./Route.ts"
 import type { SendError } from "./SendError.ts"
@@ -97,17 +100,20 @@ const queue = (
   notices: Effect.Success<ReturnType<typeof noticesOf>>,
   begun: ReadonlySet<string>
 ) =>
-  Effect.fnUntraced(function* (state: Outbox.State) {
+  Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const from = yield* AlertContext
     const upTo = runes.at(-1)?.eventId ?? 0
     const now = yield* Clock.currentTimeMillis
     const drafts: Array<RuneDraft> = []
-    let ahead = state
-    const add = ({ alert, hash }: Source, route: Outbox.Route | undefined) => {
-      const draft = Outbox.queue(ahead, { alert, hash, upTo }, route, now, begun)
+    let [ahead, openAhead] = [state, open]
+    const put = (draft: RuneDraft) => {
       drafts.push(draft)
-      ahead = Outbox.evolve(ahead, { ...draft, eventId: ahead.restsOn, at: now })
+      const rune = { ...draft, eventId: ahead.restsOn, at: now }
+      ahead = Outbox.evolve(ahead, rune)
+      openAhead = OpenNotices.evolve(openAhead, rune)
     }
+    const add = ({ alert, hash }: Source, route: Outbox.Route | undefined) =>
+      put(Outbox.queue(ahead, { alert, hash, upTo }, route, now, begun))
     const toldOf = new Set(notices.flatMap(({ routes, source }) => (routes.length === 0 ? [] : [source.alert.cause])))
     for (const source of mailsOf(runes)) {
       const { cause, of, stream } = source.alert
@@ -115,7 +121,16 @@ const queue = (
       // without a mail section it waits for one, unless a channel tells it
       if (mail !== undefined || !toldOf.has(cause)) add(source, mail && Route.ofMail(mail))
     }
-    for (const { routes, source } of notices) for (const route of routes) add(source, route)
+    for (const { routes, source } of notices) {
+      const { once } = source.alert.notice!
+      if (once === undefined || !openAhead.once.has(once)) for (const route of routes) add(source, route)
+    }
+    const answers = runes.flatMap((rune) => Answers.of(rune) ?? []).filter(({ about }) => openAhead.open.has(about))
+    const able = answers.length === 0 ? new Set<string>() : yield* Escalation.able
+    for (const answer of answers) {
+      const draft = Answers.draft(answer, upTo, { outbox: ahead, notices: openAhead, able, begun, now })
+      if (draft !== undefined) put(draft)
+    }
     return drafts
   })
 
@@ -142,7 +157,14 @@ interface Job {
   readonly way: Way
 }
 
-const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, options: Options): Way => {
+/** The first message about the one thing that a batch tells of, where it is another. */
+const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNotices.State): string | undefined => {
+  const [only] = alerts.values()
+  if (only === undefined || alerts.size > 1 || more > 0) return undefined
+  return threads.get(OpenNotices.threadOf(channel, OpenNotices.subjectOf(only.alert)))
+}
+
+const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | undefined, options: Options): Way => {
   const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
   return {
     destination: Route.destinationOf(mail),
@@ -151,36 +173,53 @@ const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, options: Options): Way
     send: Effect.gen(function* () {
       const mailer = yield* Mailer
       const text = yield* Letter.of(batch, options.host ?? mailer.host())
-      return yield* mailer.send(mail, { ...text, messageId }, options.timeouts)
+      const thread = earlier === undefined ? {} : { references: earlier }
+      return yield* mailer.send(mail, { ...text, ...thread, messageId }, options.timeouts)
     })
   }
 }
 
-const wayOfChannel = (batch: Outbox.Batch, name: string, notify: NotifyConfig, options: Options): Way => {
+const wayOfChannel = (
+  batch: Outbox.Batch,
+  name: string,
+  notify: NotifyConfig,
+  more: Options & { readonly earlier: string | undefined }
+): Way => {
   const config = notify.channels[name]
   const messageId = Outbox.idOf(batch)
-  return {
-    destination: config === undefined ? batch.destination : Route.destinationOfChannel(name, config, batch.destination),
-    messageId,
-    isMail: false,
-    send: config === undefined ? Telling.gone(name) : Telling.send(batch, { name, config, messageId, ...options })
-  }
+  const way = { messageId, isMail: false }
+  if (config === undefined) return { ...way, destination: batch.destination, send: Telling.gone(name) }
+  const how = { name, config, messageId, ...more }
+  return batch.back === undefined
+    ? {
+        ...way,
+        destination: Route.destinationOfChannel(name, config, batch.destination),
+        send: Telling.send(batch, how)
+      }
+    : { ...way, destination: batch.destination, send: Telling.withdraw(batch.back, how) }
 }
 
 /** How a batch goes now; undefined: nothing is configured for it, or its time is a quiet one. */
-const wayOf = Effect.fnUntraced(function* (batch: Outbox.Batch, now: number, options: Options) {
+const wayOf = Effect.fnUntraced(function* (
+  batch: Outbox.Batch,
+  open: OpenNotices.State,
+  now: number,
+  options: Options
+) {
+  const earlier = earlierOf(batch, open)
   if (batch.channel === undefined) {
     const mail = yield* mailOf(batch)
-    return mail === undefined ? undefined : wayOfMail(batch, mail, options)
+    return mail === undefined ? undefined : wayOfMail(batch, mail, earlier, options)
   }
   const notify = yield* (yield* AlertContext).notify
-  if (notify === undefined || Route.isHeld(notify, batch.destination, now)) return undefined
-  return wayOfChannel(batch, batch.channel, notify, options)
+  if (notify === undefined) return undefined
+  if (batch.back === undefined && Route.isHeld(notify, batch.destination, now)) return undefined
+  return wayOfChannel(batch, batch.channel, notify, { ...options, earlier })
 })
 
 /** The messages that can be sent now, one a destination, and the ms until the next look. */
 const due = (begun: ReadonlySet<string>, options: Options) =>
-  Effect.fnUntraced(function* (state: Outbox.State) {
+  Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const now = yield* Clock.currentTimeMillis
     const jobs: Array<Job> = []
     let next = Infinity
@@ -188,7 +227,7 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
       const at = Outbox.readyAt(state, batch, now)
       if (at === undefined || begun.has(batch.id)) continue
       // what waits for its time alone needs no look at the config
-      const way = at > now && batch.failure === null ? null : yield* wayOf(batch, now, options)
+      const way = at > now && batch.failure === null ? null : yield* wayOf(batch, open, now, options)
       if (way === undefined) next = Math.min(next, now + LOOK_AGAIN)
       else if (way !== null && (at <= now || batch.failure?.destination !== way.destination)) {
         const { destination, messageId } = way
@@ -210,8 +249,17 @@ const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job
       const now = yield* Clock.currentTimeMillis
       const draft =
         result._tag === "Success" ? Outbox.sent(attempt, result.success) : Outbox.failure(attempt, result.failure, now)
-      // what comes from now on is decided on what became of this one
-      yield* outbox.commit(() => Effect.sync(() => (begun.delete(attempt.batch.id), [draft])))
+      const able = attempt.batch.channel === undefined ? new Set<string>() : yield* Escalation.able
+      yield* outbox.commit((_, notices) =>
+        Effect.sync(() => {
+          // what comes from now on is decided on what became of this one
+          begun.delete(attempt.batch.id)
+          if (Result.isFailure(result)) return [draft]
+          const message = { id: attempt.messageId, handle: result.success.handle ?? null }
+          const late = Answers.late(attempt.batch, message, { able, notices })
+          return late === undefined ? [draft] : [draft, late]
+        })
+      )
       yield* report(result, draft, way.isMail ? "alert mail" : `notice by ${attempt.batch.channel}`)
     })
   )
@@ -232,7 +280,7 @@ const report = (
     : Effect.logWarning(`${what} not sent: ${message}. ${remedy}`)
 }
 
-const followed = [...new Set([...kinds, ...NoticePolicy.kinds])]
+const followed = [...new Set([...kinds, ...NoticePolicy.kinds, ...Answers.kinds])]
 
 const running = Effect.fn("Alerter.run")(function* (options: Options) {
   const log = yield* EventLog
@@ -240,8 +288,8 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
   const begun = new Set<string>()
   const mailers = yield* Semaphore.make(MAX_SENDERS)
   const sends = yield* FiberSet.make<void, Effect.Error<ReturnType<ReturnType<typeof attempt>>>>()
-  const pick = (state: Outbox.State) =>
-    Effect.tap(due(begun, options)(state), ({ jobs }) =>
+  const pick = (state: Outbox.State, open: OpenNotices.State) =>
+    Effect.tap(due(begun, options)(state, open), ({ jobs }) =>
       Effect.sync(() => jobs.forEach(({ attempt }) => begun.add(attempt.batch.id)))
     )
   // what it queued last is behind it, also where its position was lost
@@ -252,12 +300,14 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
   )
   const sending = Effect.gen(function* () {
     for (;;) {
+      const further = yield* outbox.look((_, open) => Escalation.due(open))
+      if (further.due.length > 0) yield* outbox.commit(Escalation.queue(begun))
       const { jobs, wait } = yield* outbox.look(pick)
       for (const job of jobs) {
         const sent = attempt(outbox, begun)(job)
         yield* FiberSet.run(sends, job.way.isMail ? mailers.withPermit(sent) : sent)
       }
-      yield* outbox.changed(wait)
+      yield* outbox.changed(Math.min(wait, further.wait))
     }
   })
   // A subscription ends with its log: then there is nothing left to do but to be stopped.

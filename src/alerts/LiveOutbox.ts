@@ -1,12 +1,13 @@
 /**
- * LiveOutbox: the outbox of the running daemon: the fold of the log, kept.
+ * LiveOutbox: the outbox of the running daemon, and the notices that wait for an answer: the folds of the log, kept.
  *
  * Guarantees: one decision at a time, each on the state that all runes before it
  * led to; the state changes only by runes that are durable.
  */
 import { Context, Deferred, Effect, Layer, Queue, Semaphore } from "effect"
-import type { RuneDraft } from "../event-log/Rune.ts"
+import { DAEMON_STREAM, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 
 const make = Effect.gen(function* () {
@@ -15,10 +16,12 @@ const make = Effect.gen(function* () {
   const wake = yield* Queue.sliding<void>(1)
   const loaded = yield* Deferred.make<void, StorageError>()
   let state = Outbox.initial
+  let notices = OpenNotices.initial
   let isKnown = false
-  yield* Outbox.load.pipe(
+  yield* log.recover(DAEMON_STREAM, { outbox: Outbox.fold, notices: OpenNotices.fold }).pipe(
     Effect.map((found) => {
-      state = found
+      state = found.outbox.state
+      notices = found.notices.state
       isKnown = true
     }),
     Effect.onExit((exit) => Deferred.done(loaded, exit)),
@@ -29,15 +32,18 @@ const make = Effect.gen(function* () {
   const known = Effect.catch(Deferred.await(loaded), () => Effect.never)
 
   /** Appends what is decided on the state, and folds it in. */
-  const commit = <E, R>(decide: (state: Outbox.State) => Effect.Effect<ReadonlyArray<RuneDraft>, E, R>) =>
+  const commit = <E, R>(
+    decide: (state: Outbox.State, notices: OpenNotices.State) => Effect.Effect<ReadonlyArray<RuneDraft>, E, R>
+  ) =>
     lock.withPermit(
       Effect.gen(function* () {
         yield* known
-        const drafts = yield* decide(state)
+        const drafts = yield* decide(state, notices)
         if (drafts.length === 0) return
         // A refusal is a fault of agentd, not of the mail.
         const runes = yield* Effect.catchTag(log.append(drafts), "RuneRefused", Effect.die)
         state = runes.reduce(Outbox.evolve, state)
+        notices = runes.reduce(OpenNotices.evolve, notices)
         yield* Queue.offer(wake, undefined)
       })
     )
@@ -45,11 +51,11 @@ const make = Effect.gen(function* () {
   return {
     commit,
     /** Reads the state while nothing is being decided. */
-    look: <A, E, R>(read: (state: Outbox.State) => Effect.Effect<A, E, R>) =>
+    look: <A, E, R>(read: (state: Outbox.State, notices: OpenNotices.State) => Effect.Effect<A, E, R>) =>
       lock.withPermit(
         Effect.andThen(
           known,
-          Effect.suspend(() => read(state))
+          Effect.suspend(() => read(state, notices))
         )
       ),
     /** Undefined until the log's stream is read. */

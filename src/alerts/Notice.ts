@@ -29,7 +29,9 @@ export const Notice = Schema.Struct({
   /** The thing that it is about: `call:…`, `agent:shop/builder`. An answer names the same. */
   about: Schema.String,
   /** How commands name its project; null: it is of none. */
-  project: Schema.NullOr(Schema.String)
+  project: Schema.NullOr(Schema.String),
+  /** The name of a fact that is told once, whatever rune says it again; not there: each rune of it is news. */
+  once: Schema.optionalKey(Schema.String)
 })
 export type Notice = typeof Notice.Type
 

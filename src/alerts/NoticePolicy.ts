@@ -35,6 +35,8 @@ export interface Facts {
   readonly agent?: AgentInfo | undefined
   /** Of the agent, its sub-agents, and theirs: those that work or have work. */
   readonly working?: ReadonlyArray<string>
+  /** The agent's newest turn that came to its end. */
+  readonly turn?: string | undefined
   /** Agents that wait for the account. */
   readonly held?: number
   /** The last line that it has said. */
@@ -233,8 +235,12 @@ const ofSession = (rune: ToldOf<"plate.moved">, { plate }: Facts): Raw | undefin
 }
 
 /** An agent whose turn has ended, and of which nothing works on: no shell, no sub-agent, no wake-up. */
-const done = (rune: ToldOf<"turn.completed" | "run.background">, { agent, last, project, working = [] }: Facts) => {
-  if (agent === undefined || agent.word !== "idle" || agent.inbox > 0 || working.length > 0) return undefined
+const done = (
+  rune: ToldOf<"turn.completed" | "run.background">,
+  { agent, last, project, turn, working = [] }: Facts
+) => {
+  if (agent === undefined || turn === undefined || agent.word !== "idle" || agent.inbox > 0 || working.length > 0)
+    return undefined
   if (rune.kind === "run.background" && rune.payload.works.length > 0) return undefined
   const name = `${project}/${agent.agent}`
   const raw: Raw = {
@@ -243,7 +249,8 @@ const done = (rune: ToldOf<"turn.completed" | "run.background">, { agent, last, 
     body: `Its turn has ended, and nothing of it works on.${last === undefined || last === "" ? "" : `\n${Notice.fit(Notice.line(last), MAX_INPUT)}`}`,
     command: `agentd why ${name}`,
     urgency: "soon",
-    about: `agent:${agent.conversation}/${agent.agent}`
+    about: `agent:${agent.conversation}/${agent.agent}`,
+    once: `done:${agent.conversation}/${agent.agent}/${turn}`
   }
   return raw
 }
@@ -255,7 +262,7 @@ const TELLS_AT = 8
 const unsent = ({ payload }: ToldOf<"alert.failed">): Raw | undefined => {
   const { alertIds, attempt, channel = "mail", error, nextAt } = payload
   const isFirst = payload.class === "setup" ? attempt === 1 : attempt === TELLS_AT
-  if (alertIds.length === 0 || (nextAt !== null && !isFirst)) return undefined
+  if (payload.silent === true || (nextAt !== null && !isFirst)) return undefined
   return {
     kind: "unsent",
     title: `${counted(alertIds.length, "notice")} could not be sent by ${channel}`,
@@ -313,7 +320,9 @@ const ofAlert = (alert: Alert, facts: Facts): Raw | undefined => {
       const { agent, last = "" } = facts
       const line = last === "" ? "" : `\nIts last line: ${Notice.fit(Notice.line(last), 160)}`
       const runs =
-        agent === undefined ? "" : `\nIt ran ${agent.sessionSeq === 1 ? "once" : `${agent.sessionSeq} times`}.`
+        agent === undefined || agent.sessionSeq === 0
+          ? ""
+          : `\nIt ran ${agent.sessionSeq === 1 ? "once" : `${agent.sessionSeq} times`}.`
       return {
         ...words,
         kind: "failed",

@@ -30,6 +30,7 @@ const MAX_GIVEN_UP = 100
 
 export type Queued = typeof AlertKinds.Queued.Type
 type Failed = typeof AlertKinds.Failed.Type
+type Answered = typeof AlertKinds.Answered.Type
 
 /** The alert's rune; an alert that an older agentd queued does not say. */
 const causeOf = ({ seq, stream }: Alert): Cause | null => (seq === undefined ? null : { stream, seq })
@@ -55,6 +56,17 @@ export interface Batch {
   readonly more: number
   /** The last failed attempt. */
   readonly failure: Failure | null
+  /** The batch tells nothing, but takes a message back that somebody has answered. */
+  readonly back?: Back
+}
+
+/** A message to take back, and the answer. */
+export interface Back {
+  readonly of: string
+  readonly handle: string
+  readonly title: string
+  readonly by: string | null
+  readonly at: number
 }
 
 export interface State {
@@ -125,15 +137,38 @@ const failed = (state: State, rune: Failed): State => {
   const known = state.batches.find((batch) => batch.id === rune.batch)
   if (known === undefined) return state
   const next: Batch = { ...known, failure: rune }
-  const lastError = rune.error
+  // the trouble of a channel is told by the others
+  const lastError = rune.channel === undefined ? rune.error : state.lastError
   return rune.nextAt === null
     ? {
         ...state,
         lastError,
         batches: state.batches.filter((batch) => batch !== known),
-        givenUp: [...state.givenUp, next].slice(-MAX_GIVEN_UP)
+        givenUp: known.back === undefined ? [...state.givenUp, next].slice(-MAX_GIVEN_UP) : state.givenUp
       }
     : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
+}
+
+/** Batches that tell of it alone go; what was sent is taken back, on a way of its own. */
+const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answered): State => {
+  const left = state.batches.flatMap((batch) => {
+    if (!drops.includes(batch.id)) return [batch]
+    const alerts = new Map([...batch.alerts].filter(([, { alert }]) => alert.notice?.about !== about))
+    return alerts.size + batch.more === 0 ? [] : [{ ...batch, alerts }]
+  })
+  const back = withdraws.map(({ channel, handle, of, title }): Batch => ({
+    id: `back ${of}`,
+    destination: `${channel}/back`,
+    routed: true,
+    channel,
+    dueAt: at,
+    alerts: new Map(),
+    more: 0,
+    failure: null,
+    back: { of, handle, title, by, at }
+  }))
+  const news = back.filter(({ id }) => !left.some((batch) => batch.id === id))
+  return { ...state, cursor: Math.max(state.cursor, upTo), batches: [...left, ...news] }
 }
 
 /** Folds one rune in; a rune of another kind or of a newer shape changes nothing. */
@@ -149,14 +184,15 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
     case "alert.failed":
       return failed(state, rune.payload)
     case "alert.sent": {
-      const { batch } = rune.payload
+      const { batch, channel } = rune.payload
       return {
         ...state,
-        lastSentAt: rune.at,
-        lastError: null,
+        ...(channel === undefined ? { lastSentAt: rune.at, lastError: null } : {}),
         batches: state.batches.filter((one) => one.id !== batch)
       }
     }
+    case "alert.answered":
+      return answered(state, rune.payload)
   }
 }
 
@@ -190,12 +226,17 @@ export interface Route {
   readonly settle?: number
   /** Nothing is told now: a message that is due waits on, and others join it. */
   readonly isHeld?: boolean
+  /** Of the channels that are told when nobody answers it is the so-manieth. */
+  readonly step?: number
 }
 
 /** After so many attempts a mail holds back no other: it may be the mail that the server does not take. */
 const STUCK = 4
 /** So many that are stuck hold back all others: it is the server. */
 const MAX_STUCK = 3
+
+/** A message that cannot be taken back after so many attempts stays. */
+const MAX_BACK = 3
 
 const isRefused = ({ failure }: Batch): boolean => failure?.class === "permanent"
 const isStuck = ({ failure }: Batch): boolean => failure !== null && failure.attempt >= STUCK
@@ -261,6 +302,7 @@ export const queue = (
     dueAt: dueOf(state, joined, route, now),
     upTo,
     ...(channel === undefined ? {} : { channel }),
+    ...(route?.step === undefined ? {} : { step: route.step }),
     alert
   }
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
@@ -269,7 +311,8 @@ export const queue = (
 /** When a batch may be tried (again), as far as time decides; undefined: another is before it. */
 export const readyAt = (state: State, batch: Batch, now: number): number | undefined => {
   if (behind(state, batch)) return undefined
-  const { dueAt, failure } = batch
+  const { back, dueAt, failure } = batch
+  if (back !== undefined && failure === null) return now
   if (failure !== null) {
     const at = failure.nextAt ?? dueAt
     return at > now + SLOWEST ? now : at
@@ -282,7 +325,10 @@ export const alertIds = (batch: Batch): ReadonlyArray<string> =>
 
 /** The same for every attempt of a batch, and for no other message. */
 export const idOf = (batch: Batch): string =>
-  createHash("sha256").update(alertIds(batch).join(",")).digest("hex").slice(0, 32)
+  createHash("sha256")
+    .update(batch.back === undefined ? alertIds(batch).join(",") : batch.id)
+    .digest("hex")
+    .slice(0, 32)
 
 export const messageId = (batch: Batch, domain: string): string => `<agentd.${idOf(batch)}@${domain}>`
 
@@ -324,8 +370,11 @@ export const failure = (
   now: number
 ): RuneDraft => {
   const count = (attempt.batch.failure?.attempt ?? 0) + 1
-  const delay = delayAfter(error.class, count)
+  const isLast = attempt.batch.back !== undefined && count >= MAX_BACK
+  const delay = isLast ? undefined : delayAfter(error.class, count)
+  const isSilent = [...attempt.batch.alerts.values()].every(({ alert }) => alert.notice?.kind === "unsent")
   return resolved("alert.failed", attempt, {
+    ...(isSilent ? { silent: true } : {}),
     attempt: count,
     class: error.class,
     permanent: error.class === "permanent",

@@ -81,4 +81,7 @@ export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice, no
 
 /** The channels that are told of it. */
 export const ofNotice = (notify: NotifyConfig, notice: Notice, now: number): ReadonlyArray<Outbox.Route> =>
-  channelsFor(notify, notice.kind).map((name) => ofChannel(notify, name, notice, now))
+  channelsFor(notify, notice.kind)
+    // of its own trouble a channel can tell nobody
+    .filter((name) => notice.about !== `channel:${name}`)
+    .map((name) => ofChannel(notify, name, notice, now))

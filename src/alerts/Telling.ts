@@ -8,6 +8,7 @@ import { Effect, type FileSystem } from "effect"
 import type { ChannelConfig } from "../config/NotifyConfig.ts"
 import { Redact } from "../event-log/Redact.ts"
 import * as AlertChannel from "./AlertChannel.ts"
+import * as Answers from "./Answers.ts"
 import { AlertContext } from "./AlertContext.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import { Mailer } from "./Mailer.ts"
@@ -30,7 +31,10 @@ const WITHIN = "2 minutes"
 /** Fails: the channel is no longer in the config. */
 export const gone = (name: string): Effect.Effect<never, SendError> =>
   Effect.fail(
-    setup(`there is no channel "${name}" any more`, "Add it to notify.channels, or leave it: it is given up.")
+    setup(
+      `there is no channel "${name}" any more`,
+      "Add it to notify.channels, or leave it: it is given up after three days."
+    )
   )
 
 const toldOf = Effect.fnUntraced(function* ({
@@ -86,6 +90,8 @@ export interface Way {
   readonly config: ChannelConfig
   readonly messageId: string
   readonly host?: string
+  /** The first message about the same thing. */
+  readonly earlier?: string | undefined
 }
 
 /** A sending that ends, whatever its channel does. */
@@ -121,10 +127,29 @@ export const implementation = Effect.fnUntraced(function* (config: ChannelConfig
   )
 })
 
-export const send = Effect.fn("Telling.send")(function* (batch: Outbox.Batch, { config, host, messageId, name }: Way) {
+/** Takes a message back, where its channel can. */
+export const withdraw = Effect.fn("Telling.withdraw")(function* (
+  { at, by, handle, of, title }: Outbox.Back,
+  { config, messageId, name }: Way
+) {
+  const channel = yield* implementation(config)
+  const { text } = yield* Redact
+  if (channel.withdraw === undefined) return { to: [], rejected: [], response: "stays: it cannot be taken back" }
+  const why = Answers.words({ at, by })
+  const message = { id: messageId, of, handle, title: text(title) }
+  const { response } = yield* bounded(name, channel.withdraw(config, message, why))
+  const receipt: Receipt = { to: [name], rejected: [], response }
+  return receipt
+})
+
+export const send = Effect.fn("Telling.send")(function* (
+  batch: Outbox.Batch,
+  { config, earlier, host, messageId, name }: Way
+) {
   const mailer = yield* Mailer
   const channel = yield* implementation(config)
-  const message = yield* messageOf(batch, messageId, host ?? mailer.host())
+  const whole = yield* messageOf(batch, messageId, host ?? mailer.host())
+  const message = earlier === undefined ? whole : { ...whole, earlier }
   const { handle, response } = yield* bounded(name, channel.send(config, message))
   const receipt: Receipt = { to: [name], rejected: [], response, ...(handle === undefined ? {} : { handle }) }
   return receipt

@@ -30,6 +30,7 @@ import { unitIn } from "../systemd/OwnUnit.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import * as InstalledProgram from "./InstalledProgram.ts"
 import * as LogSize from "./LogSize.ts"
+import * as NotifyControl from "./NotifyControl.ts"
 import * as ToldAlerts from "./ToldAlerts.ts"
 
 /** An end that somebody asked for. `keep`: runs are left to the daemon that comes next. */
@@ -138,11 +139,12 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
   Effect.gen(function* () {
     const seen = yield* letters.seen
     const { batches, givenUp, lastError, lastSentAt, restsOn } = seen ?? Outbox.initial
+    const isMail = ({ channel }: Outbox.Batch): boolean => channel === undefined
     return {
       ...(seen === undefined ? { unread: true } : {}),
       configured: (yield* mails).length > 0,
-      waiting: batches.length,
-      failed: givenUp.length,
+      waiting: batches.filter(isMail).length,
+      failed: givenUp.filter(isMail).length,
       lastSentAt,
       lastError,
       restsOn
@@ -294,10 +296,13 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     shutdown: (reason, who, keep) =>
       Effect.asVoid(Deferred.succeed(facts.asked, { reason: `${reason} (${who})`, keep })),
     alertTest,
+    notifyList: Effect.provideContext(NotifyControl.rows, context),
+    notifyTest: (name) => Effect.provideContext(NotifyControl.test(facts.userConfig)(name), context),
     alerts: (options) => Effect.provideContext(ToldAlerts.of(log, options), context),
     checks: Effect.all([
       fleetChecks(facts.environment),
       Effect.flatMap(mails, MailCheck.checks),
+      NotifyControl.checks,
       Effect.map(listening.report, (report) => [Listening.check(report)]),
       Effect.sync(() => programCheck(isReplaced()))
     ]).pipe(

@@ -3,6 +3,7 @@
  * by all of them; each feature asks for its own.
  */
 import * as Access from "../access/Access.ts"
+import * as OpenNotices from "../alerts/OpenNotices.ts"
 import * as Outbox from "../alerts/Outbox.ts"
 import * as Agents from "../agents/Recovery.ts"
 import * as Budgets from "../budgets/Recovery.ts"
@@ -23,5 +24,6 @@ export const folds: ReadonlyArray<StreamFold<unknown>> = [
   Providers.fold,
   Budgets.fold,
   Outbox.fold,
+  OpenNotices.fold,
   Access.fold
 ]

@@ -11,6 +11,7 @@ import { agentKinds } from "../agents/AgentKinds.ts"
 import type { Facts } from "../alerts/NoticePolicy.ts"
 import { Mailer } from "../alerts/Mailer.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
+import { readWork } from "../domain/WorkKinds.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
@@ -92,7 +93,14 @@ const agentOf = Effect.fnUntraced(function* (rune: Rune) {
   )
   const children = below(nameIn(rune.actor), parents)
   const working = rows.filter((row) => children.has(row.agent) && isAtWork(row)).map((row) => row.agent)
-  return { agent, working, last: yield* lastLine(rune) }
+  const turns = yield* log.tail(
+    { stream: rune.stream, actor: `turn/${nameIn(rune.actor)}`, kinds: ["turn.completed"] },
+    1
+  )
+  const turn = turns
+    .flatMap((one) => readWork(one) ?? [])
+    .flatMap((one) => (one.kind === "turn.completed" ? [one.payload.turn_id] : []))[0]
+  return { agent, working, turn, last: yield* lastLine(rune) }
 })
 
 /** Agents that wait for a limit, or for the network. */

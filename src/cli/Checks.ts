@@ -2,6 +2,7 @@
  * Checks: what `doctor` looks at from outside the daemon. Each answers with one
  * finding and never fails; what is not well carries its remedy.
  */
+import { channelsFor } from "../config/NotifyConfig.ts"
 import { Effect, FileSystem, Option, type PlatformError } from "effect"
 import { statfs } from "node:fs/promises"
 import * as NodePath from "node:path"
@@ -162,10 +163,18 @@ export const configs = Effect.fnUntraced(function* (project: string | null, user
   const mail =
     (mine._tag === "Success" && mine.success !== null ? mine.success.mail : undefined) ??
     (users._tag === "Success" ? users.success.mail : undefined)
+  const notify = users._tag === "Success" ? users.success.notify : undefined
+  const told = notify === undefined ? [] : channelsFor(notify, "failed")
   found.push(
-    mail === undefined
-      ? warn("mail", "nobody is mailed when an agent stops for good", `Add a mail section to agentd.jsonc or ${user}.`)
-      : ok("mail", `alerts go to ${[mail.to].flat().join(", ")} through ${mail.smtp.host}; try it: agentd alert test`)
+    mail === undefined && told.length > 0
+      ? ok("mail", `no mail section: you are told by ${told.join(", ")}`)
+      : mail === undefined
+        ? warn(
+            "mail",
+            "nobody is mailed when an agent stops for good",
+            `Add a mail section to agentd.jsonc or ${user}.`
+          )
+        : ok("mail", `alerts go to ${[mail.to].flat().join(", ")} through ${mail.smtp.host}; try it: agentd alert test`)
   )
   return found
 })

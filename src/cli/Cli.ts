@@ -231,6 +231,14 @@ const alert = Command.make("alert").pipe(
   Command.withSubcommands(commandsOf(Declared.alerts))
 )
 
+const notify = Command.make("notify").pipe(
+  Command.withDescription("The ways in which you are told where an agent is"),
+  Command.withExamples([
+    { command: "agentd notify ls", description: "Each with what it is told, and whether it works" }
+  ]),
+  Command.withSubcommands(commandsOf(Declared.notifies))
+)
+
 const config = Command.make("config").pipe(
   Command.withDescription("Configs of projects: what a change would do"),
   Command.withExamples([{ command: "agentd config diff", description: "Nothing is put into force by it" }]),
@@ -367,6 +375,7 @@ const agentd = Command.make(
         AgentVerbs.logout,
         alert,
         ...commandsOf(Declared.told),
+        notify,
         config,
         open,
         access,

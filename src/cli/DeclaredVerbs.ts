@@ -24,6 +24,7 @@ import * as GoalLife from "./GoalLife.ts"
 import * as GoalList from "./GoalList.ts"
 import * as Interrupt from "./Interrupt.ts"
 import * as LogView from "./LogView.ts"
+import * as Notify from "./Notify.ts"
 import * as Plates from "./Plates.ts"
 import * as Project from "./Project.ts"
 import * as Ps from "./Ps.ts"
@@ -62,6 +63,7 @@ export const schedules = verbsOf(Schedule)
 export const sessions = verbsOf(Plates, Waits, Answer, Forget)
 export const alerts = verbsOf(AlertTest)
 export const told = verbsOf(Alerts)
+export const notifies = verbsOf(Notify)
 export const configs = verbsOf(ConfigDiff)
 export const access = verbsOf(AccessVerbs)
 export const shells = verbsOf(Complete)
@@ -80,6 +82,7 @@ const all = [
   sessions,
   alerts,
   told,
+  notifies,
   configs,
   access,
   shells

@@ -45,5 +45,26 @@ export const AlertRow = Schema.Struct({
 })
 export type AlertRow = typeof AlertRow.Type
 
+/** A way in which people are told besides by the mail section of a project. */
+export const NotifyRow = Schema.Struct({
+  name: Schema.String,
+  type: Schema.String,
+  /** Kinds of what it is told. */
+  kinds: Schema.Array(Schema.String),
+  /** Whether it could be used now, without a message being sent. */
+  ok: Schema.Boolean,
+  /** In words: where it goes, or what is wrong. */
+  detail: Schema.String,
+  /** The remedy, with a command; null: nothing is wrong. */
+  remedy: Schema.NullOr(Schema.String),
+  /** Notices that wait for it: for their time, or to be tried again. */
+  waiting: Schema.Int,
+  /** The newest failure of those; null: none has failed. */
+  error: Schema.NullOr(Schema.String),
+  /** Whether now is a quiet time. */
+  quiet: Schema.Boolean
+})
+export type NotifyRow = typeof NotifyRow.Type
+
 /** Most rows of one reply. */
 export const MOST_ALERTS = 500

@@ -14,7 +14,7 @@ import { Redact } from "../event-log/Redact.ts"
 
 const textOf = ({ body, command, host, notices, more }: Message): string => {
   const all =
-    notices.length === 1 && more === 0
+    notices.length + more <= 1
       ? [body, "", "What to do:", `  ${command}`]
       : [
           `${notices.length + more} notices:`,

@@ -2,10 +2,11 @@
  * DaemonControl: what the control server asks of the daemon as a whole.
  *
  * Guarantees: `shutdown` returns at once and ends the daemon in order, runs
- * included, unless they are kept; none of the others changes anything but the mail that `alertTest` sends.
+ * included, unless they are kept; none of the others changes anything but the messages that
+ * `alertTest` and `notifyTest` send.
  */
 import { Context, type Effect } from "effect"
-import type { AlertRow } from "../domain/AlertMessages.ts"
+import type { AlertRow, NotifyRow } from "../domain/AlertMessages.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { Standing } from "../domain/Weather.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
@@ -22,6 +23,10 @@ export class DaemonControl extends Context.Service<
     readonly shutdown: (reason: string, by: string, keep: boolean) => Effect.Effect<void>
     /** Sends a test mail down the real path and answers when the server took it, saying to whom. */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
+    /** The channels by which people are told, in the order of the config. */
+    readonly notifyList: Effect.Effect<ReadonlyArray<NotifyRow>, CommandRefused | StorageError>
+    /** Sends a message by a channel and answers what its receiver said. */
+    readonly notifyTest: (name: string) => Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** The alerts, newest first. */
     readonly alerts: (options: {
       readonly count: number

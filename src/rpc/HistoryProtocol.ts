@@ -3,7 +3,7 @@
  */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
-import { AlertRow, MOST_ALERTS } from "../domain/AlertMessages.ts"
+import { AlertRow, MOST_ALERTS, NotifyRow } from "../domain/AlertMessages.ts"
 import * as Bounds from "./Bounds.ts"
 import { ExplainReply } from "./DaemonMessages.ts"
 import { AtOnce, error, input, procedure } from "./Procedure.ts"
@@ -18,6 +18,17 @@ export const histories = [
       error
     }).annotate(AtOnce, true),
     ({ daemon }, options) => daemon.alerts(options)
+  ),
+  /** The channels of the user's own config, each with whether it could be used. */
+  procedure(Rpc.make("NotifyList", { success: Schema.Array(NotifyRow), error }), ({ daemon }) => daemon.notifyList),
+  /** Sends a message by a channel, now, and answers what its receiver said. */
+  procedure(
+    Rpc.make("NotifyTest", {
+      payload: input({ name: Bounds.name }),
+      success: Schema.Struct({ message: Schema.String }),
+      error
+    }),
+    ({ daemon }, { name }) => daemon.notifyTest(name)
   ),
   /** Why a goal, or an agent, is where it is: `name` is an agent where one is called so. */
   procedure(

@@ -16,7 +16,7 @@ import { agentApi, Control } from "./Protocol.ts"
 const HIDDEN: ReadonlySet<string> = new Set([...agentApi, ...access].map(({ rpc }) => rpc._tag))
 
 /** Nothing of agents changes by it, but somebody is mailed. */
-const MAILS: ReadonlySet<string> = new Set(["AlertTest"])
+const MAILS: ReadonlySet<string> = new Set(["AlertTest", "NotifyTest"])
 
 export const isObject = (value: unknown): value is { readonly [field: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -216,7 +216,7 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
   unsent: [failed({}), {}, "3 notices could not be sent by slack", "agentd notify test slack"],
   done: [
     rune("turn.completed", "turn/builder", { turn_id: "t", event: {} }),
-    { agent: agent(), working: [] },
+    { agent: agent(), working: [], turn: "t" },
     "shop/builder is done",
     "agentd why shop/builder"
   ]
@@ -270,11 +270,15 @@ describe("nothing is told", () => {
     ["of a session that has moved on", plate("AwaitingApproval"), { plate: session({ status: "Running" }) }],
     ["of a failed attempt that is one of the first", failed({ attempt: 2 }), {}],
     ["of a failed attempt that was told of", failed({ attempt: 9 }), {}],
-    ["of a withdrawal that failed", failed({ alertIds: [] }), {}],
-    ["done: it has work", cases.done[0], { agent: agent({ inbox: 1 }) }],
-    ["done: it works in the background, or has a wake-up", cases.done[0], { agent: agent({ word: "working" }) }],
-    ["done: a sub-agent of it works", cases.done[0], { agent: agent(), working: ["helper"] }],
-    ["done: it needs a person", cases.done[0], { agent: agent({ word: "needs you" }) }]
+    ["of a withdrawal that failed", failed({ alertIds: [], silent: true }), {}],
+    ["done: it has work", cases.done[0], { agent: agent({ inbox: 1 }), turn: "t" }],
+    [
+      "done: it works in the background, or has a wake-up",
+      cases.done[0],
+      { agent: agent({ word: "working" }), turn: "t" }
+    ],
+    ["done: a sub-agent of it works", cases.done[0], { agent: agent(), working: ["helper"], turn: "t" }],
+    ["done: it needs a person", cases.done[0], { agent: agent({ word: "needs you" }), turn: "t" }]
   ]
   for (const [what, one, more] of nothing) it(what, () => assert.isUndefined(told(one, more)))
 })

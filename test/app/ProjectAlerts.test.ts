@@ -69,7 +69,7 @@ describe("the story of an agent that stopped", () => {
       Effect.provide(
         ProjectAlerts.layer("/nonexistent/config.jsonc").pipe(
           Layer.provideMerge(agents),
-          Layer.provideMerge(Layer.mock(Goals, {})),
+          Layer.provideMerge(Layer.mock(Goals, { isOpen: () => false })),
           Layer.provideMerge(Layer.mock(Plates, {})),
           Layer.provideMerge(layerMemory),
           Layer.provideMerge(NodeServices.layer)

@@ -29,6 +29,8 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   cost: ["cost", "cost --by project,day", "cost --by goal --csv"],
   log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],
   "alert test": ["alert test"],
+  "notify ls": ["notify ls"],
+  "notify test": ["notify test phone"],
   alerts: ["alerts", "alerts -n 3", "alerts --failed"],
   "config diff": ["config diff", "config diff web", "config diff nothing"],
   "config keep": ["config keep nothing"],

@@ -57,6 +57,17 @@ export const all: ReadonlyArray<Stage> = [
     pages: ["README.md"]
   },
   {
+    name: "notifications",
+    before: (home) =>
+      Effect.gen(function* () {
+        const phone = { type: "command", argv: ["/bin/sh", "-c", "cat > ~/told.json"] }
+        home.write(".config/agentd/config.jsonc", JSON.stringify({ notify: { channels: { phone } } }))
+        yield* project(home, "shop", { agents: { builder: { backend: claude } } })
+        yield* home.run("agentd start")
+      }),
+    pages: ["docs/notifications.md"]
+  },
+  {
     name: "the how-tos",
     before: (home) =>
       Effect.gen(function* () {

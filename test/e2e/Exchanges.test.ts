@@ -176,6 +176,8 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Erase", { eventId: 999_999, caller: me }],
   ["Verify"],
   ["AlertTest"],
+  ["NotifyList"],
+  ["NotifyTest", { name: "phone" }],
   ["Alerts", { count: 20, failed: false }],
   ["Explain", of("g1")],
   ["Explain", of("worker")],

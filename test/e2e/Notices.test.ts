@@ -99,6 +99,10 @@ describe("a webhook", () => {
           (count) => count === 3
         )
         assert.strictEqual(bodyOf(receiver.got[2]!).title, "shop/two stopped for good")
+        // its command works as it stands, from any folder
+        const words = bodyOf(receiver.got[2]!).command.split(" ").slice(3)
+        assert.deepStrictEqual(words, ["start", "shop/two"])
+        assert.strictEqual((yield* stage.box.cliIn("/", ...words)).code, 0)
         assert.notInclude(stage.box.output, KEY)
       }).pipe(Effect.scoped)
   )
@@ -134,6 +138,73 @@ describe("what needs a person", () => {
       const { code } = yield* stage.box.cliIn("/", ...again.split(" "))
       assert.strictEqual(code, 0, shown)
       assert.deepStrictEqual(yield* project.answers("ada", 1), ["done"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("what somebody has answered", () => {
+  it.live("is taken back from a phone, over a kill of the daemon; notify ls and test say how it stands", () =>
+    Effect.gen(function* () {
+      const phone = yield* HttpStand.make()
+      const stage = yield* Stage.make
+      stage.box.setUser({
+        orphanGrace: "0 seconds",
+        notify: {
+          digestWindow: "10ms",
+          channels: {
+            phone: { type: "ntfy", url: `${phone.url}/my-topic` },
+            team: { type: "slack", url: { env: "NO_SUCH_HOOK" } }
+          },
+          tell: { question: ["phone"], others: [] }
+        }
+      })
+      const project = stage.home({ agents: { ada: stage.agent("model", { may: ["ask"] }) } })
+      yield* stage.up
+      yield* project.register
+      const listed = yield* project.cli("notify", "ls", "--json")
+      const rows = JSON.parse(listed.stdout) as ReadonlyArray<{ readonly name: string; readonly ok: boolean }>
+      assert.deepStrictEqual(
+        rows.map(({ name, ok }) => [name, ok]),
+        [
+          ["phone", true],
+          ["team", false]
+        ]
+      )
+      const tested = yield* project.cli("notify", "test", "phone")
+      assert.strictEqual(tested.code, 0, tested.stderr)
+      assert.match(tested.stdout, /phone took it: 127\.0\.0\.1:\d+ answered 200/)
+      assert.match(JSON.parse(phone.got[0]!.body).title, /^A test from agentd on /)
+      const refused = yield* project.cli("notify", "test", "team")
+      assert.notStrictEqual(refused.code, 0)
+      assert.match(refused.stderr, /NO_SUCH_HOOK is not set[^]*Set it where agentd is started/)
+      const unknown = yield* project.cli("notify", "test", "fone")
+      assert.match(unknown.stderr, /no channel "fone"; there are phone, team[^]*agentd --state \S+ notify ls/)
+      const doctor = yield* project.cli("doctor")
+      assert.match(doctor.stdout, /ok +notify phone +pushes by 127/)
+      assert.match(doctor.stdout, /fail +notify team +nobody is told by it/)
+
+      yield* project.tell("ada", { mcp: ["ask_person", { question: "Which region?" }] })
+      yield* project.until(
+        "it is told",
+        Effect.sync(() => phone.got.length),
+        (count) => count === 2
+      )
+      const asked = JSON.parse(phone.got[1]!.body)
+      assert.strictEqual(asked.title, "shop/ada asks: Which region?")
+      yield* project.until(
+        "it is told to have been sent",
+        stage.rpc((client) => client.Alerts({ count: 20, failed: false })),
+        (all) => all.some(({ state }) => state === "sent")
+      )
+      yield* stage.box.kill9
+      yield* stage.up
+      yield* project.send("ada", "eu-central")
+      yield* project.until(
+        "it is taken back",
+        Effect.sync(() => phone.got.length),
+        (count) => count === 3
+      )
+      assert.deepInclude(phone.got[2], { method: "DELETE", path: `/my-topic/${asked.sequence_id}` })
     }).pipe(Effect.scoped)
   )
 })

@@ -13,6 +13,7 @@ const LATER: ReadonlyArray<string> = [
   "agent.bound_reached",
   "agent.chosen",
   "agent.compacted",
+  "alert.answered",
   "budget.near",
   "budget.spent",
   "caller.refused",

@@ -124,7 +124,7 @@ describe("the description", () => {
       const operation = paths[`/v1/${rpc._tag}`]?.post
       if (hidden.test(rpc._tag)) assert.isUndefined(operation, rpc._tag)
       else {
-        const reads = Context.get(rpc.annotations, Speaks) === undefined && rpc._tag !== "AlertTest"
+        const reads = Context.get(rpc.annotations, Speaks) === undefined && !/^(Alert|Notify)Test$/.test(rpc._tag)
         assert.strictEqual(operation?.["x-agentd-right"], reads ? "view" : "act", rpc._tag)
       }
     }

@@ -398,6 +398,8 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
     outbox: { configured: false, waiting: 0, failed: 0, lastSentAt: null, lastError: null, restsOn: 0 }
   })),
   shutdown: (reason, by) => Effect.sync(() => void world.shutdowns.push([reason, by])),
+  notifyList: Effect.succeed([]),
+  notifyTest: (name) => Effect.succeed({ message: `${name} took it: ok` }),
   alertTest: Effect.succeed({ message: "A test mail went to ops@example.org." }),
   alerts: () => Effect.succeed([]),
   tree: Effect.sync(() =>

@@ -1,0 +1,171 @@
+/**
+ * Answers: which runes say that a person has answered what channels told, or that it is over, and what follows: what
+ * was not sent is dropped, what was sent is taken back where its channel can. Pure.
+ */
+import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/AgentKinds.ts"
+import { isPerson } from "../agents/Inbox.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
+import { moment } from "../domain/Words.ts"
+import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
+import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
+import { plateKinds } from "../plates/PlateKinds.ts"
+import type { Answered } from "./AlertKinds.ts"
+import type * as OpenNotices from "./OpenNotices.ts"
+import type * as Outbox from "./Outbox.ts"
+
+const heard = {
+  "tool.approved": toolKinds["tool.approved"],
+  "tool.denied": toolKinds["tool.denied"],
+  "tool.result": toolKinds["tool.result"],
+  "plate.moved": plateKinds["plate.moved"],
+  "plate.answered": plateKinds["plate.answered"],
+  "plan.approved": goalKinds["plan.approved"],
+  "plan.rejected": goalKinds["plan.rejected"],
+  "plan.unblocked": goalKinds["plan.unblocked"],
+  "plan.stopped": goalKinds["plan.stopped"],
+  "plan.goal_met": goalKinds["plan.goal_met"],
+  "config.trusted": configKinds["config.trusted"],
+  "config.changed": configKinds["config.changed"],
+  "session.unsuspended": conversationKinds["session.unsuspended"],
+  "inbox.received": inboxKinds["inbox.received"],
+  "agent.terminated": agentKinds["agent.terminated"]
+} satisfies Table
+
+export const kinds: ReadonlyArray<string> = Object.keys(heard)
+
+const read = reader(heard)
+type Heard = RuneOf<typeof heard>
+
+export interface Answer {
+  readonly about: string
+  /** Null: nobody: it is over. */
+  readonly by: string | null
+}
+
+const ASKING = new Set(["AwaitingInput", "AwaitingApproval"])
+
+const byOf = (event: object): string | null => ("by" in event && typeof event.by === "string" ? event.by : null)
+
+const answerOf = (rune: Heard): Answer | undefined => {
+  const [, name = "", ...rest] = rune.actor.split("/")
+  const call = `call:${rest.join("/")}`
+  switch (rune.kind) {
+    case "tool.approved":
+      return { about: call, by: rune.payload.approver ?? null }
+    case "tool.denied": {
+      const { event } = rune.payload
+      return { about: call, by: event._tag === "denied" ? event.approver : null }
+    }
+    case "tool.result":
+      return { about: call, by: null }
+    case "plate.moved":
+      return ASKING.has(rune.from ?? "") && rune.from !== rune.to ? { about: `plate:${name}`, by: null } : undefined
+    case "plate.answered":
+      return { about: `plate:${name}`, by: rune.payload.by }
+    case "plan.approved":
+    case "plan.rejected":
+    case "plan.unblocked":
+    case "plan.stopped":
+    case "plan.goal_met":
+      return { about: `goal:${rune.stream}/${name}`, by: byOf(rune.payload.event) }
+    case "config.trusted":
+      return { about: `config:${rune.stream}`, by: rune.payload.by }
+    case "config.changed":
+      return rune.payload.state === "in_force" ? { about: `config:${rune.stream}`, by: null } : undefined
+    case "session.unsuspended":
+      return { about: `project:${rune.stream}`, by: byOf(rune.payload.event) }
+    case "inbox.received": {
+      const { event } = rune.payload
+      return event._tag === "Received" && isPerson(event.message.from)
+        ? { about: `asked:${rune.stream}/${name}`, by: event.message.from }
+        : undefined
+    }
+    case "agent.terminated":
+      return { about: `asked:${rune.stream}/${name}`, by: null }
+  }
+}
+
+/** The answer that a rune is to what may have been told; undefined: none. */
+export const of = (any: Rune): Answer | undefined => {
+  const rune = read(any)
+  return rune === undefined ? undefined : answerOf(rune)
+}
+
+/** "answered by dana at 15:31". */
+export const words = ({ at, by }: OpenNotices.Answer): string =>
+  by === null ? `It is over since ${moment(at, at)}.` : `Answered by ${by} at ${moment(at, at)}.`
+
+/** The messages that can be taken back: those that tell of nothing else. */
+const withdrawals = (
+  told: ReadonlyArray<OpenNotices.Message>,
+  title: string,
+  able: ReadonlySet<string>
+): (typeof Answered.Type)["withdraws"] =>
+  told.flatMap(({ channel, handle, id, isAlone }) =>
+    isAlone && handle !== null && able.has(channel) ? [{ channel, of: id, handle, title }] : []
+  )
+
+/** Messages to which it still belongs, and of which no attempt has begun. */
+const unsent = ({ batches }: Outbox.State, about: string, begun: ReadonlySet<string>): ReadonlyArray<string> =>
+  batches
+    .filter(
+      ({ alerts, failure, id }) =>
+        failure === null && !begun.has(id) && [...alerts.values()].some(({ alert }) => alert.notice?.about === about)
+    )
+    .map(({ id }) => id)
+
+export interface Given {
+  readonly outbox: Outbox.State
+  readonly notices: OpenNotices.State
+  /** Channels that can take a message back. */
+  readonly able: ReadonlySet<string>
+  /** Batches of which an attempt has begun. */
+  readonly begun: ReadonlySet<string>
+  readonly now: number
+}
+
+/** The rune that says that it is answered; undefined: nobody was asked, or it is answered already. */
+export const draft = (
+  { about, by }: Answer,
+  upTo: number,
+  { able, begun, notices, now, outbox }: Given
+): RuneDraft | undefined => {
+  const open = notices.open.get(about)
+  if (open === undefined) return undefined
+  const payload: typeof Answered.Type = {
+    about,
+    by,
+    at: now,
+    upTo,
+    drops: unsent(outbox, about, begun),
+    withdraws: withdrawals(open.told, open.alert.notice?.title ?? open.alert.headline, able)
+  }
+  return { stream: DAEMON_STREAM, kind: "alert.answered", actor: "alerter", payload }
+}
+
+/** The rune that takes back a message that was on its way when somebody answered; undefined: nobody has. */
+export const late = (
+  batch: Outbox.Batch,
+  message: { readonly id: string; readonly handle: string | null },
+  { able, notices }: Pick<Given, "able" | "notices">
+): RuneDraft | undefined => {
+  const [only] = batch.alerts.values()
+  const about = only?.alert.notice?.about
+  const answer = about === undefined ? undefined : notices.answered.get(about)
+  const { channel } = batch
+  if (only === undefined || about === undefined || answer === undefined || channel === undefined) return undefined
+  const told = [
+    { channel, id: message.id, handle: message.handle, isAlone: batch.alerts.size === 1 && batch.more === 0 }
+  ]
+  const payload: typeof Answered.Type = {
+    about,
+    by: answer.by,
+    at: answer.at,
+    upTo: 0,
+    drops: [],
+    withdraws: withdrawals(told, only.alert.headline, able)
+  }
+  if (payload.withdraws.length === 0) return undefined
+  return { stream: DAEMON_STREAM, kind: "alert.answered", actor: "alerter", payload }
+}

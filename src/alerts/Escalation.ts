@@ -1,0 +1,66 @@
+/**
+ * Escalation: what nobody has answered is told by the next channel, in whose title that stands; and which channels can
+ * take a message back.
+ *
+ * Guarantees: each of the further channels is told once, durably; none that has told it already, and none once
+ * somebody has answered.
+ */
+import { Clock, Duration, Effect } from "effect"
+import { span } from "../domain/Words.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
+import * as AlertChannel from "./AlertChannel.ts"
+import { AlertContext } from "./AlertContext.ts"
+import type { Alert } from "./AlertPolicy.ts"
+import * as Notice from "./Notice.ts"
+import * as OpenNotices from "./OpenNotices.ts"
+import * as Outbox from "./Outbox.ts"
+import * as Route from "./Route.ts"
+
+/** Channels of the config whose implementation can take a message back. */
+export const able = Effect.gen(function* () {
+  const notify = yield* (yield* AlertContext).notify
+  const channels = yield* AlertChannel.AlertChannels
+  const types = new Set(channels.flatMap(({ name, withdraw }) => (withdraw === undefined ? [] : [name])))
+  return new Set(
+    Object.entries(notify?.channels ?? {}).flatMap(([name, config]) =>
+      types.has(AlertChannel.nameOf(config)) ? [name] : []
+    )
+  )
+})
+
+const NOTHING = { due: [], wait: Infinity } as const
+
+/** Notices that nobody has answered in time, and ms until the next is so. */
+export const due = Effect.fnUntraced(function* (state: OpenNotices.State) {
+  if (state.open.size === 0) return NOTHING
+  const escalate = (yield* (yield* AlertContext).notify)?.escalate
+  if (escalate === undefined) return NOTHING
+  const now = yield* Clock.currentTimeMillis
+  const found = OpenNotices.overdue(state, Duration.toMillis(escalate.after), escalate.to, now)
+  return { due: found.due, wait: Math.max(0, found.next - now) }
+})
+
+const unanswered = (alert: Alert, notice: Notice.Notice, after: Duration.Duration): Alert => {
+  const title = Notice.fit(`Nobody answered for ${span(Duration.toMillis(after))}: ${notice.title}`)
+  return { ...alert, headline: title, notice: { ...notice, title, urgency: "now" } }
+}
+
+/** Queues what is overdue for the next channels. */
+export const queue = (begun: ReadonlySet<string>) =>
+  Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
+    const { due: overdue } = yield* due(open)
+    const notify = yield* (yield* AlertContext).notify
+    const now = yield* Clock.currentTimeMillis
+    const drafts: Array<RuneDraft> = []
+    let ahead = state
+    for (const { channel, open: one, step } of overdue) {
+      const { notice } = one.alert
+      if (notify?.escalate === undefined || notice === undefined) continue
+      const alert = unanswered(one.alert, notice, notify.escalate.after)
+      const route = { ...Route.ofChannel(notify, channel, alert.notice!, now), step }
+      const draft = Outbox.queue(ahead, { alert, hash: one.hash, upTo: ahead.cursor }, route, now, begun)
+      drafts.push(draft)
+      ahead = Outbox.evolve(ahead, { ...draft, eventId: ahead.restsOn, at: now })
+    }
+    return drafts
+  })

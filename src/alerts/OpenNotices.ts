@@ -1,0 +1,181 @@
+/**
+ * OpenNotices: what people were told by channels and have not answered, by which messages, and the first message about
+ * each thing. A pure fold of the outbox's runes.
+ *
+ * Guarantees: a notice is open from its queueing until an answer is in the log, whoever gives it; an answer that came
+ * while its message was on its way is remembered, so that the message can be taken back; the size is bounded.
+ */
+import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import * as AlertKinds from "./AlertKinds.ts"
+import type { Alert } from "./AlertPolicy.ts"
+import * as Notice from "./Notice.ts"
+
+/** More open notices, answers and threads than this are forgotten, the oldest first. */
+const MAX_OPEN = 500
+const MAX_WAITING = 5_000
+
+/** A message by which people were told. */
+export interface Message {
+  readonly channel: string
+  readonly id: string
+  readonly handle: string | null
+  /** The message tells of nothing else. */
+  readonly isAlone: boolean
+}
+
+export interface Open {
+  readonly alert: Alert
+  /** Of the rune that it tells of, as the alert's id has it. */
+  readonly hash: string
+  readonly told: ReadonlyArray<Message>
+  /** When it was told last, ms since the epoch; null: not yet. */
+  readonly since: number | null
+  /** So many of the channels that are told when nobody answers were told. */
+  readonly step: number
+}
+
+export interface Answer {
+  /** Null: nobody: it is over. */
+  readonly by: string | null
+  /** ms since the epoch */
+  readonly at: number
+}
+
+export interface State {
+  /** By what they are about, oldest first. */
+  readonly open: ReadonlyMap<string, Open>
+  /** Of what was open, newest last. */
+  readonly answered: ReadonlyMap<string, Answer>
+  /** By alert id: what an alert is about whose message is not sent yet. */
+  readonly waiting: ReadonlyMap<string, string>
+  /** By channel and thing: the id of the first message. */
+  readonly threads: ReadonlyMap<string, string>
+  /** Facts that were told, or are queued, and are not told again. */
+  readonly once: ReadonlyMap<string, true>
+}
+
+export const initial: State = {
+  open: new Map(),
+  answered: new Map(),
+  waiting: new Map(),
+  threads: new Map(),
+  once: new Map()
+}
+
+const kept = <K, V>(map: ReadonlyMap<K, V>, most: number, key: K, value: V): ReadonlyMap<K, V> => {
+  const next = new Map(map).set(key, value)
+  if (next.size > most) next.delete(next.keys().next().value!)
+  return next
+}
+
+const without = <K, V>(map: ReadonlyMap<K, V>, keys: ReadonlyArray<K>): ReadonlyMap<K, V> => {
+  const next = new Map(map)
+  for (const key of keys) next.delete(key)
+  return next
+}
+
+/** The thing that an alert is about: an agent's mails are one thread, and its notices by a channel another. */
+export const subjectOf = ({ key, notice }: Alert): string => notice?.about ?? key
+
+export const threadOf = (channel: string | undefined, subject: string): string => `${channel ?? "mail"} ${subject}`
+
+const queued = (state: State, at: number, { alert, alertId, channel, step }: typeof AlertKinds.Queued.Type): State => {
+  const subject = subjectOf(alert)
+  const once = alert.notice?.once
+  const next = {
+    ...state,
+    waiting: kept(state.waiting, MAX_WAITING, alertId, subject),
+    once: once === undefined ? state.once : kept(state.once, MAX_OPEN, once, true as const)
+  }
+  if (channel === undefined || alert.notice === undefined || !Notice.asks(alert.notice.kind)) return next
+  const before = state.open.get(subject)
+  const hash = alertId.split("@")[0]!.split("-")[1] ?? ""
+  const open: Open =
+    before === undefined
+      ? { alert, hash, told: [], since: null, step: 0 }
+      : step === undefined
+        ? before
+        : { ...before, step, since: at }
+  return { ...next, open: kept(state.open, MAX_OPEN, subject, open), answered: without(state.answered, [subject]) }
+}
+
+const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): State => {
+  const { alertIds, channel, handle = null, messageId } = rune
+  let { open, threads } = state
+  for (const alertId of alertIds) {
+    const subject = state.waiting.get(alertId)
+    if (subject === undefined) continue
+    const thread = threadOf(channel, subject)
+    if (!threads.has(thread)) threads = kept(threads, MAX_OPEN, thread, messageId)
+    const before = open.get(subject)
+    if (channel === undefined || before === undefined) continue
+    const message: Message = { channel, id: messageId, handle, isAlone: alertIds.length === 1 }
+    open = new Map(open).set(subject, { ...before, told: [...before.told, message], since: at })
+  }
+  return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
+}
+
+export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
+  const rune = AlertKinds.readAlert(any)
+  switch (rune?.kind) {
+    case "alert.queued":
+      return queued(state, rune.at, rune.payload)
+    case "alert.sent":
+      return sent(state, rune.at, rune.payload)
+    case "alert.failed":
+      return rune.payload.nextAt === null ? { ...state, waiting: without(state.waiting, rune.payload.alertIds) } : state
+    case "alert.answered": {
+      const { about, at, by } = rune.payload
+      return {
+        ...state,
+        open: without(state.open, [about]),
+        answered: kept(state.answered, MAX_OPEN, about, { by, at })
+      }
+    }
+    default:
+      return state
+  }
+}
+
+/** Open notices, folded from the daemon's stream. */
+export const fold: StreamFold<State> = {
+  name: "open notices",
+  version: 1,
+  initial,
+  of: (stream) => stream === DAEMON_STREAM,
+  apply: evolve
+}
+
+/** The next channel that is told when nobody answers, and the step after it; undefined: all were told. */
+const nextOf = ({ step, told }: Open, to: ReadonlyArray<string>) => {
+  const at = to.findIndex((name, index) => index >= step && !told.some(({ channel }) => channel === name))
+  return at < 0 ? undefined : { channel: to[at]!, step: at + 1 }
+}
+
+export interface Overdue {
+  readonly open: Open
+  readonly channel: string
+  readonly step: number
+}
+
+/** Notices that nobody has answered for so long, ms, and when the next one will be so; a stamp of the future counts as long ago. */
+export const overdue = (state: State, after: number, to: ReadonlyArray<string>, now: number) => {
+  const due: Array<Overdue> = []
+  let next = Infinity
+  for (const open of state.open.values()) {
+    const further = open.since === null ? undefined : nextOf(open, to)
+    if (open.since === null || further === undefined) continue
+    // a message that is on its way to the next channel is waited for
+    if (
+      [...state.waiting].some(
+        ([id, subject]) => subject === subjectOf(open.alert) && id.endsWith(`@${further.channel}`)
+      )
+    )
+      continue
+    const at = open.since > now ? now : open.since + after
+    if (at <= now) due.push({ open, ...further })
+    else next = Math.min(next, at)
+  }
+  return { due, next }
+}
