@@ -311,6 +311,13 @@ const many = async (browser: Browser, command: string, { state }: Crew, token: T
   ]
 }
 
+/** Says what is measured as soon as it is: the whole takes long. */
+const told = (rows: ReadonlyArray<Row>): ReadonlyArray<Row> => {
+  for (const { median, subject, unit, what } of rows)
+    console.error(`  ${what}, ${subject}: ${median.toFixed(1)} ${unit}`)
+  return rows
+}
+
 const run = async (): Promise<ReadonlyArray<Row>> => {
   if (!existsSync(PROGRAM)) {
     console.warn(`page: NOT MEASURED: there is no Chromium at ${PROGRAM}.`)
@@ -330,14 +337,16 @@ const run = async (): Promise<ReadonlyArray<Row>> => {
     const lines = await context.newPage()
     await lines.goto(`${peers.origin}/lines`)
     const rows = [
-      ...sizes(join(at, "lib", "agentd", "dist")),
-      ...(await paints(context, token.origin, peers.origin)),
-      ...(await updates(token, board, raw, peers.push)),
-      ...(await framesOf("1,000 rows scrolled", [
-        [OURS, board, `document.querySelector(".virtual")`],
-        [LINES, lines, "document.scrollingElement"]
-      ])),
-      ...(await timeline(browser, command, lines))
+      ...told(sizes(join(at, "lib", "agentd", "dist"))),
+      ...told(await paints(context, token.origin, peers.origin)),
+      ...told(await updates(token, board, raw, peers.push)),
+      ...told(
+        await framesOf("1,000 rows scrolled", [
+          [OURS, board, `document.querySelector(".virtual")`],
+          [LINES, lines, "document.scrollingElement"]
+        ])
+      ),
+      ...told(await timeline(browser, command, lines))
     ]
     if (process.env["PICTURES"] !== undefined)
       await board.screenshot({ path: join(process.env["PICTURES"], "board.png") })
