@@ -51,6 +51,8 @@ it.live("shows it, asks, ends the daemon, and leaves what holds work and what is
       yield* Worktree.prepare({ repository, stores: join(state, "store"), folder: at(agent), agent })
     fs.writeFileSync(join(at("dirty"), "new"), "new")
     fs.writeFileSync(join(state, "mine.txt"), "mine")
+    // as agentd repair leaves it
+    fs.mkdirSync(join(state, "damaged", "2026-11-26T08-00-34"), { recursive: true })
 
     const dry = yield* ask("uninstall", "--dry-run")
     assert.strictEqual(dry.code, 0, dry.err)

@@ -107,7 +107,10 @@ export class Home {
 
   readonly close = Effect.gen({ self: this }, function* () {
     yield* this.run("agentd stop --daemon --yes")
-    for (const pid of yield* this.ours) process.kill(pid, "SIGKILL")
+    for (const pid of yield* this.ours) {
+      // one may have ended since it was seen
+      yield* Effect.ignore(Effect.try(() => process.kill(pid, "SIGKILL")))
+    }
     rmSync(this.folder, { recursive: true, force: true })
   })
 }
