@@ -75,6 +75,7 @@ import { storeBytes } from "../event-log/SegmentFile.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { folds } from "./Folds.ts"
 import { Notify } from "../systemd/Notify.ts"
+import { VERSION } from "../rpc/Version.ts"
 
 /** Why the daemon could not start, or ended before it was asked to. */
 export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
@@ -83,8 +84,6 @@ export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError"
   /** 74: no log. 75: another daemon has the store. 78: a path that cannot be used. */
   exitCode: Schema.Int
 }) {}
-
-const version = "0.1.0"
 
 /** Ends the processes that an earlier daemon left running, but those that the keeper holds. */
 const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | ProcessTree | RunSockets> =>
@@ -380,12 +379,12 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const log = yield* EventLog
     const agents = yield* Agents
     const notify = yield* Notify
-    yield* note("daemon.started", { pid, version, state: options.state, socket: options.socket })
+    yield* note("daemon.started", { pid, version: VERSION, state: options.state, socket: options.socket })
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid })))
     const asked = yield* Deferred.make<DaemonInfo.Asked>()
     const taken = yield* Deferred.make<void>()
     let top: Pick<Supervisor.Supervisor, "inspect"> | undefined = undefined
-    const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked, taken, root: () => top })
+    const info = yield* DaemonInfo.make({ ...options, pid, version: VERSION, startedAt, asked, taken, root: () => top })
     const { commands, hooks } = platform.edges(info, user)
     const root = yield* Supervisor.make<Platform.Needs>({
       name: "agentd",

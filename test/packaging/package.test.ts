@@ -152,6 +152,19 @@ describe.skipIf(lacks.length > 0)("the package", () => {
     assert.deepStrictEqual(Object.keys(packed.peerDependencies), ["effect"])
   })
 
+  it("says its version in one place: a release changes that, and package.json", () => {
+    const said = filesOf(join(root, "src")).filter(
+      ([name]) =>
+        name !== "backends/acp/AcpSession.ts" &&
+        readFileSync(join(root, "src", name), "utf8").includes(`"${manifest.version}"`)
+    )
+    // a client of ACP introduces itself; backends know nothing of agentd
+    assert.deepStrictEqual(
+      said.map(([name]) => name),
+      ["rpc/Version.ts"]
+    )
+  })
+
   it("is small, and holds the program, the page, the libraries and nothing else", () => {
     const files = filesOf(installed)
     const kinds = [
