@@ -117,7 +117,7 @@ const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
-    const input: { [field: string]: unknown } = { ...given }
+    const input: { [field: string]: unknown } = { ...given, ...(verb.meant?.(given as never) as object | undefined) }
     for (const [field, { kind }] of Object.entries(verb.args)) {
       if (kind === "maybeText" && given[field] === "-") input[field] = yield* textOf("-")
     }

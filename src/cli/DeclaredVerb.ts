@@ -252,6 +252,8 @@ interface Declaration<A extends Args, V> {
   readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>
   readonly args: A
   readonly several?: Several<Input<A>>
+  /** Arguments as they are meant, where a word may stand in the place of a flag. */
+  readonly meant?: (input: Input<A>) => Input<A>
   /** Arguments that each can be read, and exclude each other. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
@@ -272,10 +274,11 @@ interface Declaration<A extends Args, V> {
 /** A declaration whose arguments and reply are checked, and known to itself alone. */
 export interface DeclaredVerb extends Omit<
   Declaration<Args, unknown>,
-  "several" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
+  "several" | "meant" | "wrong" | "rpc" | "view" | "verbatim" | "value" | "quick"
 > {
   readonly several?: Several<never>
   readonly value?: (value: never) => unknown
+  readonly meant?: (input: never) => unknown
   readonly wrong?: (input: never, caller: Caller) => Wrong | undefined
   readonly rpc: (input: never, caller: Caller, world: Pick<World, "now">) => Ask<unknown>
   readonly view: (value: never, world: World) => ReadonlyArray<string>
