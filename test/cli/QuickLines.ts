@@ -16,7 +16,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   diff: ["diff builder", "diff builder --stat", "diff nobody"],
   tree: ["tree", "tree builder", "tree nobody"],
   send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],
-  retry: ["retry builder", "retry builder --message m1", "retry builder 01kb0c3x5r8y2w4v6t7s9q1p0n", "retry nobody"],
+  retry: ["retry builder", "retry builder --message m1", "retry nobody"],
   dismiss: ["dismiss builder", "dismiss builder --message m1", "dismiss builder --held"],
   interrupt: ["interrupt builder", "interrupt nobody"],
   set: ["set builder --mode plan", "set builder --model m --reset", "set nobody --reset"],
