@@ -19,15 +19,18 @@ export interface Parts {
   /** By their rows' ids. */
   readonly agents: ReadonlyMap<string, Address>
   readonly lists: ReadonlySet<List>
+  /** It was their turn, whatever runes there were. */
+  readonly inTurn: boolean
 }
 
-export const NOTHING: Parts = { all: false, agents: new Map(), lists: new Set() }
+export const NOTHING: Parts = { all: false, agents: new Map(), lists: new Set(), inTurn: false }
 export const ALL: Parts = { ...NOTHING, all: true }
 
 export const join = (a: Parts, b: Parts): Parts => ({
   all: a.all || b.all,
   agents: b.agents.size === 0 ? a.agents : new Map([...a.agents, ...b.agents]),
-  lists: b.lists.size === 0 ? a.lists : new Set([...a.lists, ...b.lists])
+  lists: b.lists.size === 0 ? a.lists : new Set([...a.lists, ...b.lists]),
+  inTurn: a.inTurn || b.inTurn
 })
 
 /** Whether there is less than all to read. */
@@ -37,7 +40,8 @@ export const hasSome = ({ agents, lists }: Parts): boolean => agents.size + list
 export const turn = (agents: Given["agents"], n: number, turns: number): Parts => ({
   all: false,
   agents: new Map(agents.filter((_, at) => at % turns === n % turns).map((agent) => [Rows.ofAgent(agent), agent])),
-  lists: new Set(n % turns === 0 ? ["others" as const] : [])
+  lists: new Set(n % turns === 0 ? ["others" as const] : []),
+  inTurn: true
 })
 
 /** Machines of which an agent consists, and what speaks in its name. */
@@ -73,7 +77,7 @@ export const touched = (runes: Iterable<Rune>): Parts => {
       else all = true
     }
   }
-  return { all, agents, lists }
+  return { all, agents, lists, inTurn: false }
 }
 
 /** Parts as they are now; a list that is not there was not read. */

@@ -86,9 +86,10 @@ class Pace {
     return isAll ? BoardParts.ALL : { ...parts, all: false }
   }
 
-  looked({ all }: BoardParts.Parts, began: number, ended: number): void {
+  looked({ all, inTurn }: BoardParts.Parts, began: number, ended: number): void {
     const rest = Math.max(PAUSE, (ended - began) * SHARE)
-    this.free.some = ended + (all ? PAUSE : rest)
+    // a turn waits for disks, and comes as often as it comes: no rune waits for it
+    this.free.some = ended + (all || inTurn ? PAUSE : rest)
     if (all) this.free.all = ended + rest
   }
 }
