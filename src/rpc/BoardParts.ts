@@ -19,7 +19,7 @@ export interface Parts {
   /** By their rows' ids. */
   readonly agents: ReadonlyMap<string, Address>
   readonly lists: ReadonlySet<List>
-  /** It was their turn, whatever runes there were. */
+  /** True: read in turn, whatever runes there were. */
   readonly inTurn: boolean
 }
 
