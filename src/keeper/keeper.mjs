@@ -11,8 +11,7 @@
  * bound and loses nothing; without a daemon for the lease all programs are ended. The death of the keeper ends none: a
  * shell beside each (the anchor, in slot.sh) holds its pipes open, and a new keeper finds it by its folder. A fault of the
  * system (a full disk, no more files) fails the order or waits for better times; a damaged folder costs its program only.
- * It runs from a copy of its own: an upgrade below it harms nobody. A program starts in a shell that waits for it (a
- * slot): the fork is paid before anyone asks.
+ * It runs from a copy of its own. A program starts in a shell that waits for it (a slot): the fork is paid before.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -26,7 +25,7 @@ const RUNS = path.join(DIR, "runs")
 /** `bound`: output that the daemon has not read, per stream; then the program waits. */
 const { bound = 64 << 20, lease = 300_000, segment = 4 << 20, warm = 2 } = JSON.parse(process.argv[3] ?? "{}")
 const cgroups = process.argv[4] ?? ""
-/** Bytes that wait for a program to read them; characters of an order: of the daemon, of who has not said hello. */
+/** Bytes that wait for a program; characters of an order: of the daemon, of who has not said hello. */
 const [INPUT_BOUND, MAX_LINE, MAX_HELLO] = [8 << 20, 64 << 20, 4096]
 /** ms: of a pipe in other hands, of a program's end, of a keeper that holds nothing, until the system is asked again, of a daemon's word. */
 const [HELD, GRACE, LINGER, AGAIN, MOMENT] = [1000, 5000, 2000, 1000, 50]
@@ -56,6 +55,7 @@ const identity = (pid) => {
   return field[0] === "Z" || field[0] === "X" ? "" : (field[19] ?? "")
 }
 const BOOT = text("/proc/sys/kernel/random/boot_id").trim()
+const placeOf = ({ anchor, births, pid, start }) => ({ pid, start, births, anchor })
 
 /** Programs, those that have ended among them until they are forgotten. */
 const runs = new Map()
@@ -89,15 +89,16 @@ const said = async (child, over) => {
 
 const prepare = async () => {
   const name = `slot-${process.pid}-${made++}`
-  const run = { dir: path.join(RUNS, name), cgroup: cgroups && path.join(cgroups, name), pid: undefined, boot: BOOT }
-  const meta = () => fs.writeFileSync(path.join(run.dir, "meta"), JSON.stringify(run))
+  const run = { dir: path.join(RUNS, name), cgroup: cgroups && path.join(cgroups, name), pid: undefined }
+  const known = () => JSON.stringify({ ...placeOf(run), boot: BOOT, cgroup: run.cgroup })
+  const meta = () => fs.writeFileSync(path.join(run.dir, "meta"), known())
   try {
     // so many processes the machine has begun before it, where it says so
     run.births = Number(/^processes (\d+)$/m.exec(text("/proc/stat"))?.[1]) || undefined
     fs.mkdirSync(run.dir)
     const argv = [path.join(DIR, "slot.sh"), run.dir, run.cgroup, String(lease / 1000)]
-    const env = { PATH: process.env["PATH"] }
-    const child = spawn("/bin/sh", argv, { detached: true, stdio: ["pipe", "pipe", "ignore"], env })
+    const [env, stdio] = [{ PATH: process.env["PATH"] }, ["pipe", "pipe", "ignore"]]
+    const child = spawn("/bin/sh", argv, { detached: true, stdio, env })
     const over = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })))
     child.stdin?.on("error", () => {})
     run.pid = child.pid
@@ -119,8 +120,6 @@ const prepare = async () => {
     throw error
   }
 }
-
-// output: a FIFO is copied into segments; a byte's position never changes
 
 const segments = (dir, name) => {
   const files = fs.readdirSync(dir).filter((file) => file.startsWith(`${name}.`))
@@ -199,8 +198,6 @@ const pump = (one) => {
 
 const goOn = (one) => void (!isFull(one) && !one.stuck && one.pump?.resume())
 
-// a program's life
-
 /** The number of the last input that the pipe has all of, and whether it was the end of the input. */
 const takenIn = (dir) => {
   const [seq = 0, close] = text(path.join(dir, "seq")).trim().split(" ")
@@ -272,8 +269,7 @@ const start = async (from, { handed = [], run: id, script }) => {
     fs.renameSync(run.dir, dir)
     runs.set(id, Object.assign(run, { id, dir }))
     feed(run, Buffer.from(script))
-    const { anchor, births, pid, start } = run
-    return { pid, start, births, anchor }
+    return placeOf(run)
   } catch (error) {
     if (run !== undefined) drop(run, true)
     return { error: error.code === "ENOTEMPTY" ? "EEXIST" : (error.code ?? "EAGAIN") }
@@ -291,8 +287,8 @@ const exited = (run, code, signal) => {
   run.input?.destroy()
   // one that has nothing else to do ends at once: the lease's clock of an earlier keeper may still run beside another
   const { pid, start } = run.anchor ?? {}
-  const isIdle = !expired && (code !== null || signal !== null) && Boolean(start) && identity(pid) === start
-  if (isIdle) attempt("anchor", () => process.kill(pid, "SIGKILL"))
+  if (!expired && (code ?? signal) !== null && start && identity(pid) === start)
+    attempt("anchor", () => process.kill(pid, "SIGKILL"))
   else attempt("bye", () => fs.writeSync(run.bye, "bye\n"))
   void settle(run)
   drained(run)
@@ -315,14 +311,14 @@ const settle = async (run) => {
   const record = { ...run.exit, out: run.out.size, err: run.err.size, seq: run.seq }
   const file = path.join(run.dir, "exit")
   tell({ tell: "whole", run: run.id, ...record })
-  // a daemon that is there has heard it, and forgets the program in a moment
-  if (client !== undefined) await new Promise((go) => setTimeout(go, MOMENT))
   try {
-    if (!run.forgotten) {
-      await fs.promises.writeFile(`${file}.tmp`, JSON.stringify(record), { mode: 0o600, flush: true })
-      await fs.promises.rename(`${file}.tmp`, file)
-      const folder = await fs.promises.open(run.dir, "r")
-      await folder.sync().finally(() => folder.close())
+    if (!run.forgotten) fs.writeFileSync(`${file}.tmp`, JSON.stringify(record), { mode: 0o600 })
+    if (!run.forgotten) fs.renameSync(`${file}.tmp`, file)
+    // a daemon that is there has heard it, and forgets the program before the disk is waited for
+    if (client !== undefined) await new Promise((go) => setTimeout(go, MOMENT))
+    for (const name of run.forgotten ? [] : [file, run.dir]) {
+      const opened = await fs.promises.open(name, "r")
+      await opened.sync().finally(() => opened.close())
     }
   } catch (error) {
     log("exit", run.id, error)
@@ -340,9 +336,7 @@ const settle = async (run) => {
 const forget = (run) => {
   run.forgotten = true
   both(run).forEach(goOn)
-  if (!run.ended) return
-  runs.delete(run.id)
-  drop(run)
+  if (run.ended && runs.delete(run.id)) drop(run)
 }
 
 /** Returns when the pipe has all of it, or with what went wrong. `data`: null closes the input. */
@@ -375,13 +369,11 @@ const write = async (run, { data, seq }) => {
 const adopt = (id) => {
   const dir = path.join(RUNS, id)
   const meta = attempt(id, () => JSON.parse(text(path.join(dir, "meta")) || "{}"))
-  const { anchor, births, boot, cgroup, pid = 0, start = "0" } = meta ?? {}
-  const isAlive = () => boot === BOOT && identity(pid) === start
+  const run = { pid: 0, start: "0", ...meta, dir }
+  const isAlive = () => run.boot === BOOT && identity(run.pid) === run.start
   // a slot that had heard nothing yet ends by itself
-  const run = { dir, cgroup, pid, start, births, anchor }
   if (id.startsWith("slot-")) return drop(run, isAlive())
-  // what has its record is the daemon's
-  if (fs.existsSync(path.join(dir, "exit"))) return
+  if (fs.existsSync(path.join(dir, "exit"))) return // the daemon's
   if (attempt(id, () => (open(run), true)) !== true) return shut(run)
   runs.set(id, Object.assign(run, { id }))
   // a shell that waits to be told what it is to become ends; where there is none, this is refused
@@ -398,10 +390,9 @@ const hello = (from, asked) => {
   if (client !== from) client?.destroy()
   client = from
   clearInterval(watch)
-  const listed = [...runs.values()].map(({ anchor, births, ended, err, exit, id, out, pid, seq, start }) => {
-    return { run: id, pid, start, births, anchor, seq, out: out.size, err: err.size, exit, ended }
-  })
-  return { pid: process.pid, version: 2, runs: listed }
+  const listed = ({ ended, err, exit, id, out, seq, ...run }) =>
+    Object.assign(placeOf(run), { run: id, seq, out: out.size, err: err.size, exit, ended })
+  return { pid: process.pid, version: 2, runs: [...runs.values()].map(listed) }
 }
 
 const answer = async (from, message) => {
@@ -442,10 +433,7 @@ const serve = (socket) => {
     if (length > (socket === client ? MAX_LINE : MAX_HELLO)) return socket.destroy()
     if (socket.writableNeedDrain) socket.pause()
   })
-  socket.on("drain", () => {
-    socket.resume()
-    if (socket === client) flush()
-  })
+  socket.on("drain", () => (socket.resume(), socket === client && flush()))
   socket.on("error", () => {})
   socket.on("close", () => {
     if (client !== socket) return
@@ -509,5 +497,4 @@ if (isFirst !== true) process.exit(0)
 fs.writeFileSync(path.join(DIR, "pid"), String(process.pid))
 for (const id of fs.readdirSync(RUNS)) attempt(id, () => adopt(id))
 fill()
-// whoever has started it is to come
-unwatched(Math.max(lease, GRACE))
+unwatched(Math.max(lease, GRACE)) // whoever has started it is to come
