@@ -225,8 +225,8 @@ for (const name of await readdir(chunks)) {
   if (!written.has(`chunks/${name}`)) await rm(join(chunks, name))
 }
 
-// A build for the tests needs none.
-if (process.argv[2] === undefined) {
+// A build for the tests needs none, nor has one whose scripts are not all here.
+if (process.argv[2] === undefined && existsSync(new URL("./docs/ManPages.ts", import.meta.url))) {
   const { write } = await import("./docs/ManPages.ts")
   await Effect.runPromise(write(join(out, "man")))
 }

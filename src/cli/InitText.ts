@@ -44,9 +44,7 @@ export const backendOf = ({ id, key, program }: Pick<Found, "id" | "key" | "prog
 
 /** A line of JSON with blanks, as a person writes it. */
 const line = (value: unknown): string =>
-  JSON.stringify(value, null, 1)
-    .replaceAll(/\n\s*/g, " ")
-    .replaceAll(/\[ (.*?) \]/g, "[$1]")
+  JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, " ").replaceAll("[ ", "[").replaceAll(" ]", "]")
 
 export interface Wanted {
   readonly found: Pick<Found, "id" | "key" | "program">

@@ -23,7 +23,7 @@ const TELLING = [
   "text",
   "to",
   "name"
-]
+].map((field) => new RegExp(`"${field}":\\s*"((?:[^"\\\\]|\\\\.)*)`, "u"))
 const MOST = 80
 
 const unquoted = (text: string): string => {
@@ -45,8 +45,8 @@ export const oneLine = (text: string, most = MOST): string => {
 
 /** `input`: JSON, perhaps cut. The part of it that tells most; empty: there is none. */
 export const telling = (input: string, most = MOST): string => {
-  for (const field of TELLING) {
-    const [, text] = new RegExp(`"${field}":\\s*"((?:[^"\\\\]|\\\\.)*)`, "u").exec(input) ?? []
+  for (const pattern of TELLING) {
+    const [, text] = pattern.exec(input) ?? []
     if (text !== undefined && text !== "") return oneLine(unquoted(text), most)
   }
   return ""
