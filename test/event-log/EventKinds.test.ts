@@ -61,6 +61,7 @@ describe("Kinds", () => {
       "run.background",
       "run.notice",
       "run.output",
+      "run.thought",
       "tool.progress",
       "turn.assistant_delta"
     ])

@@ -87,10 +87,7 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
           await has(page, "working")
           await look("session-working", page)
         })
-        yield* event("Notification", {
-          notification_type: "permission_prompt",
-          message: "Claude needs your permission"
-        })
+        yield* event("Notification", { notification_type: "agent_needs_input", message: "Claude has a question" })
         yield* promise(async () => {
           await page.locator(".top").getByText("needs you").waitFor()
           await look("session-asks", page)
