@@ -322,12 +322,12 @@ const ofAlert = (alert: Alert, facts: Facts): Raw | undefined => {
       const runs =
         agent === undefined || agent.sessionSeq === 0
           ? ""
-          : `\nIt ran ${agent.sessionSeq === 1 ? "once" : `${agent.sessionSeq} times`}.`
+          : `It ran ${agent.sessionSeq === 1 ? "once" : `${agent.sessionSeq} times`}. `
       return {
         ...words,
         kind: "failed",
         title: `${name} stopped for good`,
-        body: `${sentence(alert.reason)}${line}${runs} Its inbox and its branch are kept.`,
+        body: `${sentence(alert.reason)}${line}\n${runs}Its inbox and its branch are kept.`,
         command: `agentd start ${name}`,
         about: `agent:${alert.stream}/${alert.name}`
       }

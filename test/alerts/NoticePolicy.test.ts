@@ -238,6 +238,19 @@ describe("a notice", () => {
     })
   }
 
+  it("a stop for good: its reason, its last line and what is kept are lines of their own", () => {
+    const body = (more: object) => told(stopped, { agent: agent(), ...more })?.body.split("\n")
+    assert.deepStrictEqual(body({ last: "cannot open" })?.slice(1), [
+      "Its last line: cannot open",
+      "It ran 31 times. Its inbox and its branch are kept."
+    ])
+    assert.strictEqual(
+      body({ agent: agent({ sessionSeq: 0 }), last: "no" })?.at(-1),
+      "Its inbox and its branch are kept."
+    )
+    assert.strictEqual(body({})?.length, 2)
+  })
+
   it("what waits says for how long, what it is, and who else waits", () => {
     const { body } = told(...(cases.needsYou.slice(0, 2) as [Rune, object]))!
     assert.strictEqual(
