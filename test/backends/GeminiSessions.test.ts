@@ -1,5 +1,5 @@
 /** Gemini CLI begins its sessions anew: its house-keeping takes the file with the conversation for damaged. */
-import { NodeFileSystem } from "@effect/platform-node"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fs from "node:fs"
