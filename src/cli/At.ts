@@ -1,8 +1,9 @@
 /** `agentd at TIME send AGENT TEXT`, `agentd at TIME goal TEXT`: a message or a goal for one time to come. */
 import type { Work } from "../domain/ScheduleMessages.ts"
 import * as Coming from "./Coming.ts"
-import { choice, declare, map, maybeCount, off, option, options, send, words, type Wrong } from "./DeclaredVerb.ts"
+import { choice, declare, map, option, send, words, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
+import * as GoalFlags from "./GoalFlags.ts"
 import { plain } from "./Output.ts"
 import { troubleIn } from "./PlainText.ts"
 import { moment } from "./ScheduleTable.ts"
@@ -40,33 +41,15 @@ interface Given {
   readonly in: string | undefined
 }
 
-const wrongOf = (given: Given & GoalFlags): Wrong | undefined => {
+const wrongOf = (given: Given & GoalFlags.Given): Wrong | undefined => {
   const parts = partsOf(given.words, given.in)
   if (!("coming" in parts)) return parts
   if (textOf(parts).trim() === "") return usage("There is no text.", `Say what is to be said: ${USAGE}`)
-  if (parts.verb === "send" && Object.keys(goalOf(given)).length > 0)
+  if (parts.verb === "send" && Object.keys(GoalFlags.given(given)).length > 0)
     return usage("A message has no options of goals.", `Leave them out, or give a goal: ${USAGE}`)
   const trouble = troubleIn(textOf(parts))
   return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
 }
-
-interface GoalFlags {
-  readonly planner: string | undefined
-  readonly critic: string | undefined
-  readonly checks: ReadonlyArray<string>
-  readonly autoStart: boolean
-  readonly rounds: number | undefined
-  readonly target: string | undefined
-}
-
-const goalOf = ({ autoStart, checks, critic, planner, rounds, target }: GoalFlags) => ({
-  ...(planner === undefined ? {} : { planner }),
-  ...(critic === undefined ? {} : { critic }),
-  ...(checks.length === 0 ? {} : { checks }),
-  ...(autoStart ? { autoStart } : {}),
-  ...(rounds === undefined ? {} : { rounds }),
-  ...(target === undefined ? {} : { target })
-})
 
 export const at = declare({
   path: ["at"],
@@ -84,12 +67,7 @@ export const at = declare({
       ...choice(["once", "none"], "once", "Where nobody can act at that time: once: as soon as one can; none: nothing"),
       name: "catch-up"
     },
-    planner: option("AGENT", "Who makes the goal's plan; default: goals.planner"),
-    critic: option("AGENT", "Who reviews its result; default: goals.critic"),
-    checks: options("check", "COMMAND", "Must succeed before the critic looks; may be given more than once"),
-    autoStart: { ...off("Carry its plan out without asking"), name: "auto-start" },
-    rounds: maybeCount("Reviews that may not pass before a person is asked", { least: 0, most: 1_000_000 }),
-    target: option("BRANCH", "What its work is to be merged into")
+    ...GoalFlags.flags
   },
   wrong: wrongOf,
   rpc: (given, caller, { now }) => {
@@ -98,7 +76,7 @@ export const at = declare({
     const due = Coming.atOf(parts.coming, now)
     const text = textOf(parts)
     const work: Work =
-      parts.verb === "send" ? { send: { agent: parts.rest[0]!, text } } : { goal: { text, ...goalOf(given) } }
+      parts.verb === "send" ? { send: { agent: parts.rest[0]!, text } } : { goal: { text, ...GoalFlags.given(given) } }
     const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
     return map(send("ScheduleAdd", { due, timeZone, work, catchUp: given.catchUp, caller }), (done) => ({
       ...done,

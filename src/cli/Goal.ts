@@ -1,7 +1,8 @@
 /** `agentd goal TEXT`: gives the agents of this project a goal. */
 import * as NodePath from "node:path"
-import { declare, maybeCount, maybeText, off, option, options, said, send, type Wrong } from "./DeclaredVerb.ts"
+import { declare, maybeText, off, option, said, send, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
+import * as GoalFlags from "./GoalFlags.ts"
 
 /** Looks like a slip; agents would begin to work on it. */
 const VERB = /^[a-z-]{1,40}$/u
@@ -34,30 +35,16 @@ export const goal = declare({
   args: {
     text: maybeText("What is to be achieved; - reads standard input"),
     plan: option("FILE", "Its plan, as JSON; default: the planner makes one"),
-    planner: option("AGENT", "Who makes the plan; default: goals.planner"),
-    critic: option("AGENT", "Who reviews the result; default: goals.critic"),
-    checks: options(
-      "check",
-      "COMMAND",
-      "Must succeed before the critic looks; may be given more than once; default: goals.checks"
-    ),
-    autoStart: { ...off("Carry the plan out without asking"), name: "auto-start" },
-    rounds: maybeCount("Reviews that may not pass before a person is asked", { least: 0, most: 1_000_000 }),
-    target: option("BRANCH", "What the work is to be merged into"),
+    ...GoalFlags.flags,
     wait: off("Wait until it ends: 0: it is met; 1: it stopped; 5: it waits for a person")
   },
   wrong: ({ plan, text }) => wrongOf(text, plan),
-  rpc: ({ autoStart, checks, critic, plan, planner, rounds, target, text = "" }, caller) =>
+  rpc: ({ plan, text = "", ...flags }, caller) =>
     send("GoalSubmit", {
       request: {
         goal: text,
         plan: plan === undefined ? null : NodePath.resolve(plan),
-        ...(planner === undefined ? {} : { planner }),
-        ...(critic === undefined ? {} : { critic }),
-        ...(checks.length === 0 ? {} : { checks }),
-        ...(autoStart ? { autoStart } : {}),
-        ...(rounds === undefined ? {} : { rounds }),
-        ...(target === undefined ? {} : { target })
+        ...GoalFlags.given(flags)
       },
       caller
     }),

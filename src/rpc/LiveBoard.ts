@@ -4,7 +4,8 @@
  * Guarantees: while nobody watches it costs nothing; many who watch cost little more than one; a rune that changes a
  * row is told within one pause, and a burst of them as one; what rests on no rune of its own is told within two
  * seconds. A rune has the rows read anew that it touches, and no others; the rest is read in turns, so that no look at
- * all keeps the others waiting; each of the two kinds of looks takes at most a tenth of a core. Whoever reads slowly is told the newest, and misses nothing of it.
+ * all keeps the others waiting; each of the two kinds of looks takes at most a tenth of a core. Whoever reads slowly is
+ * told the newest, and misses nothing of it.
  */
 import { Clock, Duration, Effect, Queue, Stream } from "effect"
 import type { Allowances } from "../domain/Allowance.ts"

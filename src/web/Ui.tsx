@@ -9,7 +9,7 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
 import type { Problem } from "./Api.ts"
 import { hrefTo } from "./Router.ts"
-import { link } from "./Store.ts"
+import { link, loaded } from "./Store.ts"
 import { clock, now, stamp } from "./Time.ts"
 
 const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.6", "stroke-linecap": "round" } as const
@@ -223,6 +223,21 @@ export const Loading = () =>
   ) : (
     <div class="skeleton" role="status" aria-label="Loading" />
   )
+
+/** A page about a row that the board does not have; `says`: why, once the board is known. */
+export const NoRow = ({ name, says }: { readonly name: string; readonly says: string }) => (
+  <Bare title={name} back="">
+    {loaded.value ? (
+      <Empty title={says}>
+        <a href={hrefTo("")} class="btn">
+          Board<Kbd>g b</Kbd>
+        </a>
+      </Empty>
+    ) : (
+      <Loading />
+    )}
+  </Bare>
+)
 
 /** **bold** and `code`, nothing more: what an agent says is text. */
 export const rich = (text: string) =>

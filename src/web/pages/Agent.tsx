@@ -19,14 +19,13 @@ import type { PageProps } from "../Pages.ts"
 import { useAnswer } from "../Reading.ts"
 import { go, hrefTo } from "../Router.ts"
 import { focusSend, Send } from "../Send.tsx"
-import { loaded, mayAct, rowNamed } from "../Store.ts"
+import { mayAct, rowNamed } from "../Store.ts"
 import { Remedies, Story } from "../Story.tsx"
 import { type Item, KINDS, type RunOf, type Said, Talk } from "../Talk.ts"
 import { now } from "../Time.ts"
 import { span } from "../../domain/Words.ts"
 import {
   Bar,
-  Bare,
   big,
   Clock,
   Command,
@@ -37,6 +36,7 @@ import {
   Glyph,
   Kbd,
   Loading,
+  NoRow,
   RowTitle,
   usd
 } from "../Ui.tsx"
@@ -410,18 +410,9 @@ const Shown = ({ row }: { readonly row: BoardRow }) => {
 
 export const Agent = ({ rest }: PageProps) => {
   const row = rowNamed("agent", rest)?.value
-  if (row !== undefined) return <Shown row={row} key={row.id} />
-  return (
-    <Bare title={rest} back="">
-      {loaded.value ? (
-        <Empty title={`No agent is called ${rest}`}>
-          <a href={hrefTo("")} class="btn">
-            Board<Kbd>g b</Kbd>
-          </a>
-        </Empty>
-      ) : (
-        <Loading />
-      )}
-    </Bare>
+  return row === undefined ? (
+    <NoRow name={rest} says={`No agent is called ${rest}`} />
+  ) : (
+    <Shown row={row} key={row.id} />
   )
 }

@@ -3,9 +3,9 @@ import { useKeys } from "../Keys.ts"
 import { Machine } from "../Machine.tsx"
 import type { PageProps } from "../Pages.ts"
 import { go, hrefTo } from "../Router.ts"
-import { loaded, ordered, rows } from "../Store.ts"
+import { ordered, rows } from "../Store.ts"
 import { Remedies } from "../Story.tsx"
-import { Bare, Empty, Kbd, Loading, RowTitle, Since } from "../Ui.tsx"
+import { Kbd, NoRow, RowTitle, Since } from "../Ui.tsx"
 import { Facts } from "./Board.tsx"
 
 export const Session = ({ rest }: PageProps) => {
@@ -17,20 +17,7 @@ export const Session = ({ rest }: PageProps) => {
     else return false
     return true
   })
-  if (row === undefined)
-    return (
-      <Bare title={rest} back="">
-        {loaded.value ? (
-          <Empty title="That session is over">
-            <a href={hrefTo("")} class="btn">
-              Board<Kbd>g b</Kbd>
-            </a>
-          </Empty>
-        ) : (
-          <Loading />
-        )}
-      </Bare>
-    )
+  if (row === undefined) return <NoRow name={rest} says="That session is over" />
   return (
     <div class="page session">
       <header class="top">
