@@ -171,6 +171,8 @@ const schedulesOf = (nest: DynamicSupervisor.DynamicSupervisor) =>
         goals: {
           submit: (config, { text, ...goal }, { by, key }) =>
             goals.submit({ ...goal, goal: text, plan: null }, { by, config }, key),
+          // what cannot be recovered takes no goal either
+          recovered: Effect.ignore(goals.recovered),
           isOpen: goals.isOpen
         },
         files: Stream.map(agents.configs, ({ config, conversation }) => ({ conversation, file: config })),

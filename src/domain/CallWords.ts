@@ -23,7 +23,7 @@ const TELLING = [
   "text",
   "to",
   "name"
-].map((field) => new RegExp(`"${field}":\\s*"((?:[^"\\\\]|\\\\.)*)`, "u"))
+]
 const MOST = 80
 
 const unquoted = (text: string): string => {
@@ -43,13 +43,31 @@ export const oneLine = (text: string, most = MOST): string => {
   return line.length <= most && text.length <= 4 * most ? line : `${line.slice(0, most).toWellFormed()}…`
 }
 
+/** A string of JSON, perhaps cut, or a sign between. */
+const TOKEN = /"((?:[^"\\]|\\.)*)"?|[{}[\]:,]/gu
+/** A field with the whole input in it: ACP's. */
+const WRAPPED = "rawInput"
+
+/** The input's own texts, by their fields: of one that is there twice the last, as who runs the call reads it; none of what lies deeper. */
+const textsIn = (input: string): ReadonlyMap<string, string> => {
+  const found = new Map<string, string>()
+  const path: Array<string> = []
+  let [last, key]: [string, string | undefined] = ["", undefined]
+  for (const [token, text] of input.matchAll(TOKEN)) {
+    if (token === "{" || token === "[") path.push(key ?? "")
+    if (token === "}" || token === "]") path.pop()
+    if (text === undefined) key = token === ":" ? last : undefined
+    else if (key === undefined) last = text
+    else if (path.length === 1 || (path.length === 2 && path[1] === WRAPPED)) found.set(key, unquoted(text))
+  }
+  return found
+}
+
 /** `input`: JSON, perhaps cut. The part of it that tells most; empty: there is none. */
 export const telling = (input: string, most = MOST): string => {
-  for (const pattern of TELLING) {
-    const [, text] = pattern.exec(input) ?? []
-    if (text !== undefined && text !== "") return oneLine(unquoted(text), most)
-  }
-  return ""
+  const texts = textsIn(input)
+  const field = TELLING.find((name) => (texts.get(name) ?? "") !== "")
+  return field === undefined ? "" : oneLine(texts.get(field)!, most)
 }
 
 /** `shell: npm test`; an input without such a part is shown as it is, cut. */

@@ -10,6 +10,9 @@ import type { CatchUp } from "../config/ScheduleConfig.ts"
 /** A time that passed no longer ago counts as now, ms: a daemon is restarted meanwhile, a timer comes late. */
 export const GRACE = 2 * 60_000
 
+/** Most ms between two looks while anything is to be due: a machine that slept, or whose clock was set, tells nobody. */
+export const LOOK = 60_000
+
 /** So many times are caught up with `all`, and counted at most. */
 export const MAX_MISSED = 100
 

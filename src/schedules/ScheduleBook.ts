@@ -14,9 +14,9 @@ import { type Key, keyOf, senderOf } from "../domain/ScheduleKey.ts"
 import { type ScheduleInfo, shown, type Work } from "../domain/ScheduleMessages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Payload, Rune } from "../event-log/Rune.ts"
-import { dueOf, onceAt } from "./Due.ts"
+import { dueOf, LOOK, onceAt } from "./Due.ts"
 import { ACTOR, type scheduleKinds } from "./ScheduleKinds.ts"
-import { apply, type Entry, type Ran, type State } from "./ScheduleState.ts"
+import { apply, type Entry, fold, type Ran, type State } from "./ScheduleState.ts"
 
 /** The goals of a project, as far as schedules need them. */
 export interface GoalPort {
@@ -26,6 +26,8 @@ export interface GoalPort {
     goal: NonNullable<Work["goal"]>,
     of: { readonly by: string; readonly key: string }
   ) => Effect.Effect<{ readonly goalId: string; readonly eventId: number }, CommandRefused | StorageError>
+  /** Those of before are known: until then none is open. */
+  readonly recovered: Effect.Effect<void>
   /** Whether it has not ended. */
   readonly isOpen: (conversation: string, goalId: string) => boolean
 }
@@ -77,6 +79,8 @@ export class ScheduleBook {
   readonly around: Around
   file: Furnished
   state: State
+  /** Nobody knows whether what was written is in the state: a disk that failed in between has written it, or not. */
+  private isStale = false
   /** Of expressions, by zone and text. */
   private readonly parsed = new Map<string, CronTimes.CronTimes>()
   /** The next time of each, for the `upTo` that it was reckoned from. */
@@ -94,6 +98,16 @@ export class ScheduleBook {
       Effect.map(([rune]) => this.take(rune!)),
       Effect.uninterruptible
     )
+
+  /** What the log says, where that may be more than what is known. */
+  readonly fresh = Effect.suspend(() =>
+    this.isStale
+      ? Effect.map(this.around.log.recover(this.around.conversation, { schedules: fold }), ({ schedules }) => {
+          this.state = schedules.state
+          this.isStale = false
+        })
+      : Effect.void
+  )
 
   private take(rune: Rune): Rune {
     this.state = apply(this.state, rune)
@@ -143,10 +157,14 @@ export class ScheduleBook {
   /** Takes over what the file says, as far as it is news. */
   readonly furnish = Effect.fnUntraced({ self: this }, function* (this: ScheduleBook, file: Furnished, now: number) {
     this.file = file
-    for (const [name, { cron, timeZone = CronTimes.ownZone() }] of Object.entries(file.schedules)) {
+    for (const [name, { cron, timeZone: zone }] of Object.entries(file.schedules)) {
+      const timeZone = zone ?? CronTimes.ownZone()
       const entry = this.entry(name)
-      if (entry?.over === null && entry.cron === cron && entry.timeZone === timeZone) continue
-      yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from: now }, "config")
+      const isSame = entry?.over === null && entry.cron === cron
+      if (isSame && entry.timeZone === timeZone) continue
+      // a machine that came to another zone has changed no schedule: what passed meanwhile is still to be settled
+      const from = isSame && zone === undefined ? entry.upTo : now
+      yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from }, "config")
     }
     for (const [name, { cron, over }] of Object.entries(this.state.entries)) {
       if (cron === null || over !== null || Object.hasOwn(file.schedules, name)) continue
@@ -183,7 +201,10 @@ export class ScheduleBook {
       const rune = yield* log.get(eventId)
       if (rune !== undefined) this.take(rune)
       return eventId
-    }).pipe(Effect.uninterruptible)
+    }).pipe(
+      Effect.tapError(({ _tag }) => Effect.sync(() => void (this.isStale ||= _tag !== "CommandRefused"))),
+      Effect.uninterruptible
+    )
 
   /** Carries out what is due of one schedule, until nothing is. */
   private readonly turn = Effect.fnUntraced({ self: this }, function* (this: ScheduleBook, name: string, now: number) {
@@ -203,7 +224,8 @@ export class ScheduleBook {
       const skip = (reason: string) =>
         this.append("schedule.skipped", { name, due: due.due, count: 1, reason }, "skipped")
       if (yield* this.isUnderWay(entry.ran)) {
-        if (plan.catchUp === "all") return { until: Number.POSITIVE_INFINITY, waits: true }
+        // not every end is a rune, nor is it over with that
+        if (plan.catchUp === "all") return { until: now + LOOK, waits: true }
         yield* skip(UNDER_WAY)
         continue
       }
@@ -218,6 +240,7 @@ export class ScheduleBook {
 
   /** Carries out what is due. */
   readonly look = Effect.fnUntraced({ self: this }, function* (this: ScheduleBook, now: number) {
+    yield* this.fresh
     let looked = IDLE
     for (const name of this.names) looked = earlier(looked, yield* this.turn(name, now))
     return looked

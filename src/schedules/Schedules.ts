@@ -18,6 +18,7 @@ import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
 import { EventLog, type RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { LOOK } from "./Due.ts"
 import { type Furnished, type GoalPort, IDLE, type Looked, ScheduleBook } from "./ScheduleBook.ts"
 import { fold } from "./ScheduleState.ts"
 
@@ -57,9 +58,6 @@ export interface Options {
   /** The conversation that a caller stands in. */
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
 }
-
-/** Most ms between two looks while anything is to be due: a machine that slept, or whose clock was set, tells nobody. */
-export const LOOK = 60_000
 
 /** Schedules for one time of one conversation that are not over. */
 const MAX_ADDED = 1_000
@@ -176,13 +174,16 @@ class Keeper {
       Stream.filter(({ stream }) => this.books.has(stream)),
       Stream.take(1),
       Stream.runDrain,
-      Effect.catch(() => Effect.never)
+      Effect.catchCause((cause) =>
+        Effect.andThen(Effect.logWarning("nobody hears when runs of schedules end", cause), Effect.never)
+      )
     )
   }
 
   /** For the supervisor: the one timer. */
   readonly times = Effect.gen({ self: this }, function* () {
     yield* this.agents.recovered
+    yield* this.options.goals.recovered
     yield* Deferred.succeed(this.ready, undefined)
     while (true) {
       this.news.closeUnsafe()
@@ -241,7 +242,9 @@ class Keeper {
     }) => Effect.Effect<Done, CommandRefused | StorageError | RuneRefused>
   ): Command<Done> {
     return this.find(named, caller).pipe(
-      Effect.flatMap((found) => this.lock.withPermit(Effect.uninterruptible(written(act(found))))),
+      Effect.flatMap((found) =>
+        this.lock.withPermit(Effect.uninterruptible(Effect.andThen(found.book.fresh, written(act(found)))))
+      ),
       Effect.tap(() => Effect.sync(() => this.wake()))
     )
   }

