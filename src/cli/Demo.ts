@@ -123,8 +123,8 @@ const laidOut = Effect.fnUntraced(function* (at: Places) {
   })
   const who = ["-c", "user.name=you", "-c", "user.email=you@example.org"]
   for (const words of [
-    ["init", "-q", "-b", "main"],
-    [...who, "commit", "-q", "--allow-empty", "-m", "first"]
+    ["init", "-q", "-b", "main", "--template="],
+    [...DemoShop.PLAIN_GIT, ...who, "commit", "-q", "--allow-empty", "-m", "first"]
   ]) {
     const { code, stderr } = yield* PersonGit.run(at.project, ...words)
     if (code !== 0)
@@ -132,17 +132,27 @@ const laidOut = Effect.fnUntraced(function* (at: Places) {
   }
 })
 
-const begun = Effect.fnUntraced(function* (at: Places) {
-  yield* laidOut(at)
-  yield* agentd(at, "start")
-  yield* agentd(at, "send", "builder", "Write a page.")
-  yield* agentd(at, "send", "thinker", "Think about everything.")
-  yield* agentd(at, "goal", "Open a shop", "--plan", join(at.folder, "plan.json"))
-  yield* agentd(at, "channel", "post", "counter", "When do we open?")
-  const mark = join(at.folder, `until-${randomBytes(6).toString("hex")}`)
-  yield* Effect.sync(() => fs.writeFileSync(mark, ""))
-  yield* clock(at, mark)
+/** Ends the daemon, its runs with it, then removes the folder. */
+const ended = Effect.fnUntraced(function* (at: Places) {
+  if ((yield* probe(at.socket)) === "live") yield* agentd(at, "stop", "--daemon", "--yes")
+  yield* Effect.sync(() => fs.rmSync(at.folder, { recursive: true, force: true, maxRetries: 5 }))
 })
+
+/** All of it, or none: its clock runs before there is anything to end. */
+const begun = Effect.fnUntraced(
+  function* (at: Places) {
+    yield* laidOut(at)
+    const mark = join(at.folder, `until-${randomBytes(6).toString("hex")}`)
+    yield* Effect.sync(() => fs.writeFileSync(mark, ""))
+    yield* clock(at, mark)
+    yield* agentd(at, "start")
+    yield* agentd(at, "send", "builder", "Write a page.")
+    yield* agentd(at, "send", "thinker", "Think about everything.")
+    yield* agentd(at, "goal", "Open a shop", "--plan", join(at.folder, "plan.json"))
+    yield* agentd(at, "channel", "post", "counter", "When do we open?")
+  },
+  (begins, at) => Effect.onError(begins, () => Effect.ignore(ended(at)))
+)
 
 /** Commands to try, each with what it shows. */
 const TRY: ReadonlyArray<readonly [command: string, shows: string]> = [
@@ -170,12 +180,6 @@ const linesOf = (at: Places, isNew: boolean): ReadonlyArray<string> => {
     "End it: agentd demo --stop. It ends by itself within an hour, and leaves nothing behind."
   ]
 }
-
-/** Ends the daemon, its runs with it, then removes the folder. */
-const ended = Effect.fnUntraced(function* (at: Places) {
-  if ((yield* probe(at.socket)) === "live") yield* agentd(at, "stop", "--daemon", "--yes")
-  yield* Effect.sync(() => fs.rmSync(at.folder, { recursive: true, force: true, maxRetries: 5 }))
-})
 
 export const run = Effect.fnUntraced(function* ({ stop }: Input) {
   yield* Invocation

