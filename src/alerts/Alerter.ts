@@ -47,6 +47,8 @@ export interface Options {
 interface Source {
   readonly alert: Alert
   readonly hash: string
+  /** The event id of its rune, of equal ones the last. */
+  readonly rune: number
 }
 
 /** Tells the rune from those of other stores. */
@@ -55,9 +57,9 @@ const hashOf = ({ at, kind, seq, stream }: Rune): string => hash("sha256", JSON.
 /** The alerts among runes, equal ones folded, in the order of their first. */
 const folded = (all: ReadonlyArray<Source>): ReadonlyArray<Source> => {
   const byKey = new Map<string, Source>()
-  for (const { alert, hash } of all) {
+  for (const { alert, hash, rune } of all) {
     const before = byKey.get(alert.key)
-    byKey.set(alert.key, { hash, alert: before === undefined ? alert : together(before.alert, alert) })
+    byKey.set(alert.key, { hash, rune, alert: before === undefined ? alert : together(before.alert, alert) })
   }
   return [...byKey.values()]
 }
@@ -66,7 +68,7 @@ const mailsOf = (runes: ReadonlyArray<Rune>): ReadonlyArray<Source> =>
   folded(
     runes.flatMap((rune) => {
       const alert = alertOf(rune)
-      return alert === undefined ? [] : [{ alert, hash: hashOf(rune) }]
+      return alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
     })
   )
 
@@ -87,7 +89,7 @@ const noticesOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>) {
   const found = yield* Effect.forEach(wanted, ({ of, rune }) =>
     Effect.map(facts(rune), (known): ReadonlyArray<Source> => {
       const alert = of(known)
-      return alert === undefined ? [] : [{ alert, hash: hashOf(rune) }]
+      return alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
     })
   )
   const now = yield* Clock.currentTimeMillis
@@ -121,15 +123,20 @@ const queue = (
       // without a mail section it waits for one, unless a channel tells it
       if (mail !== undefined || !toldOf.has(cause)) add(source, mail && Route.ofMail(mail))
     }
-    for (const { routes, source } of notices) {
-      const { once } = source.alert.notice!
-      if (once === undefined || !openAhead.once.has(once)) for (const route of routes) add(source, route)
-    }
-    const answers = runes.flatMap((rune) => Answers.of(rune) ?? []).filter(({ about }) => openAhead.open.has(about))
-    const able = answers.length === 0 ? new Set<string>() : yield* Escalation.able
-    for (const answer of answers) {
-      const draft = Answers.draft(answer, upTo, { outbox: ahead, notices: openAhead, able, begun, now })
-      if (draft !== undefined) put(draft)
+    const noticesAt = Map.groupBy(notices, ({ source }) => source.rune)
+    let able: ReadonlySet<string> | undefined
+    for (const rune of runes) {
+      // an answer is one to what was asked before, never to what its own rune tells
+      const answer = Answers.of(rune)
+      if (answer !== undefined && openAhead.open.has(answer.about)) {
+        able ??= yield* Escalation.able
+        const draft = Answers.draft(answer, upTo, { outbox: ahead, notices: openAhead, able, begun, now })
+        if (draft !== undefined) put(draft)
+      }
+      for (const { routes, source } of noticesAt.get(rune.eventId) ?? []) {
+        const { once } = source.alert.notice!
+        if (once === undefined || !openAhead.once.has(once)) for (const route of routes) add(source, route)
+      }
     }
     return drafts
   })

@@ -11,6 +11,7 @@ import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
 import type { Answered } from "./AlertKinds.ts"
+import * as Notice from "./Notice.ts"
 import type * as OpenNotices from "./OpenNotices.ts"
 import type * as Outbox from "./Outbox.ts"
 
@@ -151,10 +152,13 @@ export const late = (
   { able, notices }: Pick<Given, "able" | "notices">
 ): RuneDraft | undefined => {
   const [only] = batch.alerts.values()
-  const about = only?.alert.notice?.about
-  const answer = about === undefined ? undefined : notices.answered.get(about)
+  const notice = only?.alert.notice
+  // what asks nothing is no question, though one about the same thing was answered
+  if (only === undefined || notice === undefined || !Notice.asks(notice.kind)) return undefined
+  const { about } = notice
+  const answer = notices.answered.get(about)
   const { channel } = batch
-  if (only === undefined || about === undefined || answer === undefined || channel === undefined) return undefined
+  if (answer === undefined || channel === undefined) return undefined
   const told = [
     { channel, id: message.id, handle: message.handle, isAlone: batch.alerts.size === 1 && batch.more === 0 }
   ]

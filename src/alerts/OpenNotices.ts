@@ -6,6 +6,7 @@
  * while its message was on its way is remembered, so that the message can be taken back; the size is bounded.
  */
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import * as PlainState from "../event-log/PlainState.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import type { Alert } from "./AlertPolicy.ts"
@@ -29,7 +30,7 @@ export interface Open {
   /** Of the rune that it tells of, as the alert's id has it. */
   readonly hash: string
   readonly told: ReadonlyArray<Message>
-  /** When it was told last, ms since the epoch; null: not yet. */
+  /** When it was told last, or could not be told first, ms since the epoch; null: neither yet. */
   readonly since: number | null
   /** So many of the channels that are told when nobody answers were told. */
   readonly step: number
@@ -116,6 +117,21 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
+/** What could not be told is not answered either: the next channel is told in time. */
+const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
+  let { open } = state
+  for (const alertId of alertIds) {
+    const subject = state.waiting.get(alertId)
+    const before = subject === undefined ? undefined : open.get(subject)
+    if (channel === undefined || subject === undefined || before === undefined || before.since !== null) continue
+    open = new Map(open).set(subject, { ...before, since: at })
+  }
+  return { ...state, open, waiting: nextAt === null ? without(state.waiting, alertIds) : state.waiting }
+}
+
+const waitingFor = ({ waiting }: State, about: string): ReadonlyArray<string> =>
+  [...waiting].flatMap(([id, subject]) => (subject === about ? [id] : []))
+
 export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
   const rune = AlertKinds.readAlert(any)
   switch (rune?.kind) {
@@ -124,12 +140,13 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
     case "alert.sent":
       return sent(state, rune.at, rune.payload)
     case "alert.failed":
-      return rune.payload.nextAt === null ? { ...state, waiting: without(state.waiting, rune.payload.alertIds) } : state
+      return failed(state, rune.at, rune.payload)
     case "alert.answered": {
       const { about, at, by } = rune.payload
       return {
         ...state,
         open: without(state.open, [about]),
+        waiting: without(state.waiting, waitingFor(state, about)),
         answered: kept(state.answered, MAX_OPEN, about, { by, at })
       }
     }
@@ -141,15 +158,19 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
 /** Open notices, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "open notices",
-  version: 1,
+  version: 2,
   initial,
   of: (stream) => stream === DAEMON_STREAM,
-  apply: evolve
+  apply: evolve,
+  fromOlder: (plain) => PlainState.decode(plain) as State
 }
 
-/** The next channel that is told when nobody answers, and the step after it; undefined: all were told. */
-const nextOf = ({ step, told }: Open, to: ReadonlyArray<string>) => {
-  const at = to.findIndex((name, index) => index >= step && !told.some(({ channel }) => channel === name))
+/** The next channel that is told when nobody answers, and the step after it; undefined: all were told, or will be. */
+const nextOf = ({ alert, step, told }: Open, to: ReadonlyArray<string>, state: State) => {
+  const waiting = waitingFor(state, subjectOf(alert))
+  const isLeft = (name: string) =>
+    !told.some(({ channel }) => channel === name) && !waiting.some((id) => id.endsWith(`@${name}`))
+  const at = to.findIndex((name, index) => index >= step && isLeft(name))
   return at < 0 ? undefined : { channel: to[at]!, step: at + 1 }
 }
 
@@ -164,15 +185,8 @@ export const overdue = (state: State, after: number, to: ReadonlyArray<string>, 
   const due: Array<Overdue> = []
   let next = Infinity
   for (const open of state.open.values()) {
-    const further = open.since === null ? undefined : nextOf(open, to)
+    const further = open.since === null ? undefined : nextOf(open, to, state)
     if (open.since === null || further === undefined) continue
-    // a message that is on its way to the next channel is waited for
-    if (
-      [...state.waiting].some(
-        ([id, subject]) => subject === subjectOf(open.alert) && id.endsWith(`@${further.channel}`)
-      )
-    )
-      continue
     const at = open.since > now ? now : open.since + after
     if (at <= now) due.push({ open, ...further })
     else next = Math.min(next, at)

@@ -94,7 +94,7 @@ export const initial: State = {
   restsOn: 0
 }
 
-const queued = (state: State, rune: Queued): State => {
+const queued = (state: State, queuedAt: number, rune: Queued): State => {
   const known = state.batches.find((batch) => batch.id === rune.batch)
   const batch: Batch = known ?? {
     id: rune.batch,
@@ -122,7 +122,9 @@ const queued = (state: State, rune: Queued): State => {
       }
   const due = new Map(state.due)
   if (known === undefined && rune.routed) {
-    const recent = (due.get(rune.destination) ?? []).filter((at) => at > rune.dueAt - HOUR)
+    // what joins it may hasten it: what counts is the hour before now
+    const since = Math.min(queuedAt, rune.dueAt) - HOUR
+    const recent = (due.get(rune.destination) ?? []).filter((at) => at > since)
     due.set(rune.destination, [...recent, rune.dueAt])
   }
   return {
@@ -180,7 +182,7 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
 const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<Rune, "at" | "kind" | "payload">>) => {
   switch (rune.kind) {
     case "alert.queued":
-      return queued(state, rune.payload)
+      return queued(state, rune.at, rune.payload)
     case "alert.failed":
       return failed(state, rune.payload)
     case "alert.sent": {
@@ -200,7 +202,7 @@ const ACTOR = "alerter"
 /** The mails that wait, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "outbox",
-  version: 2,
+  version: 3,
   initial,
   of: (stream) => stream === DAEMON_STREAM,
   apply: evolve,
@@ -261,21 +263,30 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
   return !routed || isWaiting || behind(state, last) ? last : undefined
 }
 
+/** Not before this the hourly limit lets another go, after those that were due. */
+const limitOf = (before: ReadonlyArray<number>, { maxPerHour }: Route): number =>
+  (before.at(-maxPerHour) ?? -Infinity) + HOUR
+
+// what is due later than now was due by a clock that has been set back since
+const dueBefore = (state: State, { destination }: Route, now: number): ReadonlyArray<number> =>
+  (state.due.get(destination) ?? []).map((at) => Math.min(at, now))
+
 /** When a new batch is due: soon, but neither within the window of the one before nor above the hourly limit. */
 const dueAt = (state: State, route: Route, now: number): number => {
-  // what is due later than now was due by a clock that has been set back since
-  const before = (state.due.get(route.destination) ?? []).map((at) => Math.min(at, now))
+  const before = dueBefore(state, route, now)
   const settled = now + (route.settle ?? Math.min(SETTLE, route.digestWindow))
   const spaced = Math.max(settled, (before.at(-1) ?? -Infinity) + route.digestWindow)
-  const limiting = before.at(-route.maxPerHour)
-  return limiting === undefined ? spaced : Math.max(spaced, limiting + HOUR)
+  return Math.max(spaced, limitOf(before, route))
 }
 
-/** A mail keeps its time; a channel's message may be hastened by what joins it. */
+/** A mail keeps its time; a channel's message may be hastened by what joins it, but not above the hourly limit. */
 const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined, now: number): number => {
   if (route === undefined) return joined?.dueAt ?? now
   if (joined === undefined) return dueAt(state, route, now)
-  return route.channel === undefined ? joined.dueAt : Math.min(joined.dueAt, now + (route.settle ?? SETTLE))
+  if (route.channel === undefined) return joined.dueAt
+  // the last of them is its own
+  const limit = limitOf(dueBefore(state, route, now).slice(0, -1), route)
+  return Math.min(joined.dueAt, Math.max(now + (route.settle ?? SETTLE), limit))
 }
 
 /** The rune that queues an alert; `upTo`: the newest rune that was looked at; `begun`: batches whose attempt began. */

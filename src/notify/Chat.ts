@@ -14,8 +14,9 @@ const MAX_BLOCK = 1_600
 
 /** A zero-width space keeps backticks apart: three of them would end the block. */
 const block = (text: string): string => {
-  const cut = text.length <= MAX_BLOCK ? text : `${text.slice(0, MAX_BLOCK - 1).toWellFormed()}…`
-  return `\`\`\`\n${cut.replaceAll("`", "`\u200b")}\n\`\`\``
+  const apart = text.replaceAll("`", "`\u200b")
+  const cut = apart.length <= MAX_BLOCK ? apart : `${apart.slice(0, MAX_BLOCK - 1).toWellFormed()}…`
+  return `\`\`\`\n${cut}\n\`\`\``
 }
 
 const entities = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")

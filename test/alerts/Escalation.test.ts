@@ -11,11 +11,12 @@ import { type AlertChannel, AlertChannels, type Message } from "../../src/alerts
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import * as Alerter from "../../src/alerts/Alerter.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
+import * as OpenNotices from "../../src/alerts/OpenNotices.ts"
 import { SendError } from "../../src/alerts/SendError.ts"
 import { NotifyConfig } from "../../src/config/NotifyConfig.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import { DAEMON_STREAM, type RuneDraft } from "../../src/event-log/Rune.ts"
 import * as SteppedClock from "../support/SteppedClock.ts"
 
 const decode = Schema.decodeUnknownSync(NotifyConfig)
@@ -116,6 +117,15 @@ const died = (agent: string): ReadonlyArray<RuneDraft> => [
   worker(agent, "BuildingPrompt", "Spawning", prepared),
   worker(agent, "Spawning", "Stopped", exited)
 ]
+
+const plan = (kind: string, event: { readonly _tag: string; readonly [field: string]: unknown }): RuneDraft => ({
+  stream: STREAM,
+  kind,
+  actor: "plan/g1",
+  payload: { event }
+})
+const blocked = plan("plan.blocked", { _tag: "all_runnable_blocked", reason: "vault refuses" })
+const unblocked = plan("plan.unblocked", { _tag: "dependency_resolved", reason: "dana says so" })
 
 /** The log and the alerter have a turn between two steps of the clock. */
 const passing = (time: Duration.Input, step: Duration.Input = "1 second") =>
@@ -283,6 +293,52 @@ describe("what nobody answers", () => {
     }).pipe(Effect.scoped, withLog)
   )
 
+  for (const down of ["desk", "phone"]) {
+    it.effect(`is told further where ${down} is down`, () =>
+      Effect.gen(function* () {
+        const play = played("desk", "phone", "chat")
+        play.failing.add(down)
+        yield* living(play, notify)
+        yield* append(asked("one"))
+        yield* passing("50 minutes", "10 seconds")
+        const toldOf = play.told.filter(({ notices }) => notices.some(({ kind }) => kind === "question"))
+        assert.deepStrictEqual(
+          toldOf.map(({ by }) => by),
+          ["desk", "phone", "chat"].filter((name) => name !== down)
+        )
+      }).pipe(Effect.scoped, withLog)
+    )
+  }
+
+  it.effect("is told further where one that was told first is down", () =>
+    Effect.gen(function* () {
+      const play = played("desk", "phone", "chat")
+      play.failing.add("phone")
+      yield* living(play, { ...notify, tell: { others: ["desk", "phone"] } })
+      yield* append(asked("one"))
+      yield* passing("25 minutes", "10 seconds")
+      const toldOf = play.told.filter(({ notices }) => notices.some(({ kind }) => kind === "question"))
+      assert.deepStrictEqual(
+        toldOf.map(({ by }) => by),
+        ["desk", "chat"]
+      )
+    }).pipe(Effect.scoped, withLog)
+  )
+
+  it.effect("once it is answered, waits by no channel any more", () =>
+    Effect.gen(function* () {
+      const play = played("phone")
+      yield* living(play, config(["phone"]))
+      yield* append(asked("one"), answered("one"))
+      yield* passing("1 minute")
+      const log = yield* EventLog
+      const { notices } = yield* log.recover(DAEMON_STREAM, { notices: OpenNotices.fold })
+      assert.strictEqual(notices.state.open.size, 0)
+      assert.strictEqual(notices.state.answered.size, 1)
+      assert.strictEqual(notices.state.waiting.size, 0)
+    }).pipe(Effect.scoped, withLog)
+  )
+
   it.effect("a clock that is set back a day makes nobody wait a day", () =>
     Effect.gen(function* () {
       const clock = yield* SteppedClock.make
@@ -348,6 +404,61 @@ describe("an answer", () => {
       yield* passing("1 minute")
       assert.lengthOf(play.told, 1)
       assert.lengthOf(play.back, 1)
+    }).pipe(Effect.scoped, withLog)
+  )
+})
+
+describe("a notice of the same thing as an answered one", () => {
+  const kindsOf = ({ told }: Played) => told.flatMap(({ notices }) => notices.map(({ kind }) => kind))
+
+  it.effect("that asks nothing is not taken back", () =>
+    Effect.gen(function* () {
+      const play = played("phone")
+      yield* living(play, config(["phone"], { digestWindow: "1 second" }))
+      yield* append(blocked)
+      yield* passing("10 seconds")
+      yield* append(unblocked)
+      yield* passing("10 seconds")
+      assert.lengthOf(play.back, 1)
+      yield* append(plan("plan.goal_met", { _tag: "critique_passed", summary: "All is well." }))
+      yield* passing("10 seconds")
+      assert.deepStrictEqual(kindsOf(play), ["goalBlocked", "goalMet"])
+      assert.lengthOf(play.back, 1)
+    }).pipe(Effect.scoped, withLog)
+  )
+
+  it.effect("is told where its rune is the answer", () =>
+    Effect.gen(function* () {
+      const play = played("phone")
+      yield* living(play, config(["phone"], { digestWindow: "1 second" }))
+      yield* append(blocked)
+      yield* passing("10 seconds")
+      yield* append(plan("plan.stopped", { _tag: "budget_exhausted", reason: "its budget is spent" }))
+      yield* passing("10 seconds")
+      assert.deepStrictEqual(kindsOf(play), ["goalBlocked", "goalStopped"])
+      assert.deepStrictEqual(
+        play.back.map(({ handle }) => handle),
+        ["phone-1"]
+      )
+    }).pipe(Effect.scoped, withLog)
+  )
+
+  it.effect("is told where it comes behind the answer, in one batch", () =>
+    Effect.gen(function* () {
+      const play = played("phone")
+      yield* living(play, config(["phone"], { digestWindow: "1 second" }))
+      yield* append(asked("one"))
+      yield* passing("10 seconds")
+      yield* append(answered("one"), asked("one"))
+      yield* passing("10 seconds")
+      assert.deepStrictEqual(kindsOf(play), ["question", "question"])
+      assert.deepStrictEqual(
+        play.back.map(({ handle }) => handle),
+        ["phone-1"]
+      )
+      yield* append(answered("one"), asked("one"), answered("one"), asked("one"))
+      yield* passing("10 seconds")
+      assert.lengthOf(play.told, 3)
     }).pipe(Effect.scoped, withLog)
   )
 })

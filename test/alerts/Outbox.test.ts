@@ -100,6 +100,22 @@ describe("Outbox", () => {
     assert.lengthOf(desk.state.batches, 2)
   })
 
+  it("a channel's message that a pressing notice joins goes sooner, but not above the hourly limit", () => {
+    const desk = new Desk()
+    const phone = { ...route, channel: "phone", maxPerHour: 1, settle: 2_000 }
+    desk.queue("a", phone)
+    desk.now += 2_000
+    assert.deepStrictEqual(names(desk.send()), ["a×1"])
+    const sentAt = desk.now
+    desk.now += 60_000
+    desk.queue("b", { ...phone, settle: 2 * 3_600_000 })
+    desk.queue("c", phone)
+    desk.now = sentAt + 3_600_000 - 1
+    assert.isUndefined(desk.attempt())
+    desk.now += 1
+    assert.deepStrictEqual(names(desk.attempt()), ["b×1", "c×1"])
+  })
+
   it("a batch that may have been tried takes nobody in any more", () => {
     const desk = new Desk()
     desk.queue("a")
