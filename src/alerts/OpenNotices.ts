@@ -117,7 +117,7 @@ const sent = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): Stat
   return { ...state, open, threads, waiting: without(state.waiting, alertIds) }
 }
 
-/** What could not be told is not answered either: the next channel is told in time. */
+/** A notice that could not be told is not answered either: the next channel is told in time. */
 const failed = (state: State, at: number, { alertIds, channel, nextAt }: typeof AlertKinds.Failed.Type): State => {
   let { open } = state
   for (const alertId of alertIds) {

@@ -23,7 +23,7 @@ export interface Given {
   readonly target: string | undefined
 }
 
-/** What was given alone: the rest is as in `goals`. */
+/** Flags that were given alone: the rest is as in `goals`. */
 export const given = ({ autoStart, checks, critic, planner, rounds, target }: Given) => ({
   ...(planner === undefined ? {} : { planner }),
   ...(critic === undefined ? {} : { critic }),

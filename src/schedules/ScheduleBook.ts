@@ -26,7 +26,7 @@ export interface GoalPort {
     goal: NonNullable<Work["goal"]>,
     of: { readonly by: string; readonly key: string }
   ) => Effect.Effect<{ readonly goalId: string; readonly eventId: number }, CommandRefused | StorageError>
-  /** Those of before are known: until then none is open. */
+  /** The runs of before are known: until then none is open. */
   readonly recovered: Effect.Effect<void>
   /** Whether it has not ended. */
   readonly isOpen: (conversation: string, goalId: string) => boolean
@@ -99,7 +99,7 @@ export class ScheduleBook {
       Effect.uninterruptible
     )
 
-  /** What the log says, where that may be more than what is known. */
+  /** The state that the log says, where that may be more than what is known. */
   readonly fresh = Effect.suspend(() =>
     this.isStale
       ? Effect.map(this.around.log.recover(this.around.conversation, { schedules: fold }), ({ schedules }) => {
