@@ -195,13 +195,16 @@ const openIn = (projects: Projects): number => {
 }
 
 /** Projects and agents that are alive. */
-const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "some"> => ({
+const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "addresses" | "some"> => ({
   projects: Effect.sync(() => [
     ...[...projects.living.values()].map((project) => project.info),
     ...[...projects.lost.values()].map((lost) => lost.info),
     ...[...projects.damaged.values()].map(SetApart.infoOf)
   ]),
   all: Effect.map(Clock.currentTimeMillis, (now) => projects.found.map((one) => projects.agentInfo(one, now))),
+  addresses: Effect.sync(() =>
+    projects.found.map(({ project, tree }) => ({ conversation: project.conversation, agent: tree.name }))
+  ),
   some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now)))
 })
 

@@ -36,13 +36,22 @@ export const join = (a: Parts, b: Parts): Parts => ({
 /** Whether there is less than all to read. */
 export const hasSome = ({ agents, lists }: Parts): boolean => agents.size + lists.size > 0
 
-/** Of so many turns the n-th has its part of the agents, and the first one all else. */
-export const turn = (agents: Given["agents"], n: number, turns: number): Parts => ({
-  all: false,
-  agents: new Map(agents.filter((_, at) => at % turns === n % turns).map((agent) => [Rows.ofAgent(agent), agent])),
-  lists: new Set(n % turns === 0 ? ["others" as const] : []),
-  inTurn: true
-})
+/** Of so many turns the n-th has its part of the known agents and all that live and are not known, and the first one all else. */
+export const turn = (
+  { known, living }: { readonly known: ReadonlyArray<Address>; readonly living: ReadonlyArray<Address> },
+  n: number,
+  turns: number
+): Parts => {
+  const ids = new Set(known.map(Rows.ofAgent))
+  const its = known.filter((_, at) => at % turns === n % turns)
+  const unknown = living.filter((agent) => !ids.has(Rows.ofAgent(agent)))
+  return {
+    all: false,
+    agents: new Map([...its, ...unknown].map((agent) => [Rows.ofAgent(agent), agent])),
+    lists: new Set(n % turns === 0 ? ["others" as const] : []),
+    inTurn: true
+  }
+}
 
 /** Machines of which an agent consists, and what speaks in its name. */
 const AGENTS = new Set(["inbox", "turn", "agent", "worker", "tools", "tool", "choice", "meter", "voice"])

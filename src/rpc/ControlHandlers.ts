@@ -40,7 +40,7 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
   const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
   const parts = Inquiries.someOf(agents, channels, goals, plates, daemon)
-  const board = yield* LiveBoard.make({ given, parts, log, allowances })
+  const board = yield* LiveBoard.make({ given, parts, addresses: agents.addresses, log, allowances })
   return { access, agents, board, channels, goals, plates, schedules, daemon, inquiries }
 })
 

@@ -8,6 +8,7 @@
  * told the newest, and misses nothing of it.
  */
 import { Clock, Duration, Effect, Queue, Stream } from "effect"
+import type { Address } from "../domain/AgentPort.ts"
 import type { Allowances } from "../domain/Allowance.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as Rows from "../domain/BoardRow.ts"
@@ -34,6 +35,8 @@ export interface Options {
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
   /** The parts alone. */
   readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
+  /** The agents that live now: some begin to without a rune, as where a daemon takes up what it had. */
+  readonly addresses: Effect.Effect<ReadonlyArray<Address>>
   readonly log: EventLog["Service"]
   readonly allowances: Allowances
   /** Changes without a rune (a silence, the end of a wait) are looked for so often. */
@@ -95,7 +98,7 @@ class Pace {
   }
 }
 
-export const make = Effect.fnUntraced(function* ({ allowances, every = EVERY, given, log, parts }: Options) {
+export const make = Effect.fnUntraced(function* ({ addresses, allowances, every = EVERY, given, log, parts }: Options) {
   const today = spending(allowances)
 
   const factsOf = Effect.fnUntraced(function* (all: boolean) {
@@ -125,7 +128,9 @@ export const make = Effect.fnUntraced(function* ({ allowances, every = EVERY, gi
       let facts: Facts | undefined
       let turns = 0
       const passed = Stream.runForEach(Stream.tick(Duration.millis(Duration.toMillis(every) / TURNS)), () =>
-        note(facts === undefined ? BoardParts.ALL : BoardParts.turn(facts.agents, turns++, TURNS))
+        Effect.flatMap(addresses, (living) =>
+          note(facts === undefined ? BoardParts.ALL : BoardParts.turn({ known: facts.agents, living }, turns++, TURNS))
+        )
       )
 
       const look = Effect.fnUntraced(function* (began: number) {

@@ -39,7 +39,7 @@ describe("parts that a rune touches", () => {
 
   it("in turns each agent has one, and all else one", () => {
     const agents = Array.from({ length: 25 }, (_, n) => agentInfo({ agent: `a${n}` }))
-    const turns = Array.from({ length: 10 }, (_, n) => BoardParts.turn(agents, n + 30, 10))
+    const turns = Array.from({ length: 10 }, (_, n) => BoardParts.turn({ known: agents, living: agents }, n + 30, 10))
     assert.lengthOf(
       turns.filter(({ all, lists }) => !all && lists.has("others")),
       1
@@ -47,6 +47,17 @@ describe("parts that a rune touches", () => {
     const read = turns.flatMap(({ agents }) => [...agents.keys()])
     assert.lengthOf(read, 25)
     assert.strictEqual(new Set(read).size, 25)
+  })
+
+  it("each turn has the agents that live and are not known", () => {
+    const [known, other] = [agentInfo({ agent: "a" }), agentInfo({ agent: "b" })]
+    for (let n = 0; n < 3; n++) {
+      const { agents } = BoardParts.turn({ known: [known], living: [known, other] }, n, 3)
+      assert.deepStrictEqual(
+        [...agents.values()].map(({ agent }) => agent),
+        n === 0 ? ["a", "b"] : ["b"]
+      )
+    }
   })
 
   it("all else touches all; but a turn that a conversation counts touches nothing", () => {

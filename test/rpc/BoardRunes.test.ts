@@ -87,6 +87,7 @@ describe("a board that reads only what the runes touch", () => {
               Effect.sync(() => void looks++)
             ),
           parts: ({ agents }) => Effect.map(fleet.some(agents.values()), (agents) => ({ agents })),
+          addresses: fleet.addresses,
           log: w.log,
           allowances: { costs: () => Effect.succeed([]) } as never,
           every: "1 hour"

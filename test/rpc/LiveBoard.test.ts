@@ -28,7 +28,7 @@ const standing = Effect.fnUntraced(function* (every: Duration.Input) {
       read.push(...some.keys())
       return { agents: [...some.values()].map((one) => factsOf({ agents, backlog: [], calls: [] }, one)) }
     })
-  const board = yield* LiveBoard.make({ given, parts, log, allowances, every })
+  const board = yield* LiveBoard.make({ given, parts, addresses: Effect.sync(() => agents), log, allowances, every })
   return {
     board,
     /** Rows that were read alone. */
@@ -93,6 +93,24 @@ describe("the live board", () => {
         assert.deepStrictEqual(
           rows.map(({ name, says }) => [name, says]),
           [["tester", "nothing was heard of it"]]
+        )
+        assert.strictEqual(looks(), 1)
+      })
+    ).pipe(Effect.provide(layerMemory))
+  )
+
+  it.live("tells of agents that come without a rune, also to a board that had none", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { become, board, looks } = yield* standing("50 millis")
+        yield* become([], 0)
+        const one = yield* watching(board)
+        assert.lengthOf((yield* one.next).rows, 0)
+        yield* become([agentInfo(), agentInfo({ agent: "tester" })], 0)
+        const { rows } = yield* one.next
+        assert.deepStrictEqual(
+          rows.map(({ name }) => name),
+          ["builder", "tester"]
         )
         assert.strictEqual(looks(), 1)
       })

@@ -211,6 +211,7 @@ const onAgents = (world: World) => {
     })
   return {
     all: Effect.sync(() => world.agents),
+    addresses: Effect.sync(() => world.agents),
     agent: (name) => find(name),
     some: (agents) => Effect.sync(() => [...agents].map((one) => factsOf(world, one))),
     start: (name) => command("start", name),
