@@ -142,12 +142,12 @@ const sight = (is: boolean, signal: AbortSignal) =>
     look()
   })
 
-/** Once the page is in sight: what ends as soon as it is not. */
-const inSight = async (signal: AbortSignal): Promise<AbortSignal> => {
+/** Once the page is in sight: what ends as soon as it is not; aborted, it looks no more. */
+const inSight = async (signal: AbortSignal): Promise<AbortController> => {
   await sight(true, signal)
   const out = new AbortController()
-  void sight(false, signal).then(() => out.abort())
-  return out.signal
+  void sight(false, AbortSignal.any([signal, out.signal])).then(() => out.abort())
+  return out
 }
 
 /** Reads events, each with its id; answers why it ended. */
@@ -191,18 +191,20 @@ export const listen = async <A>(
     const out = resumes ? await inSight(signal) : undefined
     try {
       const more: Record<string, string> = resumes && last !== undefined ? { "last-event-id": last } : {}
-      const ends = out === undefined ? signal : AbortSignal.any([signal, out])
+      const ends = out === undefined ? signal : AbortSignal.any([signal, out.signal])
       const response = await asked(path, { signal: ends, headers: { accept: "text/event-stream", ...more } })
       tries = 0
       listener.up()
       listener.down(await events(response, listener, (id) => (last = id)))
     } catch (error) {
       if (signal.aborted) return
-      if (out?.aborted === true) continue
+      if (out?.signal.aborted === true) continue
       const problem = error instanceof Refused ? error.problem : GONE
       listener.down(problem)
       // what is not let in is not let in by asking again
       if (problem.status === 401 || problem.status === 403) return
+    } finally {
+      out?.abort()
     }
     await wait(AGAIN[Math.min(tries, AGAIN.length - 1)]!, signal)
   }

@@ -34,6 +34,8 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
   const others = new BroadcastChannel(NAME)
   const tell = (message: Message<A>) => others.postMessage(message)
   let leads = false
+  /** The rows here are the daemon's: not so between its return and the first that it says. */
+  let isWhole = false
   /** Undefined: not known yet. */
   let problem: Api.Problem | null | undefined
   let asking: ReturnType<typeof setInterval> | undefined
@@ -53,7 +55,8 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
     if (!leads || problem === undefined) return
     if (problem !== null) return tell({ is: "down", problem, to })
     tell({ is: "up", to })
-    tell({ is: "heard", value: whole(), id: 0, to })
+    // else the first that is heard is the first for the page that came, too
+    if (isWhole) tell({ is: "heard", value: whole(), id: 0, to })
   }
   others.addEventListener("message", ({ data }: MessageEvent<Message<A>>) => {
     if ("to" in data && data.to !== page) return
@@ -68,11 +71,13 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
 
   const leading: Api.Listener<A> = {
     up: () => {
+      isWhole = false
       up()
       tell({ is: "up" })
     },
     heard: (value, id) => {
       listener.heard(value, id)
+      isWhole = true
       tell({ is: "heard", value, id })
     },
     down: (found) => {
