@@ -58,6 +58,13 @@ export class RunText {
     return rest
   }
 
+  /** All that is held back of the source. */
+  restOf(key: string): ReadonlyArray<Written> {
+    if (!this.open.delete(key)) return []
+    const text = this.source(key).rest()
+    return text === "" ? [] : [{ key, text }]
+  }
+
   /** The run is over, or the call is. */
   forget(key?: string): void {
     if (key === undefined) this.sources.clear()

@@ -40,8 +40,22 @@ export interface KnownWords {
 const ANSWER = "answer"
 /** The thoughts of the run's model. */
 const THOUGHT = "thought"
-/** Longest thoughts of a run that are kept, characters. */
+/** Longest thoughts of a turn that are kept, characters. */
 const MAX_THOUGHT = 256 * 1024
+const LEFT_OUT = "\n… more thoughts are left out\n"
+
+type Write = (text: string) => RuneDraft | undefined
+
+/** The place of a delta's words: those of one place are written together. */
+const placeOf = ({ stream }: Delta): "answer" | "lines" | "thought" =>
+  stream === "assistant" ? ANSWER : stream === "thinking" ? THOUGHT : "lines"
+
+interface Thinking {
+  readonly turnId: string | undefined
+  readonly after: number
+  readonly isCut: boolean
+}
+const NO_THOUGHTS: Thinking = { turnId: undefined, after: 0, isCut: false }
 
 export class RunWords {
   private readonly setting: AgentSetting["Service"]
@@ -50,7 +64,7 @@ export class RunWords {
   private readonly text: RunText
   private output: Output | undefined = undefined
   /** How to write what was held back, by where it belongs. */
-  private readonly writers = new Map<string, (text: string) => RuneDraft>()
+  private readonly writers = new Map<string, Write>()
   /** Rises with all that is heard. */
   private beat = 0
   private isFlushing = false
@@ -60,6 +74,8 @@ export class RunWords {
   private told: Told | undefined = undefined
   /** Characters that the run has said, by where they belong. */
   private said = new Map<string, number>()
+  /** The thoughts of the turn: after so many of the run's, and whether there were too many. */
+  private thinking = NO_THOUGHTS
   /** True where what the run tells has places. */
   isPlaced = false
 
@@ -86,6 +102,7 @@ export class RunWords {
     this.runId = runId
     this.told = told
     this.said = new Map()
+    this.thinking = NO_THOUGHTS
     this.isPlaced = false
   }
 
@@ -98,6 +115,8 @@ export class RunWords {
   recalls({ answer, lines, output, thought }: KnownWords): void {
     this.said.set(ANSWER, answer)
     this.said.set(THOUGHT, thought)
+    // a run is known up to a point between its turns
+    this.thinking = { ...NO_THOUGHTS, after: thought }
     this.lines = lines
     if (output !== undefined) this.outputs.recalls(output)
   }
@@ -155,30 +174,47 @@ export class RunWords {
   )
 
   private drafts(written: ReadonlyArray<Written>): ReadonlyArray<RuneDraft> {
-    return written.map(({ key, text }) => this.writers.get(key)!(text))
+    return written.flatMap(({ key, text }) => this.writers.get(key)!(text) ?? [])
   }
 
+  /** In the order in which they were said. */
   write(deltas: ReadonlyArray<Delta>): Effect.Effect<void> {
-    const of = (...streams: ReadonlyArray<Delta["stream"]>) => deltas.filter(({ stream }) => streams.includes(stream))
-    const [lines, thoughts, said] = [of("stdout", "stderr"), of("thinking"), of("assistant")]
-    return this.log.appendLazy([...this.printed(lines), ...this.thought(thoughts), ...this.answered(said)])
+    const drafts: Array<RuneDraft> = []
+    for (let from = 0, to = 0; from < deltas.length; from = to) {
+      const place = placeOf(deltas[from]!)
+      while (to < deltas.length && placeOf(deltas[to]!) === place) to++
+      const some = deltas.slice(from, to)
+      // what a model said before is behind it; a program's lines may come between the halves of a word
+      if (place === "lines") drafts.push(...this.printed(some))
+      else if (place === THOUGHT) drafts.push(...this.drafts(this.text.restOf(ANSWER)), ...this.thought(some))
+      else drafts.push(...this.drafts(this.text.restOf(THOUGHT)), ...this.answered(some))
+    }
+    return this.log.appendLazy(drafts)
   }
 
   private thought(thoughts: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
-    const left = MAX_THOUGHT - (this.said.get(THOUGHT) ?? 0)
-    const words = thoughts
-      .map(({ text }) => text)
-      .join("")
-      .slice(0, Math.max(0, left))
-    if (words === "") return []
     const { agent, conversation } = this.setting
-    const write = (text: string): RuneDraft => ({
-      stream: conversation,
-      kind: "run.thought",
-      actor: workerName(agent),
-      payload: { runId: this.runId, text: Excerpt.text(text, MAX_LINES), ...this.heardSaid(THOUGHT) }
-    })
-    return this.written(THOUGHT, words, write)
+    const { turnId } = this.live
+    if (turnId !== this.thinking.turnId) this.thinking = { turnId, after: this.said.get(THOUGHT) ?? 0, isCut: false }
+    const write = (text: string): RuneDraft | undefined => {
+      const kept = this.keptOf(text)
+      if (kept === "") return undefined
+      const payload = { runId: this.runId, text: kept, ...this.heardSaid(THOUGHT) }
+      return { stream: conversation, kind: "run.thought", actor: workerName(agent), payload }
+    }
+    return this.written(THOUGHT, thoughts.map(({ text }) => text).join(""), write)
+  }
+
+  /** As much of a thought without secrets as the turn may have; where it ends, that is said. */
+  private keptOf(text: string): string {
+    const { after, isCut } = this.thinking
+    const gone = (this.said.get(THOUGHT) ?? 0) - this.text.heldOf(THOUGHT) - after
+    if (gone <= MAX_THOUGHT) return Excerpt.text(text, MAX_LINES)
+    // of a run that was taken up the log may have said so
+    if (isCut || (this.told?.saidOf(THOUGHT) ?? 0) - after > MAX_THOUGHT) return ""
+    this.thinking = { ...this.thinking, isCut: true }
+    const left = Math.max(0, MAX_THOUGHT - (gone - text.length))
+    return `${Excerpt.text(text.slice(0, left), MAX_LINES)}${LEFT_OUT}`
   }
 
   private printed(lines: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
@@ -248,10 +284,10 @@ export class RunWords {
     })
   }
 
-  private written(key: string, words: string, write: (text: string) => RuneDraft): ReadonlyArray<RuneDraft> {
+  private written(key: string, words: string, write: Write): ReadonlyArray<RuneDraft> {
     this.writers.set(key, write)
     const text = this.text.push(key, this.unwritten(key, words))
-    return text === "" ? [] : [write(text)]
+    return text === "" ? [] : this.drafts([{ key, text }])
   }
 
   /** The call has its result. */

@@ -147,6 +147,52 @@ describe("thoughts of a run", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("and the answer stand in the order in which the run said them", () =>
+    Effect.gen(function* () {
+      const { run, turnId, world } = yield* working
+      const says = (stream: "assistant" | "thinking", text: string): RunEvent => ({ _tag: "Delta", stream, text })
+      yield* run.say(says("assistant", "I look. "), says("thinking", "Is it so?"), says("assistant", "It is."))
+      yield* run.say(
+        says("thinking", "And "),
+        says("thinking", "now?\n"),
+        says("assistant", "Done.\n"),
+        completed(turnId)
+      )
+      yield* world.kind("turn.completed")
+      const runes = yield* world.log.tail({ kinds: ["run.thought", "turn.assistant_delta"] }, 10)
+      assert.deepStrictEqual(
+        runes.map(({ payload }) => payload["text"] ?? payload["content"]),
+        ["I look. ", "Is it so?", "It is.", "And now?\n", "Done.\n"]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("are bounded by the turn, which says so once, and no secret is cut by the bound", () =>
+    Effect.gen(function* () {
+      const { run, turnId, world } = yield* working
+      const thinks = (text: string): RunEvent => ({ _tag: "Delta", stream: "thinking", text })
+      const line = `${"x".repeat(63)}\n`
+      for (let n = 0; n < 4; n++) yield* run.say(thinks(line.repeat(n < 3 ? 1024 : 1023)))
+      yield* run.say(thinks(`${"y".repeat(48)}: sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789\n`))
+      for (let n = 0; n < 3; n++) yield* run.say(thinks("beyond it\n"))
+      yield* run.say(completed(turnId))
+      yield* world.kind("turn.completed")
+      yield* world.tree.send("more work", "queue", caller)
+      yield* until(
+        Effect.sync(() => run.sent.length),
+        (count) => count > 0
+      )
+      yield* run.say(thinks("A new turn.\n"), completed(run.sent.at(-1)!.turnId))
+      yield* until(world.log.tail({ kinds: ["turn.completed"] }, 10), ({ length }) => length === 2)
+      const runes = yield* world.log.tail({ kinds: ["run.thought"] }, 100)
+      const text = runes.map(({ payload }) => String(payload["text"])).join("")
+      assert.strictEqual(text.split("more thoughts are left out").length, 2)
+      assert.notInclude(text, "sk-ant")
+      assert.notInclude(text, "beyond it")
+      assert.match(text, /A new turn\.\n$/)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("are kept up to a bound, and what is beyond it harms nothing", () =>
     Effect.gen(function* () {
       const { run, turnId, world } = yield* working
