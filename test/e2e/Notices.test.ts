@@ -242,7 +242,10 @@ describe("done", () => {
         Effect.sync(() => of(receiver, "done")),
         (all) => all.some(({ title }) => title === "shop/ada is done")
       )
-      assert.lengthOf(of(receiver, "done"), 2)
+      const told = of(receiver, "done").map(({ title }) => title)
+      assert.strictEqual(told.filter((title) => title === "shop/bob is done").length, 1)
+      // between the command's end and the turn that it wakes there may be a moment in which nothing works: it is told, too
+      assert.isAtMost(told.length, 3)
     }).pipe(Effect.scoped)
   )
 })
