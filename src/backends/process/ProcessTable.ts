@@ -150,19 +150,34 @@ const pidsNow = (): ReadonlyArray<number> =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 
+/** Looks before it is given up that nothing begins meanwhile. */
+const LOOKS = 3
+
+/** A look during which nothing has begun; undefined where there was none: a parent may have begun one behind the look, and ended before it. */
+export const whileStill = <A>(count: () => number, look: (count: number) => A): A | undefined => {
+  let before = count()
+  for (let looks = 0; looks < LOOKS; looks++) {
+    const seen = look(before)
+    const after = count()
+    if (after === before) return seen
+    before = after
+  }
+  return undefined
+}
+
 /** The processes that live and may have been begun from `first` on; undefined where they may be any. At one go: a few hundred µs. */
 export const since = (first: number, before: number): ReadonlyArray<Process> | undefined => {
   try {
-    const pids = pidsNow()
-    // later than the pids: none of them is newer
-    const births = {
-      count: wordIn("/proc/stat", /^processes (\d+)$/m),
-      newest: wordIn("/proc/loadavg", / (\d+)\n$/),
-      limit: wordIn("/proc/sys/kernel/pid_max", /^(\d+)/)
-    }
-    if (!Object.values(births).every(Number.isInteger)) return undefined
-    const stats = givenSince(pids, first, before, births)?.map(read)
-    return stats?.filter((one) => one !== undefined).filter(({ ended, kernel }) => !ended && !kernel)
+    const limit = wordIn("/proc/sys/kernel/pid_max", /^(\d+)/)
+    const count = () => wordIn("/proc/stat", /^processes (\d+)$/m)
+    return whileStill(count, (count) => {
+      const pids = pidsNow()
+      // later than the pids: none of them is newer
+      const births = { count, newest: wordIn("/proc/loadavg", / (\d+)\n$/), limit }
+      if (!Object.values(births).every(Number.isInteger)) return undefined
+      const stats = givenSince(pids, first, before, births)?.map(read)
+      return stats?.filter((one) => one !== undefined).filter(({ ended, kernel }) => !ended && !kernel)
+    })
   } catch {
     return undefined
   }
