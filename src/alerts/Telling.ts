@@ -94,9 +94,16 @@ export interface Way {
   readonly earlier?: string | undefined
 }
 
-/** A sending that ends, whatever its channel does. */
-export const bounded = <A>(name: string, sending: Effect.Effect<A, SendError>): Effect.Effect<A, SendError> =>
+/** An error whose words hold no known secret. */
+const cleaned = (error: SendError): Effect.Effect<never, SendError, Redact> =>
+  Effect.flatMap(Redact, ({ text }) =>
+    Effect.fail(new SendError({ class: error.class, message: text(error.message), remedy: text(error.remedy) }))
+  )
+
+/** A sending that ends, whatever its channel does, and says no known secret where it fails. */
+export const bounded = <A>(name: string, sending: Effect.Effect<A, SendError>): Effect.Effect<A, SendError, Redact> =>
   sending.pipe(
+    Effect.catch(cleaned),
     Effect.catchDefect((defect) =>
       Effect.andThen(
         Effect.logError(`the channel ${name} crashed`, defect),

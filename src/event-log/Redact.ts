@@ -390,6 +390,10 @@ const without = (text: string, spans: ReadonlyArray<Span>): string => {
   return kept + text.slice(at)
 }
 
+/** Takes values out of a text that are secret for this text alone. */
+export const masked = (text: string, values: ReadonlyArray<string>): string =>
+  without(text, new Forms(values.flatMap(partsOf)).find(text))
+
 /** An escape that `JSON.stringify` does not write: a secret may hide behind it. */
 const FOREIGN_ESCAPE = /\\u(?!00[01]|d[89a-f])|\\\//
 

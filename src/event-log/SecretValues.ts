@@ -47,11 +47,22 @@ const passwordsIn = (value: string): ReadonlyArray<string> => {
   return password === undefined ? [] : [password, decoded(password)]
 }
 
-/** The path of an address that is a secret by its name, as a webhook's is. */
-const pathsIn = (value: string): ReadonlyArray<string> => {
-  const path = /^https?:\/\/[^/\s]{1,256}\/(\S{16,1024})$/.exec(value)?.[1]
-  return path === undefined ? [] : [path]
+/** The words behind an address's host: all of it, and its words, as they stand there and as they are meant. */
+export const wordsOfAddress = (address: string): ReadonlyArray<string> => {
+  const path = /^https?:\/\/[^/?#\s]{1,256}[/?#](\S{1,1024})$/.exec(address)?.[1]
+  if (path === undefined) return []
+  const words = [path, ...path.split(/[/?&=#]/)]
+  return [...new Set([...words, ...words.map(decoded)])].filter((word) => word !== "")
 }
+
+/** A word of a path that has a digit and this length is seldom one of a language. */
+const MIN_WORD = 12
+/** The same, of letters alone. */
+const MIN_LONG_WORD = 16
+
+/** The parts of an address that is a secret, as a webhook's is, that must not be written down either. */
+export const secretsOfAddress = (address: string): ReadonlyArray<string> =>
+  wordsOfAddress(address).filter((word) => word.length >= MIN_LONG_WORD || (word.length >= MIN_WORD && /\d/.test(word)))
 
 /** The values of an environment that must not be written down. */
 export const secretsIn = (environment: { readonly [name: string]: string | undefined }): ReadonlyArray<string> =>
@@ -59,7 +70,7 @@ export const secretsIn = (environment: { readonly [name: string]: string | undef
     if (value === undefined || value.length > MAX_VALUE * 8 || HARMLESS_NAME.test(name)) return []
     const passwords = passwordsIn(value)
     const isSecret = SECRET_NAME.test(name) && !ABOUT.test(name) && !HARMLESS_VALUE.test(value)
-    if (isSecret) return [value, ...passwords, ...pathsIn(value)]
+    if (isSecret) return [value, ...passwords, ...secretsOfAddress(value)]
     return passwords.length === 0 ? [] : [value, ...passwords]
   })
 

@@ -2,11 +2,14 @@
  * Post: one request to a receiver of notices over HTTP.
  *
  * Guarantees: it ends within its time; it follows no redirect, so nothing goes to an address that nobody named; of an
- * answer a bounded part is read; no error holds the address, which may be a secret.
+ * answer a bounded part is read; no error holds the address, which may be a secret, or any word of it, also where the
+ * receiver says it.
  */
 import { Effect, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { SendError, setup } from "../alerts/SendError.ts"
+import { masked } from "../event-log/Redact.ts"
+import { wordsOfAddress } from "../event-log/SecretValues.ts"
 
 const WITHIN = "15 seconds"
 const MAX_ANSWER = 64 * 1024
@@ -16,6 +19,8 @@ const MAX_SAID = 200
 export interface Request {
   readonly method?: "POST" | "PUT" | "DELETE"
   readonly url: string
+  /** The address that the config names, where the request goes to another. */
+  readonly address?: string
   readonly headers?: { readonly [name: string]: string }
   readonly body: string
   readonly type: string
@@ -44,8 +49,11 @@ const isAddress = (url: string): boolean => {
 }
 
 /** Whether trying again will help. */
-const refusalOf = (host: string, { status, text }: Answer): SendError => {
-  const said = text.replaceAll(/\s+/gu, " ").trim().slice(0, MAX_SAID).toWellFormed()
+const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): SendError => {
+  const host = hostOf(url)
+  const words = [...wordsOfAddress(url), ...wordsOfAddress(address)]
+  // a secret that is cut in two is not found
+  const said = masked(text.replaceAll(/\s+/gu, " ").trim(), words).slice(0, MAX_SAID).toWellFormed()
   const message = `${host} answered ${status}${said === "" ? "" : `: ${said}`}`
   if (status === 429 || status >= 500) {
     return new SendError({ message, remedy: "The receiver asks to try again later; agentd does.", class: "transient" })
@@ -121,7 +129,7 @@ export const make: Effect.Effect<Post, never, HttpClient.HttpClient> = Effect.ma
           })
         )
         if (answer.status >= 200 && answer.status < 300) return answer
-        return yield* refusalOf(host, answer)
+        return yield* refusalOf(request, answer)
       }).pipe(Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }))
 )
 

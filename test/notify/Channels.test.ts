@@ -1,109 +1,16 @@
 /** Each channel to a real receiver on loopback: what it gets, that it takes it back, and what an error says. */
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Fiber, Layer, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type AlertChannel, AlertChannels, type Message, nameOf } from "../../src/alerts/AlertChannel.ts"
-import { ChannelConfig } from "../../src/config/NotifyConfig.ts"
+import type { Message } from "../../src/alerts/AlertChannel.ts"
 import { MailConfig } from "../../src/config/Config.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import * as Channels from "../../src/notify/Channels.ts"
-import * as Chat from "../../src/notify/Chat.ts"
 import * as SmtpStand from "../alerts/SmtpStand.ts"
 import { PATIENCE } from "../support/Patience.ts"
 import * as DesktopStand from "./DesktopStand.ts"
 import * as HttpStand from "./HttpStand.ts"
-
-const decode = Schema.decodeUnknownSync(ChannelConfig)
-
-const NOTICE = {
-  id: "7-abc@phone",
-  kind: "needsYou",
-  word: "needs you",
-  title: "shop/builder asks to run Bash",
-  body: "npm publish --tag <next> && git tag v4\nIt waits 16 min more.",
-  command: "agentd approve c9e0488f",
-  urgency: "now",
-  about: "call:c9e0488f",
-  project: "shop",
-  rune: 7,
-  at: 0,
-  count: 1
-} as const
-
-const MESSAGE: Message = {
-  id: "0123456789abcdef",
-  host: "lab",
-  title: NOTICE.title,
-  body: NOTICE.body,
-  command: NOTICE.command,
-  urgency: "now",
-  notices: [NOTICE],
-  more: 0
-}
-
-const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-notify-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
-
-interface World {
-  readonly mail?: MailConfig
-  readonly environment?: Record<string, string>
-  readonly command?: readonly [string, ...ReadonlyArray<string>]
-}
-
-const options = ({ command = ["/bin/true"], environment = {}, mail }: World) => ({
-  command,
-  state: "/nowhere",
-  environment,
-  mail: Effect.succeed(mail)
-})
-
-/** Does something with the channel that a config means. */
-const withChannel = <A, E, R>(
-  config: object,
-  use: (channel: AlertChannel, config: ChannelConfig) => Effect.Effect<A, E, R>,
-  world: World = {}
-) =>
-  Effect.gen(function* () {
-    const decoded = decode(config)
-    const channel = (yield* AlertChannels).find(({ name }) => name === nameOf(decoded))
-    return yield* use(channel!, decoded)
-  }).pipe(
-    Effect.provide(
-      Channels.layer(options(world)).pipe(
-        Layer.provideMerge(Redact.layer),
-        Layer.provideMerge(NodeServices.layer),
-        Layer.provideMerge(
-          ConfigProvider.layer(ConfigProvider.fromUnknown({ PATH: process.env["PATH"]!, ...world.environment }))
-        )
-      )
-    )
-  )
-
-const send = (config: object, message: Message = MESSAGE, world: World = {}) =>
-  withChannel(config, (channel, decoded) => channel.send(decoded, message), world)
-
-const failing = (config: object, world: World = {}) => Effect.flip(send(config, MESSAGE, world))
-
-const secretIn = (path: string, text: string) => {
-  const file = join(path, "secret")
-  writeFileSync(file, `${text}\n`, { mode: 0o600 })
-  return { file }
-}
-
-const until = (what: string, holds: () => boolean) =>
-  Effect.gen(function* () {
-    for (let round = 0; round < PATIENCE / 20; round++) {
-      if (holds()) return
-      yield* Effect.promise(() => new Promise((resume) => setTimeout(resume, 20)))
-    }
-    assert.fail(`never: ${what}`)
-  })
+import { failing, folder, MESSAGE, secretIn, send, until, withChannel } from "./World.ts"
 
 describe("ntfy", () => {
   it.live("pushes with a priority, a click and a token, and takes back what was answered", () =>
@@ -203,21 +110,10 @@ describe("Slack and Discord", () => {
       for (const text of [slack.text as string, discord.content as string]) {
         // two blocks, begun and ended by us alone
         assert.lengthOf(text.split(fence), 5)
-        assert.isBelow(text.length, 2_000)
+        assert.isAtMost(text.length, 2_000)
       }
     }).pipe(Effect.scoped)
   )
-
-  it("a text that is long fits Discord's 2,000 characters", () => {
-    const long = { ...MESSAGE, title: "*".repeat(60), body: "x".repeat(10_000) }
-    assert.isBelow(Chat.discordBody(long).content.length, 2_000)
-  })
-
-  it("so does one of backticks, of which each becomes two characters", () => {
-    const ticks = { ...MESSAGE, title: "*".repeat(60), body: "`".repeat(10_000) }
-    assert.isBelow(Chat.discordBody(ticks).content.length, 2_000)
-    assert.lengthOf(Chat.discordBody(ticks).content.split(fence), 5)
-  })
 
   it.live("a secret that is not there is said without it", () =>
     Effect.map(failing({ type: "slack", url: { env: "NO_SUCH" } }), ({ class: sort, message, remedy }) => {
