@@ -2,7 +2,7 @@
  * ActorIndex: a file beside the store that says which runes an actor has, by kind, so that the newest
  * runes of one agent are found in a long log without an index on the table that is appended to.
  *
- * The file is filled by the log's thread while nobody appends, in small steps, and has a position of its
+ * The file is filled by the log's thread in small steps, mostly while nobody appends, and has a position of its
  * own: what lies beyond the position is found in the log itself. Nothing in the file is the truth: whoever
  * reads by it looks at the runes. In doubt the file is discarded, and filled anew; while somebody else has it locked, it
  * waits.

@@ -52,9 +52,6 @@ export type Order =
   /** Texts of a payload, and the snapshots that may hold them. */
   | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
 
-/** Commits after which a step of a chore is done where nothing rests. */
-const BETWEEN_COMMITS = 8
-
 export class LogStore {
   private readonly store: SqliteStore
   private readonly index: StreamIndex
@@ -62,7 +59,6 @@ export class LogStore {
   private readonly sealer: Sealer
   private readonly chores: Chores
   private readonly anchor: HeadAnchor | undefined
-  private commits = 0
   readonly opened: Opened
   /** Hears what is found wrong with older runes. */
   onDamage: (problem: Problem) => void = () => {}
@@ -116,7 +112,7 @@ export class LogStore {
   keepUp(): void {
     if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
     if (this.index.backlog === "much") this.index.flush(this.store)
-    if (++this.commits % BETWEEN_COMMITS === 0 && this.hasPressing) this.chores.step()
+    if (this.hasPressing && this.choresDue(true) === 0) this.chore()
   }
 
   private get hasPressing(): boolean {
@@ -133,9 +129,9 @@ export class LogStore {
     return this.store.bytes > SOME_BYTES || this.index.backlog !== "none"
   }
 
-  /** ms until there is work for the time in which nothing is appended; Infinity where there is none. */
-  get choresDue(): number {
-    return this.chores.due
+  /** ms until a chore may go on; Infinity where none has anything to do. `isBusy`: beside appends. */
+  choresDue(isBusy = false): number {
+    return this.chores.due(isBusy)
   }
 
   /** Hears of a chore that cannot go on for now. */

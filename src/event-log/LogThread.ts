@@ -10,6 +10,7 @@ import { parentPort, receiveMessageOnPort, workerData } from "node:worker_thread
 import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
+import { Pace } from "./Pace.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
 import type { Sealed } from "./Sealer.ts"
 import { nodeSqlite } from "./Sqlite.ts"
@@ -45,12 +46,6 @@ export type FromThread =
   | { readonly _tag: "Sealed"; readonly id: number; readonly sealed: Sealed }
   | { readonly _tag: "Closed" }
 
-/** ms without an append, and there is time for housekeeping. */
-const QUIET = 200
-/** ms between two steps of a chore. */
-const BETWEEN = 2
-/** ms without an append, and chores begin for the first time: until then the program starts. */
-const SETTLED = 2_000
 /** ms of the first and the longest pause before an error that may pass is met again. */
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
@@ -65,7 +60,7 @@ class LogThread {
   private readonly orders: Array<Asked> = []
   private readonly parcels: Array<ReadonlyArray<Row>> = []
   private readonly nothing = new Int32Array(new SharedArrayBuffer(4))
-  private isSettled = false
+  private readonly pace = new Pace(performance.now())
   private hasFailed = false
 
   constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
@@ -82,11 +77,9 @@ class LogThread {
     const { control } = this.ring
     // it sleeps only after a look at everything that found nothing: the bell may have rung for two things
     let isIdle = false
-    let quiet = QUIET
     for (;;) {
-      const wasTidy = !this.store.isUntidy
-      const told = !isIdle || this.ring.wait(this.patience(quiet))
-      quiet = told && isIdle ? QUIET : quiet
+      const told = !isIdle || this.ring.wait(this.pace.patience(performance.now(), this.store))
+      if (told && isIdle) this.pace.ask(performance.now())
       isIdle = false
       this.receive()
       const appends = this.hasFailed ? [] : this.ring.take(MAX_GROUP)
@@ -94,13 +87,7 @@ class LogThread {
       else if (this.orders.length > 0) this.carryOut(this.orders.shift()!)
       else if (Atomics.load(control, STOP) === 1) break
       else {
-        if (!told) {
-          // a wait for what is untidy is shorter than one for chores
-          if (wasTidy) this.isSettled = true
-          this.store.rest()
-          if (this.isSettled) this.store.chore()
-          quiet = BETWEEN
-        }
+        if (!told) this.tidy(performance.now())
         isIdle = true
       }
     }
@@ -108,10 +95,10 @@ class LogThread {
     this.say({ _tag: "Closed" })
   }
 
-  /** ms until there is something to do that nobody asks for; `quiet`: where the store is settled. */
-  private patience(quiet: number): number {
-    if (this.store.isUntidy) return QUIET
-    return Math.max(this.store.choresDue, this.isSettled ? quiet : SETTLED)
+  /** Nobody asks for anything at this moment. */
+  private tidy(now: number): void {
+    if (this.pace.isQuiet(now)) this.store.rest()
+    if (this.pace.isForChores(now, this.store)) this.store.chore()
   }
 
   private say(message: FromThread): void {

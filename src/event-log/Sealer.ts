@@ -84,11 +84,12 @@ export class Sealer implements Chore {
   }
 
   step(): void {
-    if (this.job !== undefined) this.write(this.job)
-    else if (this.drops) {
+    // first: one segment after another would leave no time for it, and the store would hold all of them twice
+    if (this.drops) {
       this.drops = this.store.drop(STEP) > 0
       this.frees ||= !this.drops
-    } else this.frees = this.store.giveBack(PAGES, WORTH)
+    } else if (this.job !== undefined) this.write(this.job)
+    else this.frees = this.store.giveBack(PAGES, WORTH)
   }
 
   close(): void {

@@ -489,7 +489,7 @@ class InlineLog extends SqliteLog {
   /** Nobody waits for this thread meanwhile: what is left to do is done at once. */
   private tidy(): void {
     this.store.rest()
-    while (this.store.choresDue === 0) this.store.chore()
+    while (this.store.choresDue() === 0) this.store.chore()
   }
 
   protected carryOut(order: Order): void {

@@ -1,4 +1,7 @@
-/** Chores that cannot go on: they rest, are told of, hold up nobody, and go on by themselves when their cause is gone. */
+/**
+ * Chores: each has its share of the time; one that cannot go on rests, is told of, holds up nobody, and goes on by itself
+ * when its cause is gone.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DatabaseSync } from "node:sqlite"
@@ -28,6 +31,110 @@ class Work implements Chore {
   }
 }
 
+/** Never done. A step takes so long. */
+const endless = (took: number, pass: (ms: number) => void) => {
+  const chore = { chore: "endless", isDone: false, steps: 0, step: () => void (pass(took), (chore.steps += 1)) }
+  return chore
+}
+
+describe("chores", () => {
+  it("one that always has work does not starve another, in whatever order they stand", () => {
+    for (const isFirst of [true, false]) {
+      let now = 0
+      const always = endless(7, (ms) => (now += ms))
+      const other = new Work("other", 10)
+      const chores = new Chores(isFirst ? [always, other] : [other, always], () => now)
+      for (let steps = 0; steps < 20; steps++) chores.step()
+      assert.isTrue(other.isDone)
+    }
+  })
+
+  it("have turns one after another where the clock stands", () => {
+    const all = [1, 2, 3].map(() => endless(0, () => {}))
+    const chores = new Chores(all, () => 0)
+    for (let steps = 0; steps < 30; steps++) chores.step()
+    assert.deepStrictEqual(
+      all.map(({ steps }) => steps),
+      [10, 10, 10]
+    )
+  })
+
+  it("have the same time, and not as many steps; one that had nothing to do is owed nothing", () => {
+    let now = 0
+    const [slow, quick] = [9, 1].map((took) => endless(took, (ms) => (now += ms))) as [
+      ReturnType<typeof endless>,
+      ReturnType<typeof endless>
+    ]
+    const chores = new Chores([slow, quick], () => now)
+    quick.isDone = true
+    for (let steps = 0; steps < 100; steps++) chores.step()
+    assert.strictEqual(slow.steps, 100)
+    quick.isDone = false
+    for (let steps = 0; steps < 100; steps++) chores.step()
+    assert.isAtLeast(slow.steps, 109)
+    assert.isAtLeast(quick.steps, 85)
+  })
+
+  it("have half of the time, and a tenth beside appends", () => {
+    let now = 0
+    const chores = new Chores([endless(4, (ms) => (now += ms))], () => now)
+    assert.strictEqual(chores.due(true), 0)
+    chores.step()
+    assert.strictEqual(chores.due(), 4)
+    assert.strictEqual(chores.due(true), 36)
+    now += 36
+    assert.strictEqual(chores.due(true), 0)
+  })
+})
+
+/** A store of so many runes, whose actors' file is empty. */
+const storeOf = (runes: number) =>
+  Effect.gen(function* () {
+    const file = yield* storeFile
+    const few = Array.from({ length: 200 }, (_, n) => note("a", n))
+    yield* withInlineLog({ file }, (log) => Effect.repeat(log.append(few), { times: runes / 200 - 1 }))
+    nodeSqlite.remove(actorFileOf(file))
+    const store = yield* Effect.acquireRelease(
+      Effect.sync(() => new LogStore({ file, seals: [], guarded: [] })),
+      (store) => Effect.sync(() => store.close())
+    )
+    return { file, store }
+  })
+
+const first = (file: string, sql: string): number => {
+  const database = new DatabaseSync(file, { readOnly: true })
+  const found = Object.values(database.prepare(sql).get() ?? {})[0]
+  database.close()
+  return Number(found)
+}
+
+describe("one segment after another", () => {
+  it.effect("rows go, and the file of actors is filled, before all are written", () =>
+    Effect.gen(function* () {
+      const { file, store } = yield* storeOf(4_000)
+      const seen: Array<{ rows: number; filed: number }> = []
+      const seal = () =>
+        store.seal({ upTo: (seen.length + 1) * 1_000, before: Number.MAX_SAFE_INTEGER, least: 1 }, (sealed) => {
+          if ("failure" in sealed || sealed.made === undefined) throw new Error("nothing was sealed")
+          store.carryOut({ _tag: "Leave", id: 0, made: sealed.made })
+          seen.push({
+            rows: first(file, "SELECT count(*) FROM runes"),
+            filed: first(actorFileOf(file), "SELECT event_id FROM place")
+          })
+          if (seen.length < 3) seal()
+        })
+      seal()
+      for (let steps = 0; seen.length < 3 && steps < 200; steps++) store.chore()
+      assert.deepStrictEqual(
+        seen.map(({ rows }) => rows),
+        [4_000, 3_000, 2_000]
+      )
+      assert.isAtLeast(seen[0]!.filed, 500)
+      assert.strictEqual(seen[2]!.filed, 4_000)
+    })
+  )
+})
+
 describe("a chore that cannot go on", () => {
   it("rests for longer and longer, up to an hour, while others go on; it is told three times", () => {
     let now = 0
@@ -38,12 +145,12 @@ describe("a chore that cannot go on", () => {
     first.failing = true
     for (let steps = 0; steps < 5; steps++) chores.step()
     assert.strictEqual(second.done, 2)
-    assert.strictEqual(chores.due, FIRST_PAUSE)
+    assert.strictEqual(chores.due(), FIRST_PAUSE)
     const pauses: Array<number> = []
     for (let times = 0; times < 12; times++) {
-      pauses.push(chores.due)
-      now += chores.due
-      assert.strictEqual(chores.due, 0)
+      pauses.push(chores.due())
+      now += chores.due()
+      assert.strictEqual(chores.due(), 0)
       chores.step()
     }
     assert.deepStrictEqual(pauses.slice(0, 3), [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE])
@@ -55,12 +162,12 @@ describe("a chore that cannot go on", () => {
     chores.step()
     chores.step()
     assert.isTrue(first.isDone)
-    assert.strictEqual(chores.due, Number.POSITIVE_INFINITY)
+    assert.strictEqual(chores.due(), Number.POSITIVE_INFINITY)
     // what comes later finds no pause of before
     first.failing = true
     first.done = 0
     chores.step()
-    assert.strictEqual(chores.due, FIRST_PAUSE)
+    assert.strictEqual(chores.due(), FIRST_PAUSE)
   })
 
   it.live("the file of actors: a disk that was full for a moment leaves it behind for no longer than a pause", () =>
@@ -83,15 +190,15 @@ describe("a chore that cannot go on", () => {
       const told: Array<string> = []
       store.onTrouble = (message) => told.push(message)
       const rest = () => {
-        while (store.choresDue === 0) store.chore()
+        while (store.choresDue() === 0) store.chore()
       }
       rest()
-      assert.strictEqual(store.choresDue, FIRST_PAUSE)
+      assert.strictEqual(store.choresDue(), FIRST_PAUSE)
       assert.match(told.join("\n"), /which runes an actor has cannot go on: database or disk is full/)
       isFull = false
       now += FIRST_PAUSE
       rest()
-      assert.strictEqual(store.choresDue, Number.POSITIVE_INFINITY)
+      assert.strictEqual(store.choresDue(), Number.POSITIVE_INFINITY)
       store.close()
       const actors = new DatabaseSync(actorFileOf(file), { readOnly: true })
       assert.strictEqual(actors.prepare("SELECT event_id FROM place").get()?.["event_id"], 2)

@@ -239,8 +239,8 @@ describe("segments", () => {
           this.isDead ||= isGone("chore")
           if (!this.isDead) super.chore()
         }
-        override get choresDue(): number {
-          return this.isDead ? Number.POSITIVE_INFINITY : super.choresDue
+        override choresDue(): number {
+          return this.isDead ? Number.POSITIVE_INFINITY : super.choresDue()
         }
         override rest(): void {
           if (!this.isDead) super.rest()
