@@ -13,6 +13,7 @@ import * as SeatMachine from "../src/channels/SeatMachine.ts"
 import { type AnyMachine, edges } from "../src/event-actor/StateMachine.ts"
 import * as GoalMachine from "../src/goals/GoalMachine.ts"
 import * as PlateMachine from "../src/plates/PlateMachine.ts"
+import { tagOf } from "../src/http/PageFiles.ts"
 import * as ProviderMachine from "../src/providers/ProviderMachine.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -52,6 +53,13 @@ const styles = async (): Promise<string> => {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("\n")
 }
 
+/** A page that names files by what is in them, so that a browser need not ask whether they are the same. */
+const tagged = (page: string, files: { readonly [name: string]: string }): string =>
+  Object.entries(files).reduce(
+    (text, [name, content]) => text.replace(`"/page/${name}"`, `"/page/${name}?tag=${tagOf(content)}"`),
+    page
+  )
+
 const put = async (file: string, content: string) => {
   await writeFile(`${file}.new`, content)
   await rename(`${file}.new`, file)
@@ -69,9 +77,12 @@ export const build = async (out: string): Promise<void> => {
   await page.close()
   const [entry, ...others] = output
   if (others.length > 0) throw new Error("page: it is not one file")
+  const files = { "app.js": entry.code, "app.css": small(await styles()) }
   await mkdir(out, { recursive: true })
   await cp(join(root, "src/web/static"), out, { recursive: true })
-  await put(join(out, "app.js"), entry.code)
+  for (const [name, content] of Object.entries(files)) await put(join(out, name), content)
   await put(join(out, "machines.json"), JSON.stringify(machines()))
-  await put(join(out, "app.css"), small(await styles()))
+  await put(join(out, "index.html"), tagged(await readFile(join(out, "index.html"), "utf8"), files))
+  const worker = await readFile(join(out, "worker.js"), "utf8")
+  await put(join(out, "worker.js"), worker.replace("%TAG%", tagOf(Object.values(files).join(""))))
 }

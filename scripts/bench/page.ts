@@ -146,7 +146,8 @@ const runesOf = async ({ origin, token }: Token) => {
 
 /** Asks a verb; answers the rune that it led to. */
 const verb = async ({ origin, token }: Token, name: string, payload: object): Promise<number> => {
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+  // a connection that is kept may end while it is used again, and an act is not done twice
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json", connection: "close" }
   const answer = await fetch(`${origin}/v1/${name}`, { method: "POST", headers, body: JSON.stringify(payload) })
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${name}: ${text}`)

@@ -8,6 +8,8 @@
 import { Effect, Option, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Access, Grant } from "../access/Access.ts"
+import type { Board } from "../domain/BoardMessages.ts"
+import { glimpseOf } from "../domain/Glimpse.ts"
 import type { Problem, Verb, Verbs } from "../domain/Verb.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as PageFiles from "./PageFiles.ts"
@@ -133,15 +135,16 @@ const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
     )
   )
 
-/** The page, with the board in it where whoever asks may see it. */
+/** The page, with the head of the board in it where whoever asks may see it. */
 const index = Effect.fnUntraced(function* ({ page, verbs }: Doors, { grant }: Call) {
   // as those see it who watch it already
   const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
-  const snapshot =
+  const board =
     grant === undefined
       ? Option.none<unknown>()
       : yield* Effect.orElseSucceed(Stream.runHead(whole), Option.none<unknown>)
-  return yield* PageFiles.index(page, Option.getOrUndefined(snapshot))
+  const glimpse = Option.map(board, (board) => glimpseOf(board as Board))
+  return yield* PageFiles.index(page, Option.getOrUndefined(glimpse))
 })
 
 const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
@@ -163,7 +166,12 @@ const described = ({ verbs, versions }: Doors): Response => json(OpenApi.describ
 export const routesOf = (doors: Doors): ReadonlyArray<Route> => [
   { method: "GET", path: "/", needs: "nothing", handle: (call) => index(doors, call) },
   { method: "GET", path: "/worker.js", needs: "nothing", handle: () => PageFiles.file(doors.page, "worker.js") },
-  { method: "GET", path: "/page/:id", needs: "nothing", handle: ({ id }) => PageFiles.file(doors.page, id) },
+  {
+    method: "GET",
+    path: "/page/:id",
+    needs: "nothing",
+    handle: ({ id, query }) => PageFiles.file(doors.page, id, query.get("tag"))
+  },
   { method: "POST", path: "/access/claim", needs: "nothing", handle: (call) => claimed(doors, call) },
   { method: "GET", path: "/access/me", needs: "view", handle: (call) => Effect.succeed(me(call)) },
   { method: "GET", path: "/events", needs: "view", handle: (call) => Effect.succeed(runes(doors, call)) },

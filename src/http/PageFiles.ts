@@ -2,7 +2,7 @@
  * PageFiles: the files of the page, as they lie beside the program.
  *
  * Guarantees: nothing is read but what the folder itself holds; a browser asks again each time, and is told that
- * nothing has changed.
+ * nothing has changed; it keeps what it asks for by its content's tag.
  */
 import { Effect, FileSystem } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -39,7 +39,7 @@ const GUARDS = {
 
 const NAME = /^[\w-]+(\.[\w-]+)*$/
 /** The place in the page where the board stands. */
-const PLACE = "<!--snapshot-->"
+const PLACE = "<!--glimpse-->"
 
 const notBuilt = refusal(
   503,
@@ -55,36 +55,48 @@ const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name:
   return undefined
 })
 
-const respond = (content: Uint8Array | string, name: string, cache = "no-cache") =>
+/** The tag of a content: another content has another one. */
+export const tagOf = (content: Uint8Array | string): string =>
+  createHash("sha256").update(content).digest("base64url").slice(0, 22)
+
+const ASKED_AGAIN = "no-cache"
+const KEPT = "private, max-age=31536000, immutable"
+
+const respond = (content: Uint8Array | string, name: string, cache = ASKED_AGAIN) =>
   HttpServerResponse.uint8Array(typeof content === "string" ? Buffer.from(content) : content, {
     contentType: TYPES[path.extname(name)] ?? "application/octet-stream",
     headers: {
       ...GUARDS,
       "cache-control": cache,
-      etag: `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`
+      etag: `"${tagOf(content)}"`
     }
   })
 
-export const file = (files: PageFiles, name: string): Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal> =>
+/** A file; `tag`: the one that its content has as the page knows it. */
+export const file = (
+  files: PageFiles,
+  name: string,
+  tag: string | null = null
+): Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal> =>
   Effect.gen(function* () {
     const content = NAME.test(name) ? yield* contentOf(files, name) : undefined
     if (content === undefined)
       return yield* Effect.fail(refusal(404, "The page has no such file.", "Load the page again."))
-    return respond(content, name)
+    return respond(content, name, tag === tagOf(content) ? KEPT : ASKED_AGAIN)
   })
 
 /** The page itself, with a value in it that its script reads; no text of it can end its place. */
 export const index = (
   files: PageFiles,
-  snapshot: unknown
+  glimpse: unknown
 ): Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal> =>
   Effect.gen(function* () {
     const content = yield* contentOf(files, "index.html")
     if (content === undefined) return yield* Effect.fail(notBuilt)
     const page = Buffer.from(content).toString()
-    if (snapshot === undefined) return respond(page, "index.html")
-    const value = JSON.stringify(snapshot).replaceAll("<", String.raw`\u003c`)
-    const data = `<script type="application/json" id="snapshot">${value}</script>`
+    if (glimpse === undefined) return respond(page, "index.html")
+    const value = JSON.stringify(glimpse).replaceAll("<", String.raw`\u003c`)
+    const data = `<script type="application/json" id="glimpse">${value}</script>`
     return respond(
       page.replace(PLACE, () => data),
       "index.html",

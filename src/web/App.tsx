@@ -3,17 +3,21 @@
  */
 import { render } from "preact"
 import * as Api from "./Api.ts"
+import { cursor, items, moved } from "./Filter.ts"
 import { Frame } from "./Frame.tsx"
 import * as Keys from "./Keys.ts"
 import { close, dialog } from "./Palette.tsx"
 import { pages } from "./Pages.ts"
 import { go, hrefTo } from "./Router.ts"
-import { connect, link, readSnapshot } from "./Store.ts"
+import { connect, link, readGlimpse } from "./Store.ts"
 import * as Theme from "./Theme.ts"
+import { isPhone } from "./Ui.tsx"
 import * as Worker from "./Worker.ts"
 
 Theme.begin()
-readSnapshot()
+readGlimpse()
+// before the first drawing, so that there is no second one
+if (!isPhone()) cursor.value = moved(items.peek(), undefined, 1)
 
 Keys.listen(
   (action) => {

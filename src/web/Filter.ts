@@ -7,7 +7,7 @@ import { computed, signal, type Signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { order } from "../domain/BoardRow.ts"
 import { type Group, GROUPS, LOOKS } from "../domain/Words.ts"
-import { ordered, rows } from "./Store.ts"
+import { countsBeyond, ordered, rows } from "./Store.ts"
 
 /** Words that all must stand in a row. */
 export const filter = signal("")
@@ -24,6 +24,8 @@ export const fold = (group: Group): void => {
 export type Item =
   | { readonly is: "group"; readonly group: Group; readonly count: number }
   | { readonly is: "row"; readonly id: string; readonly group: Group }
+  /** The place of a row that has not come yet. */
+  | { readonly is: "ghost"; readonly group: Group; readonly n: number }
 
 const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {
   if (words.length === 0) return true
@@ -32,15 +34,25 @@ const matches = (row: BoardRow, words: ReadonlyArray<string>): boolean => {
   return words.every((one) => text.includes(one))
 }
 
+interface Shown {
+  readonly query: string
+  readonly hidden: ReadonlySet<Group>
+  /** Rows that have not come yet; none of them is known to match a query. */
+  readonly beyond: { readonly [group in Group]: number }
+}
+
 /** Groups, each with its rows behind it. Pure. */
-export const itemsOf = (all: Iterable<BoardRow>, query: string, hidden: ReadonlySet<Group>): ReadonlyArray<Item> => {
+export const itemsOf = (all: Iterable<BoardRow>, { beyond, hidden, query }: Shown): ReadonlyArray<Item> => {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean)
   const shown = [...all].filter((row) => matches(row, words)).toSorted(order)
   return GROUPS.flatMap((group) => {
     const own = shown.filter(({ word }) => LOOKS[word].group === group)
-    if (own.length === 0) return []
-    const items: ReadonlyArray<Item> = hidden.has(group) ? [] : own.map(({ id }) => ({ is: "row", id, group }))
-    return [{ is: "group", group, count: own.length } as const, ...items]
+    const more = words.length === 0 ? beyond[group] : 0
+    const head = { is: "group", group, count: own.length + more } as const
+    if (head.count === 0) return []
+    if (hidden.has(group)) return [head]
+    const ghosts = Array.from({ length: more }, (_, n) => ({ is: "ghost", group, n }) as const)
+    return [head, ...own.map(({ id }) => ({ is: "row", id, group }) as const), ...ghosts]
   })
 }
 
@@ -48,7 +60,7 @@ const values = (all: ReadonlyMap<string, Signal<BoardRow>>) => [...all.values()]
 
 export const items = computed<ReadonlyArray<Item>>(() => {
   void ordered.value
-  return itemsOf(values(rows), filter.value, folded.value)
+  return itemsOf(values(rows), { query: filter.value, hidden: folded.value, beyond: countsBeyond.value })
 })
 
 /** The id of the row so many rows further; the first or the last where none is chosen. Pure. */

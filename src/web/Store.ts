@@ -6,7 +6,8 @@
  */
 import { batch, computed, signal, type Signal } from "@preact/signals"
 import type { Board, BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
-import { LOOKS } from "../domain/Words.ts"
+import type { Crowd, Glimpse } from "../domain/Glimpse.ts"
+import { type Group, LOOKS } from "../domain/Words.ts"
 import * as Api from "./Api.ts"
 import * as Shared from "./Shared.ts"
 
@@ -19,6 +20,10 @@ export const changed = signal(0)
 export const head = signal<BoardHead | undefined>(undefined)
 /** Rows can be shown. */
 export const loaded = signal(false)
+/** Rows that are there and have not come yet. */
+export const beyond = signal<ReadonlyArray<Crowd>>([])
+/** True: a row that is not here is not there. */
+export const isWhole = computed(() => loaded.value && beyond.value.length === 0)
 
 export interface Link {
   /** `locked`: the token is not known, or there is none. */
@@ -45,9 +50,10 @@ const take = (row: BoardRow): boolean => {
   return since !== row.since && (word === "needs you" || word === "failed")
 }
 
-/** All rows, of a snapshot or of the first news. */
-const load = (board: Board) =>
+/** Takes the rows of a glimpse, or of the first news. */
+export const load = (board: Board, besides: ReadonlyArray<Crowd> = []) =>
   batch(() => {
+    beyond.value = besides
     const ids = new Set(board.rows.map(({ id }) => id))
     let moved = !loaded.peek()
     for (const id of rows.keys()) if (!ids.has(id)) moved = rows.delete(id) || moved
@@ -69,9 +75,11 @@ const apply = (news: BoardNews) =>
   })
 
 /** The board that stands in the page itself. */
-export const readSnapshot = (): void => {
-  const text = document.getElementById("snapshot")?.textContent ?? ""
-  if (text.startsWith("{")) load(JSON.parse(text) as Board)
+export const readGlimpse = (): void => {
+  const text = document.getElementById("glimpse")?.textContent ?? ""
+  if (!text.startsWith("{")) return
+  const glimpse = JSON.parse(text) as Glimpse
+  load(glimpse, glimpse.beyond)
 }
 
 const learnRight = () =>
@@ -111,13 +119,25 @@ export const connect = (): void => {
   Shared.listen<BoardNews>({ path: "/board", listener, whole })
 }
 
-/** Rows in each group. */
-export const counts = computed(() => {
+/** Each row, and those that have not come yet. */
+const crowds = function* (): Generator<Crowd> {
   void ordered.value
+  for (const row of rows.values()) {
+    const { project, word } = row.peek()
+    yield { project, word, count: 1 }
+  }
+  yield* beyond.value
+}
+
+const countsOf = (all: Iterable<Crowd>): { readonly [group in Group]: number } => {
   const result = { "Needs you": 0, Failed: 0, Working: 0, Idle: 0 }
-  for (const row of rows.values()) result[LOOKS[row.peek().word].group]++
+  for (const { count, word } of all) result[LOOKS[word].group] += count
   return result
-})
+}
+/** Rows in each group. */
+export const counts = computed(() => countsOf(crowds()))
+/** Rows in each group that have not come yet. */
+export const countsBeyond = computed(() => countsOf(beyond.value))
 
 export interface ProjectCount {
   readonly name: string
@@ -125,14 +145,12 @@ export interface ProjectCount {
   readonly failed: number
 }
 export const projects = computed<ReadonlyArray<ProjectCount>>(() => {
-  void ordered.value
   const found = new Map<string, { name: string; you: number; failed: number }>()
-  for (const row of rows.values()) {
-    const { project, word } = row.peek()
+  for (const { count, project, word } of crowds()) {
     if (project === "") continue
     const entry = found.get(project) ?? { name: project, you: 0, failed: 0 }
-    if (word === "needs you") entry.you++
-    if (word === "failed") entry.failed++
+    if (word === "needs you") entry.you += count
+    if (word === "failed") entry.failed += count
     found.set(project, entry)
   }
   return [...found.values()].toSorted((a, b) => Number(a.name > b.name) - Number(a.name < b.name))

@@ -9,7 +9,7 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
 import type { Problem } from "./Api.ts"
 import { hrefTo } from "./Router.ts"
-import { link, loaded } from "./Store.ts"
+import { isWhole, link } from "./Store.ts"
 import { clock, now, stamp } from "./Time.ts"
 
 const line = { fill: "none", stroke: "currentColor", "stroke-width": "1.6", "stroke-linecap": "round" } as const
@@ -227,7 +227,7 @@ export const Loading = () =>
 /** A page about a row that the board does not have; `says`: why, once the board is known. */
 export const NoRow = ({ name, says }: { readonly name: string; readonly says: string }) => (
   <Bare title={name} back="">
-    {loaded.value ? (
+    {isWhole.value ? (
       <Empty title={says}>
         <a href={hrefTo("")} class="btn">
           Board<Kbd>g b</Kbd>

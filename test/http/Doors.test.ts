@@ -7,13 +7,14 @@ import { join } from "node:path"
 import { Access } from "../../src/access/Access.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as Listening from "../../src/http/Listening.ts"
+import * as PageFiles from "../../src/http/PageFiles.ts"
 import * as Server from "../../src/http/Server.ts"
 import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Verbs from "../../src/rpc/Verbs.ts"
 import { ourselves } from "../../src/rpc/Version.ts"
 import { agentInfo, callInfo, draft, folder, inside, makeWorld, type World } from "../rpc/World.ts"
 
-const PAGE = "<!doctype html><title>agentd</title><!--snapshot-->"
+const PAGE = "<!doctype html><title>agentd</title><!--glimpse-->"
 
 /** A server with all its doors, on a port of the kernel's choice. */
 const serve = Effect.fnUntraced(function* (world: World, names: ReadonlyArray<string> = [], port: number | null = 0) {
@@ -240,6 +241,11 @@ describe("the page", () => {
       const seen = yield* text(yield* ask("/", { token }))
       assert.include(seen, String.raw`\u003c/script>\u003cscript>alert(1)`)
       assert.strictEqual(seen.split("</script>").length, 2)
+      // what is asked for by its content's tag is kept; by another one it is not
+      const keeps = (path: string) => Effect.map(ask(path), ({ headers }) => headers.get("cache-control"))
+      assert.match((yield* keeps(`/page/app.js?tag=${PageFiles.tagOf("1")}`)) ?? "", /immutable/)
+      for (const path of ["/page/app.js", "/page/app.js?tag=old", "/page/app.js?tag="])
+        assert.strictEqual(yield* keeps(path), "no-cache", path)
       for (const path of ["/page/..%2fsecret", "/page/secret", "/page/none"])
         assert.strictEqual((yield* ask(path)).status, 404, path)
     })

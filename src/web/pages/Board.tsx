@@ -13,7 +13,7 @@ import { cursor, filter, fold, folded, type Item, items, moved } from "../Filter
 import { type Action, useKeys } from "../Keys.ts"
 import { go, hrefOf, hrefTo } from "../Router.ts"
 import { focusSend, Send } from "../Send.tsx"
-import { counts, head, loaded, mayAct, rows } from "../Store.ts"
+import { counts, head, isWhole, loaded, mayAct, rows } from "../Store.ts"
 import { Remedies, Story } from "../Story.tsx"
 import {
   Command,
@@ -341,10 +341,12 @@ export const Board = () => {
       <div class="split">
         <section class="list" aria-label="Agents, sessions, goals, channels">
           <Cols />
-          {!loaded.value ? (
-            <Loading />
-          ) : list.length === 0 ? (
-            <Nothing />
+          {list.length === 0 ? (
+            isWhole.value ? (
+              <Nothing />
+            ) : (
+              <Loading />
+            )
           ) : (
             <Virtual
               count={list.length}
@@ -354,11 +356,9 @@ export const Board = () => {
             >
               {(n) => {
                 const item = list[n]!
-                return item.is === "group" ? (
-                  <GroupHead key={item.group} group={item.group} count={item.count} />
-                ) : (
-                  <Row key={item.id} id={item.id} />
-                )
+                if (item.is === "group") return <GroupHead key={item.group} group={item.group} count={item.count} />
+                if (item.is === "ghost") return <div key={`${item.group} ${item.n}`} class="row" aria-hidden="true" />
+                return <Row key={item.id} id={item.id} />
               }}
             </Virtual>
           )}
