@@ -26,10 +26,11 @@ export interface RunNews {
 
 /** Signs of life are left out while so many reports wait. */
 const BUSY = 1_000
-const REPORTS = 65_536
+/** Each has room from the start on, whether reports wait or not. */
+const REPORTS = 8_192
 const NEWS = 4_096
 /** Of projects whose files were read. */
-const CONFIGS = 4_096
+const CONFIGS = 1_024
 
 export class Bus extends Context.Service<
   Bus,
