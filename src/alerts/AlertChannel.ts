@@ -72,6 +72,8 @@ export interface AlertChannel {
   readonly send: (config: ChannelConfig, message: Message) => Effect.Effect<Receipt, SendError>
   /** Takes a message back that somebody answered elsewhere; undefined: it cannot. `why`: in words. */
   readonly withdraw?: (config: ChannelConfig, message: Withdrawal, why: string) => Effect.Effect<Receipt, SendError>
+  /** Waits until a person puts a message off that the channel has shown: its notices are told again in a while. Not there: it offers none. */
+  readonly later?: Effect.Effect<Message>
   /** Whether it could be used, as far as can be told without a message; in words. */
   readonly check: (config: ChannelConfig) => Effect.Effect<string, SendError>
 }

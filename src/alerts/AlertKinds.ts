@@ -25,6 +25,8 @@ export const Queued = Schema.Struct({
   channel: Schema.optionalKey(Schema.String),
   /** Of the channels that are told when nobody answers it is the so-manieth. */
   step: Schema.optionalKey(Schema.Int),
+  /** A person has put it off: it is told again. */
+  putOff: Schema.optionalKey(Schema.Boolean),
   alert: Alert
 })
 

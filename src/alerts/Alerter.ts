@@ -16,6 +16,8 @@ import type { Rune, RuneDraft } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
+import { AlertChannels } from "./AlertChannel.ts"
+import * as Later from "./Later.ts"
 import * as Letter from "./Letter.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
@@ -317,8 +319,20 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
       yield* outbox.changed(Math.min(wait, further.wait))
     }
   })
+  // what a person puts off
+  const later = (yield* AlertChannels).flatMap((channel) => channel.later ?? [])
+  const puttingOff = Effect.forEach(
+    later,
+    (next) => Effect.forever(Effect.flatMap(Effect.flatMap(next, Later.queue), outbox.commit)),
+    { concurrency: "unbounded", discard: true }
+  )
   // A subscription ends with its log: then there is nothing left to do but to be stopped.
-  return yield* Effect.raceAllFirst([sending, Effect.andThen(queueing, Effect.never), FiberSet.join(sends)])
+  return yield* Effect.raceAllFirst([
+    sending,
+    Effect.andThen(queueing, Effect.never),
+    Effect.andThen(puttingOff, Effect.never),
+    FiberSet.join(sends)
+  ])
 })
 
 /** Runs until it is interrupted, or until the store takes no more. */

@@ -81,7 +81,8 @@ export const subjectOf = ({ key, notice }: Alert): string => notice?.about ?? ke
 
 export const threadOf = (channel: string | undefined, subject: string): string => `${channel ?? "mail"} ${subject}`
 
-const queued = (state: State, at: number, { alert, alertId, channel, step }: typeof AlertKinds.Queued.Type): State => {
+const queued = (state: State, at: number, rune: typeof AlertKinds.Queued.Type): State => {
+  const { alert, alertId, channel, putOff, step } = rune
   const subject = subjectOf(alert)
   const once = alert.notice?.once
   const next = {
@@ -95,9 +96,11 @@ const queued = (state: State, at: number, { alert, alertId, channel, step }: typ
   const open: Open =
     before === undefined
       ? { alert, hash, told: [], since: null, step: 0 }
-      : step === undefined
-        ? before
-        : { ...before, step, since: at }
+      : step !== undefined
+        ? { ...before, step, since: at }
+        : putOff === true
+          ? { ...before, since: null }
+          : before
   return { ...next, open: kept(state.open, MAX_OPEN, subject, open), answered: without(state.answered, [subject]) }
 }
 

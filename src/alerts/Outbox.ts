@@ -230,6 +230,8 @@ export interface Route {
   readonly isHeld?: boolean
   /** Of the channels that are told when nobody answers it is the so-manieth. */
   readonly step?: number
+  /** A person has put it off. */
+  readonly isPutOff?: boolean
 }
 
 /** After so many attempts a mail holds back no other: it may be the mail that the server does not take. */
@@ -314,6 +316,7 @@ export const queue = (
     upTo,
     ...(channel === undefined ? {} : { channel }),
     ...(route?.step === undefined ? {} : { step: route.step }),
+    ...(route?.isPutOff === true ? { putOff: true } : {}),
     alert
   }
   return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }

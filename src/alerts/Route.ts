@@ -26,9 +26,15 @@ export const ofMail = (mail: MailConfig): Outbox.Route => ({
 /** Of what is told in quiet hours, too. */
 const EXCEPTED = "/excepted"
 
+/** Of what a person has put off; each message has a way of its own. */
+const LATER = "/later-"
+
+/** The ways of their own to a channel. */
+const OWN_WAY = new RegExp(`(${LATER}[^/]*)?(${EXCEPTED})?$`, "u")
+
 /** `before`: what it was called, where it was queued. */
 export const destinationOfChannel = (name: string, config: ChannelConfig, before = ""): string =>
-  `${name}/${named(config)}${before.endsWith(EXCEPTED) ? EXCEPTED : ""}`
+  `${name}/${named(config)}${OWN_WAY.exec(before)?.[0] ?? ""}`
 
 const minutesOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
@@ -77,6 +83,22 @@ export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice, no
     settle: settleOf(notify, notice.urgency),
     isHeld: quiet && !isExcepted
   }
+}
+
+/** The way of what is told once more, after so many ms: by itself, whatever else is told meanwhile. */
+export const later = (
+  notify: NotifyConfig,
+  name: string,
+  notice: Notice,
+  { after, message, now }: { readonly after: number; readonly message: string; readonly now: number }
+): Outbox.Route => {
+  const route = ofChannel(notify, name, notice, now + after)
+  const destination = destinationOfChannel(
+    name,
+    notify.channels[name]!,
+    `${LATER}${message}${route.destination.endsWith(EXCEPTED) ? EXCEPTED : ""}`
+  )
+  return { ...route, destination, digestWindow: 0, settle: after, isHeld: false, isPutOff: true }
 }
 
 /** The channels that are told of it. */

@@ -5,7 +5,8 @@
  * `gdbus` is of GNOME, and each would be a process for every notice.
  *
  * Guarantees: each call ends within its time; a bus that ends or speaks nonsense ends the connection, and every call
- * on it; nothing that it sends takes more memory than one message.
+ * on it; nothing that it sends takes more memory than one message; a connection that is not made, or given up while it
+ * is made, leaves no socket behind.
  */
 import { Effect } from "effect"
 import { createConnection, type Socket } from "node:net"
@@ -29,7 +30,6 @@ export class DBus {
   private readonly onSignal: (signal: DBusMessage.Received) => void
   private serial = 0
   private bytes: Buffer = Buffer.alloc(0)
-  isOpen = true
 
   constructor(socket: Socket, rest: Buffer, onSignal: (signal: DBusMessage.Received) => void) {
     this.socket = socket
@@ -39,8 +39,11 @@ export class DBus {
     this.take(rest)
   }
 
+  get isOpen(): boolean {
+    return !this.socket.destroyed
+  }
+
   end(why: string): void {
-    this.isOpen = false
     this.socket.destroy()
     for (const answer of this.waiting.values()) answer(away(why))
     this.waiting.clear()
@@ -86,16 +89,12 @@ const BUS = {
   interface: "org.freedesktop.DBus"
 } as const
 
-/** The socket once the bus knows who we are, and what it said behind that. */
-const greeted = (path: string): Effect.Effect<readonly [Socket, Buffer], SendError> =>
+/** The bytes that the bus said behind its greeting, once it knows who we are. */
+const greeted = (socket: Socket): Effect.Effect<Buffer, SendError> =>
   Effect.callback((resume) => {
-    const socket = createConnection({ path })
     const uid = Buffer.from(String(process.getuid?.() ?? 0)).toString("hex")
     let said = Buffer.alloc(0)
-    const failed = (why: string) => {
-      socket.destroy()
-      resume(Effect.fail(away(why)))
-    }
+    const failed = (why: string) => resume(Effect.fail(away(why)))
     const closed = () => failed("the session's bus turns us away")
     const heard = (chunk: Buffer) => {
       said = Buffer.concat([said, chunk])
@@ -105,32 +104,42 @@ const greeted = (path: string): Effect.Effect<readonly [Socket, Buffer], SendErr
       socket.off("data", heard)
       socket.off("close", closed)
       socket.write("BEGIN\r\n")
-      resume(Effect.succeed([socket, said.subarray(end + 2)] as const))
+      resume(Effect.succeed(said.subarray(end + 2)))
     }
     socket.on("error", (error: NodeJS.ErrnoException) => failed(`there is no bus of a session: ${error.code ?? "?"}`))
     socket.on("close", closed)
     socket.on("data", heard)
     socket.write(`\0AUTH EXTERNAL ${uid}\r\n`)
-    return Effect.sync(() => socket.destroy())
   })
 
-/** Connects; the connection is the caller's to end. */
-export const connect = Effect.fn("DBus.connect")(function* (
-  address: string,
-  onSignal: (signal: DBusMessage.Received) => void
-) {
-  const path = DBusMessage.socketOf(address)
-  if (path === undefined) return yield* away(`the bus ${address} cannot be reached: its address is none of unix:path=`)
-  const [socket, rest] = yield* Effect.timeoutOrElse(greeted(path), {
+const ready = Effect.fnUntraced(function* (socket: Socket, onSignal: (signal: DBusMessage.Received) => void) {
+  const rest = yield* Effect.timeoutOrElse(greeted(socket), {
     duration: WITHIN,
     orElse: () => Effect.fail(away("the session's bus did not answer in time"))
   })
   const bus = new DBus(socket, rest, onSignal)
-  yield* Effect.onError(bus.call({ ...BUS, member: "Hello", body: [] }), () =>
-    Effect.sync(() => bus.end("no greeting"))
-  )
+  yield* bus.call({ ...BUS, member: "Hello", body: [] })
   return bus
 })
+
+/** Connects, and does what must be done before the connection is used; a connection that is made is the caller's to end. */
+export const connect = <A>(
+  address: string,
+  onSignal: (signal: DBusMessage.Received) => void,
+  prepare: (bus: DBus) => Effect.Effect<A, SendError>
+): Effect.Effect<A, SendError> => {
+  const path = DBusMessage.socketOf(address)
+  if (path === undefined)
+    return Effect.fail(away(`the bus ${address} cannot be reached: its address is none of unix:path=`))
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      const socket = createConnection({ path })
+      return restore(Effect.flatMap(ready(socket, onSignal), prepare)).pipe(
+        Effect.onError(() => Effect.sync(() => socket.destroy()))
+      )
+    })
+  )
+}
 
 /** Asks for signals of an interface. */
 export const listen = (bus: DBus, name: string) =>

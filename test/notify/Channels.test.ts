@@ -7,7 +7,6 @@ import { join } from "node:path"
 import type { Message } from "../../src/alerts/AlertChannel.ts"
 import { MailConfig } from "../../src/config/Config.ts"
 import * as SmtpStand from "../alerts/SmtpStand.ts"
-import { PATIENCE } from "../support/Patience.ts"
 import * as DesktopStand from "./DesktopStand.ts"
 import * as HttpStand from "./HttpStand.ts"
 import { failing, folder, MESSAGE, secretIn, send, until, withChannel } from "./World.ts"
@@ -278,24 +277,6 @@ describe("a desktop", () => {
       }).pipe(Effect.scoped)
     )
   }
-
-  it.effect("tells again what was put off, in a quarter of an hour", () =>
-    Effect.gen(function* () {
-      const { act, address, shown } = yield* DesktopStand.played
-      yield* withChannel({ type: "desktop", bus: address }, (channel, config) =>
-        Effect.gen(function* () {
-          const { handle } = yield* channel.send(config, MESSAGE)
-          act(Number(handle), "later")
-          // the click is on its way: until it is heard no clock helps
-          for (let round = 0; round < PATIENCE / 20 && shown.length < 2; round++) {
-            yield* Effect.promise(() => new Promise((resume) => setTimeout(resume, 20)))
-            yield* TestClock.adjust("1 minute")
-          }
-          assert.deepInclude(shown[1], { title: MESSAGE.title })
-        })
-      )
-    }).pipe(Effect.scoped)
-  )
 
   it.live("that is not there is tried again; a daemon that knows of none says how", () =>
     Effect.gen(function* () {

@@ -23,6 +23,14 @@ export interface Desktop {
   readonly closed: ReadonlyArray<number>
   /** A person clicks. */
   readonly act: (id: number, key: string) => void
+  /** Connections that are open, and those that ever were. */
+  readonly sockets: () => { readonly open: number; readonly all: number }
+}
+
+/** How a bus that is played treats calls of some names. */
+export interface Manners {
+  readonly refused?: ReadonlySet<string>
+  readonly unanswered?: ReadonlySet<string>
 }
 
 type Arg = readonly [type: string, value: unknown]
@@ -153,6 +161,11 @@ class Server {
   readonly closed: Array<number> = []
   private serial = 100
   private readonly sockets = new Set<Socket>()
+  private readonly manners: Manners
+
+  constructor(manners: Manners = {}) {
+    this.manners = manners
+  }
 
   readonly act = (id: number, key: string) => {
     const body: ReadonlyArray<Arg> = [
@@ -184,6 +197,12 @@ class Server {
   private answer(socket: Socket, heard: Heard) {
     const fields: Array<readonly [number, Arg]> = [[5, ["u", heard.serial]]]
     if (heard.sender !== undefined) fields.push([6, ["s", heard.sender]])
+    if (this.manners.unanswered?.has(heard.member)) return
+    if (this.manners.refused?.has(heard.member)) {
+      const error: readonly [number, Arg] = [4, ["s", "org.freedesktop.DBus.Error.Failed"]]
+      socket.write(message(3, ++this.serial, [...fields, error], [["s", "not now"]]))
+      return
+    }
     socket.write(message(2, ++this.serial, fields, this.reply(heard)))
   }
 
@@ -225,7 +244,8 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const desktopOf = (server: Server, path: string): Desktop => ({
+const desktopOf = (server: Server, path: string, sockets: Desktop["sockets"]): Desktop => ({
+  sockets,
   address: `unix:path=${path}`,
   shown: server.shown,
   closed: server.closed,
@@ -233,12 +253,15 @@ const desktopOf = (server: Server, path: string): Desktop => ({
 })
 
 /** A bus and a desktop in one, both played. */
-export const played: Effect.Effect<Desktop, never, Scope.Scope> = Effect.gen(function* () {
+export const playing = Effect.fnUntraced(function* (manners: Manners) {
   const path = join(yield* folder, "bus")
-  const server = new Server()
+  const server = new Server(manners)
   const sockets = new Set<Socket>()
+  let all = 0
   const listener = createServer((socket) => {
     sockets.add(socket)
+    all++
+    socket.on("close", () => sockets.delete(socket))
     let said = Buffer.alloc(0)
     const greet = (chunk: Buffer) => {
       said = Buffer.concat([said, chunk])
@@ -258,8 +281,10 @@ export const played: Effect.Effect<Desktop, never, Scope.Scope> = Effect.gen(fun
       listener.close()
     })
   )
-  return desktopOf(server, path)
+  return desktopOf(server, path, () => ({ open: sockets.size, all }))
 })
+
+export const played: Effect.Effect<Desktop, never, Scope.Scope> = playing({})
 
 const ended = (child: ChildProcess) =>
   Effect.callback<void>((resume) => {
@@ -316,5 +341,6 @@ export const real: Effect.Effect<Desktop, never, Scope.Scope> = Effect.gen(funct
     })
     socket.on("error", () => {})
   })
-  return desktopOf(server, path)
+  // those of a real bus nobody counts
+  return desktopOf(server, path, () => ({ open: 0, all: 0 }))
 })
