@@ -2,14 +2,18 @@
  * Shared: one stream for all pages of a browser: one of them listens and tells the others, since a browser opens six
  * connections to a daemon, and a stream keeps one of them.
  *
- * Guarantees: when the page that listens goes, another one does; a page that comes is told all that is known first; a
- * daemon that is back is found at once where a page is in sight, though the one that listens be asleep.
+ * Guarantees: when the page that listens goes, or is put to sleep by its browser, another one does; a page that comes
+ * is told all that is known first; a daemon that is back is found at once where a page is in sight.
  */
 import * as Api from "./Api.ts"
 
 const NAME = "agentd-board"
 /** Between two requests of a page in sight to try again, ms. */
 const AGAIN = 1_000
+/** Between two questions of a page in sight whether the one that listens is awake, ms. */
+const ASKS = 5_000
+/** So many without an answer: it sleeps. */
+const UNANSWERED = 3
 
 type Message<A> =
   | { readonly is: "came"; readonly page: string }
@@ -17,6 +21,8 @@ type Message<A> =
   | { readonly is: "heard"; readonly value: A; readonly id: number; readonly to?: string }
   | { readonly is: "down"; readonly problem: Api.Problem; readonly to?: string }
   | { readonly is: "again" }
+  | { readonly is: "awake?" }
+  | { readonly is: "awake" }
 
 export interface Options<A> {
   readonly path: string
@@ -25,15 +31,54 @@ export interface Options<A> {
   readonly whole: () => A
 }
 
+const isInSight = () => document.visibilityState === "visible"
+
+/** Turns of the pages: one listens at a time, the next one when it goes. */
+const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) => {
+  let waiting = new AbortController()
+  let takes = false
+  /** False: another page has taken it over, or this one is to take it over. */
+  const turn = async (options: LockOptions): Promise<boolean> => {
+    const ends = new AbortController()
+    try {
+      await navigator.locks.request(NAME, options, () => {
+        takes = false
+        return lead(ends.signal)
+      })
+      return true
+    } catch {
+      return false
+    } finally {
+      ends.abort()
+    }
+  }
+  const run = async () => {
+    for (;;) {
+      waiting = new AbortController()
+      if (await turn({ signal: waiting.signal })) return
+      if (takes && (await turn({ steal: true }))) return
+      lost()
+    }
+  }
+  void run()
+  return {
+    /** From a page that sleeps. */
+    takeOver: () => {
+      takes = true
+      waiting.abort()
+    }
+  }
+}
+
 /** Listens for as long as the page is there. */
 export const listen = <A>({ listener, path, whole }: Options<A>): void => {
-  const never = new AbortController().signal
   // without locks (another origin than https or loopback) each page listens for itself
-  if (!("locks" in navigator)) return void Api.listen<A>(path, listener, never, false)
+  if (!("locks" in navigator)) return void Api.listen<A>(path, listener, new AbortController().signal, false)
   const page = crypto.randomUUID()
   const others = new BroadcastChannel(NAME)
   const tell = (message: Message<A>) => others.postMessage(message)
   let leads = false
+  let unanswered = 0
   /** The rows here are the daemon's: not so between its return and the first that it says. */
   let isWhole = false
   /** Undefined: not known yet. */
@@ -49,7 +94,7 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
     problem = found
     listener.down(found)
     clearInterval(asking)
-    if (!leads) asking = setInterval(() => document.visibilityState === "visible" && tell({ is: "again" }), AGAIN)
+    if (!leads) asking = setInterval(() => isInSight() && tell({ is: "again" }), AGAIN)
   }
   const welcome = (to: string) => {
     if (!leads || problem === undefined) return
@@ -60,14 +105,17 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
   }
   others.addEventListener("message", ({ data }: MessageEvent<Message<A>>) => {
     if ("to" in data && data.to !== page) return
-    if (data.is === "came") welcome(data.page)
-    else if (data.is === "again") Api.again()
-    else if (leads) return
-    else if (data.is === "up") up()
+    if (data.is === "came") return welcome(data.page)
+    if (data.is === "again") return Api.again()
+    if (data.is === "awake?") return leads ? tell({ is: "awake" }) : undefined
+    if (leads) return
+    unanswered = 0
+    if (data.is === "up") up()
     else if (data.is === "down") down(data.problem)
-    else if (problem === null) listener.heard(data.value, data.id)
+    else if (data.is === "heard" && problem === null) listener.heard(data.value, data.id)
   })
-  tell({ is: "came", page })
+  const come = () => tell({ is: "came", page })
+  come()
 
   const leading: Api.Listener<A> = {
     up: () => {
@@ -85,11 +133,17 @@ export const listen = <A>({ listener, path, whole }: Options<A>): void => {
       tell({ is: "down", problem: found })
     }
   }
-  void navigator.locks.request(NAME, async () => {
+  const lead = async (until: AbortSignal) => {
     leads = true
     clearInterval(asking)
     problem = undefined
-    await Api.listen<A>(path, leading, never, false)
-    leads = false
-  })
+    until.addEventListener("abort", () => (leads = false))
+    await Api.listen<A>(path, leading, until, false)
+  }
+  const { takeOver } = turns(lead, come)
+  setInterval(() => {
+    if (leads || !isInSight()) unanswered = 0
+    else if (++unanswered > UNANSWERED) takeOver()
+    else tell({ is: "awake?" })
+  }, ASKS)
 }

@@ -1,6 +1,7 @@
 /** Streams of the page, without a browser: what a page that comes is told, and what a try leaves behind. */
 import { assert, describe, it } from "@effect/vitest"
-import { vi } from "vitest"
+import { BroadcastChannel } from "node:worker_threads"
+import { afterEach, vi } from "vitest"
 
 interface Heard {
   readonly heard: (value: unknown, id: number) => void
@@ -38,11 +39,45 @@ const sight = () => {
   return () => looking
 }
 
+/** Channels between the pages of one test; those that sleep hear what was said when they wake. */
+const channels = (test: string) => {
+  const made: Array<Channel> = []
+  const slept: Array<() => void> = []
+  class Channel {
+    sleeps = false
+    private readonly real: BroadcastChannel
+    constructor(name: string) {
+      this.real = new BroadcastChannel(`${name} ${test}`)
+      made.push(this)
+    }
+    postMessage(message: unknown) {
+      this.real.postMessage(message)
+    }
+    addEventListener(_what: string, how: (event: { readonly data: unknown }) => void) {
+      this.real.addEventListener("message", (event) => {
+        const { data } = event as unknown as { readonly data: unknown }
+        const hears = () => how({ data })
+        if (this.sleeps) slept.push(hears)
+        else hears()
+      })
+    }
+  }
+  vi.stubGlobal("BroadcastChannel", Channel)
+  return { made, slept }
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
 describe("a stream of the page", () => {
   it("a page that comes between the daemon's return and its first word is told no old rows", async () => {
     sight()
+    channels("coming")
     let isHeld = false
-    const request = (_name: string, then: () => Promise<void>) => (isHeld ? undefined : ((isHeld = true), then()))
+    const request = (_name: string, _options: object, then: () => Promise<void>) =>
+      isHeld ? new Promise(() => undefined) : ((isHeld = true), then())
     vi.stubGlobal("navigator", { locks: { request } })
     let say: (text: string) => void = () => undefined
     const body = new ReadableStream<Uint8Array>({
@@ -76,6 +111,71 @@ describe("a stream of the page", () => {
     const third = page()
     await told(third, 2)
     assert.deepStrictEqual(third, ["up", "what is known"])
+  })
+
+  it("a page that its browser puts to sleep is listened for by one in sight, and follows it when it wakes", async () => {
+    sight()
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
+    const { made, slept } = channels("sleeping")
+    const streams: Array<(text: string) => void> = []
+    const ended: Array<number> = []
+    vi.stubGlobal("fetch", (_path: string, { signal }: { signal: AbortSignal }) => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (stream) => {
+          const n = streams.push((text) => stream.enqueue(new TextEncoder().encode(text)))
+          signal.addEventListener("abort", () => {
+            ended.push(n)
+            stream.error(signal.reason)
+          })
+        }
+      })
+      return Promise.resolve(new Response(body))
+    })
+    const { listen } = await load<Shared>("Shared")
+    const page = (all: string) => {
+      const told: Array<unknown> = []
+      const note = (what: unknown) => void told.push(what)
+      listen({
+        path: "/board",
+        listener: { heard: note, up: () => note("up"), down: () => note("down") },
+        whole: () => all
+      })
+      return told
+    }
+    const tells = (page: ReadonlyArray<unknown>, what: ReadonlyArray<unknown>) =>
+      vi.waitFor(() => assert.deepStrictEqual(page, what), { timeout: 4_000 })
+    const first = page("known by the first")
+    await tells(first, ["up"])
+    streams[0]!('id: 1\ndata: "one"\n\n')
+    const second = page("known by the second")
+    await tells(second, ["up", "known by the first"])
+    const ask = async () => {
+      vi.advanceTimersByTime(5_000)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    // whoever answers is left to it
+    for (let n = 0; n < 6; n++) await ask()
+    assert.lengthOf(streams, 1)
+    made[0]!.sleeps = true
+    await vi.waitFor(
+      async () => {
+        await ask()
+        assert.lengthOf(streams, 2)
+      },
+      { timeout: 4_000 }
+    )
+    streams[1]!('id: 2\ndata: "two"\n\n')
+    await tells(second, ["up", "known by the first", "up", "two"])
+    made[0]!.sleeps = false
+    slept.forEach((hears) => hears())
+    await vi.waitFor(() => assert.deepStrictEqual(ended, [1]), { timeout: 4_000 })
+    await vi.waitFor(() => assert.strictEqual(first.at(-1), "two"), { timeout: 4_000 })
+    // one stream, told to both
+    streams[1]!('id: 3\ndata: "three"\n\n')
+    await vi.waitFor(() => assert.deepStrictEqual([first.at(-1), second.at(-1)], ["three", "three"]), {
+      timeout: 4_000
+    })
+    assert.lengthOf(streams, 2)
   })
 
   it("tries that fail leave nobody who looks whether the page is in sight", async () => {
