@@ -17,6 +17,7 @@ import { folds } from "../../src/app/Folds.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import { commandOf, variablesFor } from "../../src/systemd/DaemonNode.ts"
 import { folder } from "./Bench.ts"
 
 export const MAIN = join(import.meta.dirname, "../../src/main.ts")
@@ -50,8 +51,15 @@ export const placeOf = (name: string): Place => {
   }
 }
 
-export const daemonOf = ({ environment, project, state }: Place): ChildProcess =>
-  spawn(process.execPath, [MAIN, "--state", state, "up"], { cwd: project, env: environment, stdio: "ignore" })
+/** As `agentd start` has it. `flags`: of Node, besides; with them its standard error is to be read. */
+export const daemonOf = ({ environment, project, state }: Place, flags: ReadonlyArray<string> = []): ChildProcess => {
+  const [node, ...args] = commandOf([process.execPath, ...flags, MAIN, "--state", state, "up"])
+  return spawn(node!, args, {
+    cwd: project,
+    env: { ...environment, ...variablesFor(environment) },
+    stdio: ["ignore", "ignore", flags.length === 0 ? "ignore" : "pipe"]
+  })
+}
 
 export const stopped = async (daemon: ChildProcess): Promise<void> => {
   daemon.kill("SIGTERM")

@@ -4,20 +4,15 @@
  * heap by kind. Runs where it is named, for 8 minutes, or so many as `MINUTES` says: half of them beside an inspector,
  * which takes memory itself. Agents that take a turn a minute make in ten hours what they make here in some minutes.
  */
-import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
-import { commandOf, variablesFor } from "../../src/systemd/DaemonNode.ts"
 import type { Bench, Row } from "./Bench.ts"
 import { Client } from "./Client.ts"
-import { AGENTS, MAIN, type Place, phaseOf, placeOf, stopped } from "./History.ts"
+import { AGENTS, daemonOf, type Place, phaseOf, placeOf, stopped } from "./History.ts"
 import { addressOf, grown, Inspected, type Look, outside } from "./Inspected.ts"
 
 const MINUTES = Number(process.env["MINUTES"] ?? 8)
 const FIRST = 0.25
-/** As `agentd start` has it. */
-const FLAGS = commandOf([""]).slice(1)
-const MEMORY = variablesFor({})
 /** Bytes of a kind that are worth a line. */
 const WORTH = 20_000
 
@@ -73,13 +68,6 @@ const told = (before: Look, after: Look, turns: number): void => {
   for (const [kind, by] of grown(before.handles, after.handles, 10)) console.log(`  ${by}  ${kind}`)
 }
 
-const daemonOf = (place: Place, flags: ReadonlyArray<string>) =>
-  spawn(process.execPath, [...flags, ...FLAGS, MAIN, "--state", place.state, "up"], {
-    cwd: place.project,
-    env: { ...place.environment, ...MEMORY },
-    stdio: ["ignore", "ignore", "pipe"]
-  })
-
 /** A day of one daemon, looked at after its first quarter and at its end. */
 const day = async <A>(
   flags: ReadonlyArray<string>,
@@ -89,7 +77,7 @@ const day = async <A>(
   const daemon = daemonOf(place, flags)
   try {
     // what nobody reads would stop the daemon
-    daemon.stderr!.resume()
+    daemon.stderr?.resume()
     const eye = await looking(daemon)
     while ((await phaseOf(place)) !== "ready") await wait(20)
     const progress = { turns: 0 }

@@ -1,6 +1,7 @@
 /**
  * Bench of time: the real daemon over a log of 10,000 runes and one of many more: its start, its memory, what the
- * disk holds, and what `why`, `log` and `runs` take of it. Runs where it is named: 1 million runes, or so many as
+ * disk holds, what `why`, `log` and `runs` take of it, and before that how it settles: it files each rune and moves the
+ * oldest ones to segments, while somebody asks for its status. Runs where it is named: 1 million runes, or so many as
  * `RUNES` says (`RUNES=10000000` is a year of a busy agent; to make it takes minutes and 7 GB). With
  * `HISTORIES=FOLDER` the logs are made once.
  */
@@ -8,7 +9,8 @@ import { existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { setTimeout as wait } from "node:timers/promises"
-import { type Bench, interleave, type Measure } from "./Bench.ts"
+import { bounds } from "../../src/app/Sealing.ts"
+import { type Bench, interleave, type Measure, quantile, type Row } from "./Bench.ts"
 import { Client } from "./Client.ts"
 import { cpuOf, historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
 
@@ -31,6 +33,7 @@ const measures: ReadonlyArray<Measure> = [
   { what: "first answer", unit: "ms", better: "less" },
   { what: "all ready", unit: "ms", better: "less" },
   { what: "own memory", unit: "MB", better: "less" },
+  { what: "own memory after reads", unit: "MB", better: "less" },
   ...READS.map(([what]): Measure => ({ what: `${what}: the daemon's time`, unit: "ms", better: "less" })),
   { what: "bytes on the disk a rune", unit: "B", better: "less" }
 ]
@@ -42,6 +45,9 @@ const bytesOf = ({ state }: Place): number => {
     .map((name) => statSync(join(state, name), { throwIfNoEntry: false })?.size ?? 0)
     .reduce((sum, bytes) => sum + bytes, 0)
 }
+
+/** Runes of the daemon's own that may come while it is looked at. */
+const NEW = 100
 
 /** Once for what is compiled, once for the figure. */
 const TIMES = 20
@@ -61,33 +67,85 @@ const subjectOf = (subject: string, place: Place, runes: number) => ({
       reads[`${what}: the daemon's time`] = (cpuOf(daemon.pid!) - before) / TIMES
     }
     client.close()
+    const after = ownMemory(daemon.pid!)
     await stopped(daemon)
     return {
       "first answer": answered,
       "all ready": ready,
       "own memory": memory,
+      "own memory after reads": after,
       ...reads,
       "bytes on the disk a rune": bytesOf(place) / runes
     }
   }
 })
 
-/** Runs a daemon until all that it does by and by is done: the oldest runes are in segments, and each is filed. */
-const settled = async (place: Place, runes: number): Promise<void> => {
-  const { daemon } = await started(place)
-  const placeIn = () => {
+interface Left {
+  /** The newest rune that the file of actors knows of, that is in a segment, and that there is; the oldest row. */
+  readonly filed: number
+  readonly sealed: number
+  readonly newest: number
+  readonly oldest: number
+}
+
+const leftIn = ({ state }: Place): Left | undefined => {
+  const number = (file: string, sql: string): number => {
+    const database = new DatabaseSync(join(state, file), { readOnly: true })
     try {
-      const actors = new DatabaseSync(join(place.state, "runes.db.actors"), { readOnly: true })
-      const row = actors.prepare("SELECT event_id AS place FROM place").get()
-      actors.close()
-      return Number(row?.["place"] ?? 0)
-    } catch {
-      // in the making
-      return 0
+      return Number(Object.values(database.prepare(sql).get() ?? {})[0])
+    } finally {
+      database.close()
     }
   }
-  while (placeIn() < runes) await wait(500)
+  try {
+    return {
+      filed: number("runes.db.actors", "SELECT event_id FROM place"),
+      sealed: number("runes.db", "SELECT max(last) FROM segments"),
+      newest: number("runes.db", "SELECT max(event_id) FROM runes"),
+      oldest: number("runes.db", "SELECT min(event_id) FROM runes")
+    }
+  } catch {
+    // a file in the making
+    return undefined
+  }
+}
+
+/** Runs a daemon until all that it does by and by is done: each rune is filed, and the oldest ones are in segments. */
+const settled = async (subject: string, place: Place): Promise<ReadonlyArray<Row>> => {
+  const { daemon } = await started(place)
+  const client = new Client(place)
+  const waits: Array<number> = []
+  const [begin, before] = [performance.now(), cpuOf(daemon.pid!)]
+  let filed: number | undefined
+  let most = 0
+  for (let isDone = false; !isDone;) {
+    for (let n = 0; n < 20; n++) {
+      const asked = performance.now()
+      await client.ask("Status", null)
+      waits.push(performance.now() - asked)
+      await wait(50)
+    }
+    most = Math.max(most, ownMemory(daemon.pid!))
+    const left = leftIn(place)
+    if (left === undefined) continue
+    if (left.filed >= left.newest - NEW) filed ??= performance.now() - begin
+    isDone = filed !== undefined && left.newest - left.sealed < bounds.keep + bounds.least && left.oldest > left.sealed
+  }
+  const took = performance.now() - begin
+  const busy = ((cpuOf(daemon.pid!) - before) / took) * 100
+  client.close()
   await stopped(daemon)
+  const row = (what: string, unit: string, figure: number): Row => {
+    return { what: `while it settles: ${what}`, subject, unit, median: figure, samples: [figure], ratios: [1] }
+  }
+  return [
+    row("until each rune is filed", "s", filed! / 1_000),
+    row("until the oldest are in segments", "s", took / 1_000),
+    row("the daemon's time", "%", busy),
+    row("status, p50", "ms", quantile(waits, 0.5)),
+    row("status, p99", "ms", quantile(waits, 0.99)),
+    row("own memory, most", "MB", most)
+  ]
 }
 
 export const bench: Bench = {
@@ -95,9 +153,11 @@ export const bench: Bench = {
   isLong: true,
   run: async () => {
     const [short, long] = [await historyOf(10_000), await historyOf(MANY)]
-    await settled(short, 10_000)
-    await settled(long, MANY)
-    return interleave(measures, [subjectOf(SHORT, short, 10_000), subjectOf(LONG, long, MANY)], 3)
+    const first = [...(await settled(SHORT, short)), ...(await settled(LONG, long))]
+    return [
+      ...first,
+      ...(await interleave(measures, [subjectOf(SHORT, short, 10_000), subjectOf(LONG, long, MANY)], 3))
+    ]
   },
   aims: [
     { what: "all ready", of: LONG, to: { subject: SHORT }, atMost: 1.3 },
