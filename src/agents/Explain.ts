@@ -2,8 +2,8 @@
  * Explain: the story of one agent, read from the log and from what is so now: one for `agentd why`
  * and for the mail of an alert.
  *
- * Guarantees: no rune of visibility `secret` is told of; as many runes of each of the agent's
- * actors are read as a long story needs, and no more.
+ * Guarantees: no rune of visibility `secret` is told of; as many runes of the agent are read as a
+ * long story needs, and no more.
  */
 import { Effect } from "effect"
 import type { AgentInfo } from "../domain/Messages.ts"
@@ -12,8 +12,8 @@ import { Agents } from "./Agents.ts"
 import { workerName } from "./AgentStates.ts"
 import * as Why from "./Why.ts"
 
-/** So many runes of one actor are enough to say why its agent is where it is. */
-const RUNES = 400
+/** So many runes of an agent are enough to say why it is where it is. */
+const RUNES = 800
 /** So many words of a run, the newest, are told. */
 const NOTICES = 3
 
@@ -21,12 +21,10 @@ export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const agents = yield* Agents
   const log = yield* EventLog
   const { conversation: stream } = agent
-  const runes = yield* Effect.forEach(Why.actorsOf(agent.agent), (actor) =>
-    log.tail({ stream, actor, kinds: Why.kinds }, RUNES)
-  )
+  const runes = yield* log.tail({ stream, actors: Why.actorsOf(agent.agent), kinds: Why.kinds }, RUNES)
   // a run may tell much: the newest is enough
-  runes.push(yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES))
-  const open = runes.flat().filter(({ visibility }) => visibility !== "secret")
+  const notices = yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES)
+  const open = [...runes, ...notices].filter(({ visibility }) => visibility !== "secret")
   const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
   const conversation = (yield* agents.conversations).find((one) => one.conversation === stream)
   return Why.why(open, agent, conversation === undefined ? { calls } : { calls, conversation })

@@ -225,7 +225,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
   return null
 }
 
-/** `runes`: the newest runes of the agent's actors, those of each oldest first; as many as there are or a few hundred. */
+/** `runes`: the newest runes of the agent's actors, oldest first; as many as there are or a few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
   const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyBounds.boundKinds, kind))

@@ -58,9 +58,11 @@ const ofStore = (log: EventLog["Service"]): Source => ({
   head: log.head,
   log: ({ agent, tail, ...selection }) => {
     const at = agent?.indexOf("/") ?? -1
-    const of = agent === undefined ? selection : { ...selection, stream: agent.slice(0, at) }
-    const actors = agent === undefined ? undefined : actorsOf(agent.slice(at + 1))
-    return select(log, definedOf(of), actors, { tail, follow: false })
+    const of =
+      agent === undefined
+        ? selection
+        : { ...selection, stream: agent.slice(0, at), actors: actorsOf(agent.slice(at + 1)) }
+    return select(log, definedOf(of), { tail, follow: false })
   }
 })
 

@@ -55,9 +55,19 @@ class Cursor {
   }
 }
 
-/** The name under which all runes of the selection are filed; undefined where there is none. */
-const filedOf = ({ actor, below }: Selection): string | undefined =>
-  actor !== undefined ? filedUnder(actor) : below !== undefined && filedUnder(`${below}x`) === below ? below : undefined
+/** The name under which all runes of these actors are filed; undefined where there is none. */
+const filedAs = (name: string): string | undefined => {
+  if (!name.endsWith("/")) return filedUnder(name)
+  return filedUnder(`${name}x`) === name ? name : undefined
+}
+
+const namesIn = ({ actor, actors }: Selection) => (actor === undefined ? actors : [actor])
+
+/** The names under which all runes of the selection are filed; undefined where they are not known. */
+const filedOf = (selection: Selection): ReadonlyArray<string> | undefined => {
+  const names = namesIn(selection)?.map(filedAs)
+  return names?.every((name) => name !== undefined) ? [...new Set(names)] : undefined
+}
 
 export class ActorLookup {
   private readonly file: string
@@ -76,9 +86,10 @@ export class ActorLookup {
   }
 
   /** Whether the file names the selection's runes and no others. */
-  static isExact({ actor, below, since }: Selection): boolean {
-    if (since !== undefined || (actor !== undefined && below !== undefined)) return false
-    return actor === undefined ? below === undefined || filedUnder(`${below}x`) === below : filedUnder(actor) === actor
+  static isExact(selection: Selection): boolean {
+    const { actor, actors, since } = selection
+    if (since !== undefined || (actor !== undefined && actors !== undefined)) return false
+    return namesIn(selection)?.every((name) => filedAs(name) === name) ?? true
   }
 
   /** The rune up to which the file is filled; undefined where it is of no use. */
@@ -132,15 +143,11 @@ export class ActorLookup {
     const { kinds, stream } = selection
     const filed = filedOf(selection)
     const where = [
-      ...(filed === undefined ? [] : ["actor = ?"]),
+      ...(filed === undefined ? [] : [`actor IN (${filed.map(() => "?").join(",")})`]),
       ...(stream === undefined ? [] : ["stream = ?"]),
       ...(kinds === undefined ? [] : [`kind IN (${kinds.map(() => "?").join(",")})`])
     ]
-    const values = [
-      ...(filed === undefined ? [] : [filed]),
-      ...(stream === undefined ? [] : [stream]),
-      ...(kinds ?? [])
-    ]
+    const values = [...(filed ?? []), ...(stream === undefined ? [] : [stream]), ...(kinds ?? [])]
     const rows: ReadonlyArray<Output> = database
       .prepare(`SELECT id FROM threads WHERE ${where.join(" AND ")} LIMIT ${MAX_THREADS + 1}`)
       .all(...values)

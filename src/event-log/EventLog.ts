@@ -31,8 +31,8 @@ export interface Selection {
   readonly after?: number
   readonly stream?: string
   readonly actor?: string
-  /** Only runes of actors below this one: `tool/builder/`. */
-  readonly below?: string
+  /** Only runes of one of these actors; `tool/builder/` stands for all actors below it. */
+  readonly actors?: ReadonlyArray<string>
   readonly kinds?: ReadonlyArray<string>
   /** ms since the epoch */
   readonly since?: number

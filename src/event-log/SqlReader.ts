@@ -35,10 +35,19 @@ interface Place {
   readonly bytes: number | null
 }
 
+const isOneOf = (sql: SqlClient.SqlClient, actors: ReadonlyArray<string>): Statement.Fragment => {
+  const whole = actors.filter((name) => !name.endsWith("/"))
+  const above = actors.filter((name) => name.endsWith("/"))
+  return sql.or([
+    ...(whole.length === 0 ? [] : [sql.in("actor", whole)]),
+    ...above.map((name) => sql`substr(actor, 1, ${name.length}) = ${name}`)
+  ])
+}
+
 const filters = (sql: SqlClient.SqlClient, selection: Selection): ReadonlyArray<Statement.Fragment> => [
   ...(selection.stream === undefined ? [] : [sql`stream = ${selection.stream}`]),
   ...(selection.actor === undefined ? [] : [sql`actor = ${selection.actor}`]),
-  ...(selection.below === undefined ? [] : [sql`substr(actor, 1, ${selection.below.length}) = ${selection.below}`]),
+  ...(selection.actors === undefined ? [] : [isOneOf(sql, selection.actors)]),
   ...(selection.kinds === undefined ? [] : [sql.in("kind", selection.kinds)]),
   ...(selection.since === undefined ? [] : [sql`at >= ${selection.since}`])
 ]

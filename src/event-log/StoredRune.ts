@@ -60,10 +60,13 @@ const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
 export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> =>
   Effect.fromResult(Result.all(stored.map(toRune)))
 
+const isOneOf = (actors: ReadonlyArray<string>, actor: string): boolean =>
+  actors.some((name) => (name.endsWith("/") ? actor.startsWith(name) : actor === name))
+
 /** Whether a rune is selected, apart from the cursor. */
 export const matches = (selection: Selection, rune: Pick<Rune, "stream" | "actor" | "kind" | "at">): boolean =>
   (selection.stream === undefined || rune.stream === selection.stream) &&
   (selection.actor === undefined || rune.actor === selection.actor) &&
-  (selection.below === undefined || rune.actor.startsWith(selection.below)) &&
+  (selection.actors === undefined || isOneOf(selection.actors, rune.actor)) &&
   (selection.kinds === undefined || selection.kinds.includes(rune.kind)) &&
   (selection.since === undefined || rune.at >= selection.since)

@@ -78,9 +78,10 @@ const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
       ...(input.after === undefined ? {} : { after: input.after }),
       ...(input.since === undefined ? {} : { since: input.since }),
       ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
-      ...(stream === undefined ? {} : { stream })
+      ...(stream === undefined ? {} : { stream }),
+      ...(agent === undefined ? {} : { actors: actorsOf(agent.agent) })
     }
-    return select(log, selection, agent === undefined ? undefined : actorsOf(agent.agent), input)
+    return select(log, selection, input)
   })
 
 const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>

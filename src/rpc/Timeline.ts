@@ -118,8 +118,7 @@ const selectionsOf = Effect.fnUntraced(function* (
     ...(kinds === undefined ? {} : { kinds })
   }
   if (agent === undefined) return Object.keys(selection).length === 0 ? [] : [selection]
-  const { calls, exact } = actorsOf(agent.agent)
-  return [...exact.map((actor) => ({ ...selection, actor })), { ...selection, below: calls }]
+  return [{ ...selection, actors: actorsOf(agent.agent) }]
 })
 
 /** Places of what selections find; what was found is remembered. */

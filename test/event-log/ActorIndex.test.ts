@@ -38,18 +38,19 @@ const oneOf = <A>(all: ReadonlyArray<A>) => Effect.map(Random.nextIntBetween(0, 
 const selection = (head: number) =>
   Effect.gen(function* () {
     const stream = yield* oneOf([undefined, ...STREAMS])
-    const [actor, below] = (yield* oneOf([
+    const [actor, actors] = (yield* oneOf([
       [undefined, undefined],
       ...ACTORS.map((name) => [name, undefined] as const),
-      [undefined, "tool/a/"],
-      [undefined, "tool/"]
+      ...[["tool/a/"], ["tool/"], ["worker/a", "tool/a/"], ["worker/a", "worker/b", "tool/b/1"], ["worker/c"]].map(
+        (names) => [undefined, names] as const
+      )
     ]))!
     const kinds = yield* oneOf([undefined, ["run.output"], ["inbox.received", "run.output"], ["turn.started"]])
     const after = yield* oneOf([undefined, Math.floor(head / 2), head - 3])
     return {
       ...(stream === undefined ? {} : { stream }),
       ...(actor === undefined ? {} : { actor }),
-      ...(below === undefined ? {} : { below }),
+      ...(actors === undefined ? {} : { actors }),
       ...(kinds === undefined ? {} : { kinds }),
       ...(after === undefined ? {} : { after })
     } satisfies Selection
