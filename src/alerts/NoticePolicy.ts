@@ -19,6 +19,7 @@ import { nameOf as nameOfAccount } from "../domain/Weather.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, alertOf, kinds as mailed } from "./AlertPolicy.ts"
 import * as Notice from "./Notice.ts"
+import { TELLS_AT } from "./Retry.ts"
 
 /** Facts of the moment, beside those that the rune says; what is not there is not known, or is over. */
 export interface Facts {
@@ -254,9 +255,6 @@ const done = (
   }
   return raw
 }
-
-/** After so many attempts others are told that a channel is in trouble. */
-const TELLS_AT = 8
 
 /** Notices that a channel could not tell; what tells of that is told of no more. */
 const unsent = ({ payload }: ToldOf<"alert.failed">): Raw | undefined => {

@@ -27,6 +27,9 @@ const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonl
   permanent: { base: 60_000, factor: 2, cap: SLOWEST, jitter: 0, attempts: 5 }
 }
 
+/** After so many failed attempts of a channel the others tell of it. */
+export const TELLS_AT = 8
+
 /** ms until the next attempt after the `attempt`-th failed in this way; undefined: given up. */
 export const delayAfter = (failure: FailureClass, attempt: number): number | undefined => {
   const policy = policies[failure]

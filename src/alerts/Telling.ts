@@ -4,7 +4,7 @@
  * Guarantees: it ends in bounded time, and whatever a channel does is an answer or a typed error; texts leave without
  * known secrets; commands are as they must be typed.
  */
-import { Effect, type FileSystem } from "effect"
+import { Duration, Effect, type FileSystem } from "effect"
 import type { ChannelConfig } from "../config/NotifyConfig.ts"
 import { Redact } from "../event-log/Redact.ts"
 import * as AlertChannel from "./AlertChannel.ts"
@@ -26,7 +26,11 @@ export interface Receipt {
 export type Needs = AlertContext | EventLog | FileSystem.FileSystem | Redact
 
 /** A channel has bounds of its own; this is for one that has none. */
-const WITHIN = "2 minutes"
+const WITHIN = Duration.minutes(2)
+
+/** A program has the time that its config gives, and some to be ended. */
+const withinOf = (config: ChannelConfig): Duration.Duration =>
+  config.type === "command" ? Duration.sum(config.timeLimit, Duration.seconds(10)) : WITHIN
 
 /** Fails: the channel is no longer in the config. */
 export const gone = (name: string): Effect.Effect<never, SendError> =>
@@ -101,7 +105,10 @@ const cleaned = (error: SendError): Effect.Effect<never, SendError, Redact> =>
   )
 
 /** A sending that ends, whatever its channel does, and says no known secret where it fails. */
-export const bounded = <A>(name: string, sending: Effect.Effect<A, SendError>): Effect.Effect<A, SendError, Redact> =>
+export const bounded = <A>(
+  { config, name }: Pick<Way, "config" | "name">,
+  sending: Effect.Effect<A, SendError>
+): Effect.Effect<A, SendError, Redact> =>
   sending.pipe(
     Effect.catch(cleaned),
     Effect.catchDefect((defect) =>
@@ -111,7 +118,7 @@ export const bounded = <A>(name: string, sending: Effect.Effect<A, SendError>): 
       )
     ),
     Effect.timeoutOrElse({
-      duration: WITHIN,
+      duration: withinOf(config),
       orElse: () =>
         Effect.fail(
           new SendError({
@@ -144,7 +151,7 @@ export const withdraw = Effect.fn("Telling.withdraw")(function* (
   if (channel.withdraw === undefined) return { to: [], rejected: [], response: "stays: it cannot be taken back" }
   const why = Answers.words({ at, by })
   const message = { id: messageId, of, handle, title: text(title) }
-  const { response } = yield* bounded(name, channel.withdraw(config, message, why))
+  const { response } = yield* bounded({ config, name }, channel.withdraw(config, message, why))
   const receipt: Receipt = { to: [name], rejected: [], response }
   return receipt
 })
@@ -157,7 +164,7 @@ export const send = Effect.fn("Telling.send")(function* (
   const channel = yield* implementation(config)
   const whole = yield* messageOf(batch, messageId, host ?? mailer.host())
   const message = earlier === undefined ? whole : { ...whole, earlier }
-  const { handle, response } = yield* bounded(name, channel.send(config, message))
+  const { handle, response } = yield* bounded({ config, name }, channel.send(config, message))
   const receipt: Receipt = { to: [name], rejected: [], response, ...(handle === undefined ? {} : { handle }) }
   return receipt
 })

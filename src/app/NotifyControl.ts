@@ -20,7 +20,9 @@ import type { Check } from "../rpc/DaemonMessages.ts"
 const MAX_AT_ONCE = 4
 
 const checked = (name: string, config: ChannelConfig) =>
-  Effect.flatMap(Telling.implementation(config), (channel) => Telling.bounded(name, channel.check(config))).pipe(
+  Effect.flatMap(Telling.implementation(config), (channel) =>
+    Telling.bounded({ config, name }, channel.check(config))
+  ).pipe(
     Effect.map((detail) => ({ ok: true, detail, remedy: null })),
     Effect.catch(({ message, remedy }) => Effect.succeed({ ok: false, detail: message, remedy }))
   )
@@ -94,7 +96,7 @@ export const test = (userConfig: string) =>
       more: 0
     } as const
     const { response } = yield* Effect.flatMap(Telling.implementation(config), (channel) =>
-      Telling.bounded(name, channel.send(config, message))
+      Telling.bounded({ config, name }, channel.send(config, message))
     ).pipe(
       Effect.mapError(
         ({ message, remedy }) => new CommandRefused({ message: `${name} did not take it: ${message}`, remedy })

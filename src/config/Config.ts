@@ -13,23 +13,12 @@ import { didYouMean, MAX_PROBLEMS } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
 import { GoalConfig } from "./GoalConfig.ts"
 import { KeepLog } from "./KeepLog.ts"
-import { CREDENTIAL, NotifyConfig } from "./NotifyConfig.ts"
+import { MailAddress, Sender } from "./MailAddress.ts"
+import { CREDENTIAL, mailless, NotifyConfig } from "./NotifyConfig.ts"
 import { SchedulesConfig } from "./ScheduleConfig.ts"
 import { Span } from "./Span.ts"
 
 export const MAX_AGENTS = 1000
-
-/** Mail addresses as people have them; no quoting, no comments, nothing that could end a header. */
-const ADDRESS = String.raw`[^\s<>,;:"@()\\\[\]]+@[^\s<>,;:"@()\\\[\]]+`
-const Address = Schema.String.check(
-  matching(new RegExp(`^${ADDRESS}$`, "u"), "must be one mail address such as ada@example.org")
-)
-const Sender = Schema.String.check(
-  matching(
-    new RegExp(String.raw`^(${ADDRESS}|[^<>"\\\u0000-\u001f\u007f]{1,100} <${ADDRESS}>)$`, "u"),
-    'must be a mail address such as agentd@example.org or "agentd <agentd@example.org>"'
-  )
-)
 
 export const SmtpConfig = Schema.Struct({
   host: described(Word, "The mail server."),
@@ -63,8 +52,8 @@ export type SmtpConfig = typeof SmtpConfig.Type
 export const MailConfig = Schema.Struct({
   to: described(
     Schema.Union([
-      Address,
-      Schema.Array(Address).check(
+      MailAddress,
+      Schema.Array(MailAddress).check(
         Schema.makeFilter((to: ReadonlyArray<string>) => to.length > 0 && to.length <= 100, {
           message: "must hold from 1 to 100 addresses"
         })
@@ -276,5 +265,14 @@ export const UserConfig = Schema.Struct({
     KeepLog,
     'How much of the log is kept: "90 days", or "20 GB" on the disk. What is older or beyond is deleted for good, in pieces, as long as nothing in it is open. See before what goes: agentd gc --dry-run. Default: all, for ever. After a change: agentd restart.'
   )
-})
+}).check(
+  Schema.makeFilter(({ mail, notify }) =>
+    mail !== undefined || notify === undefined
+      ? true
+      : mailless(notify).map((name) => ({
+          path: ["notify", "channels", name, "type"],
+          issue: 'a channel of type "mail" goes by the server of this file\'s "mail" section, and there is none: add it'
+        }))
+  )
+)
 export type UserConfig = typeof UserConfig.Type

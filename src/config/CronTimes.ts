@@ -5,7 +5,7 @@
  * brings twice comes the first time only; an expression whose hours are `*` goes on evenly through either. Never two
  * times in the wrong order.
  */
-import { Cron, DateTime, Option, Result } from "effect"
+import { Cron, DateTime, Result } from "effect"
 
 export interface CronTimes {
   /** The first one later than that, ms since the epoch; undefined where none comes. */
@@ -13,8 +13,6 @@ export interface CronTimes {
   /** The last one earlier than that. */
   readonly last: (before: number) => number | undefined
 }
-
-export const isZone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
 
 /** The machine's own zone. */
 export const ownZone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())

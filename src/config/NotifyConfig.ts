@@ -18,7 +18,9 @@ import {
   withDefault,
   Word
 } from "./Fields.ts"
-import { Span } from "./Span.ts"
+import { MailAddress } from "./MailAddress.ts"
+import { Span, spanBetween } from "./Span.ts"
+import { Zone } from "./Zone.ts"
 
 /** Kinds of what people are told. */
 export const NOTICE_KINDS = [
@@ -66,7 +68,14 @@ const AddressOrSecret = Schema.Union([Address, SecretConfig])
 
 const MailChannel = Schema.Struct({
   type: described(Schema.Literal("mail"), "A mail, by the server of your own mail section."),
-  to: optional(Schema.Array(Word), "Addresses. Default: those of the mail section.")
+  to: optional(
+    Schema.Array(MailAddress).check(
+      Schema.makeFilter((to: ReadonlyArray<string>) => to.length > 0 && to.length <= 100, {
+        message: "must hold from 1 to 100 addresses; leave it out for those of the mail section"
+      })
+    ),
+    "Addresses. Default: those of the mail section."
+  )
 })
 
 const DesktopChannel = Schema.Struct({
@@ -111,7 +120,9 @@ const CommandChannel = Schema.Struct({
     ),
     "The program and its arguments; no shell reads them."
   ),
-  timeLimit: Span.pipe(withDefault("30 seconds", "It is ended after this, with all that it started.")),
+  timeLimit: spanBetween("100ms", "10 minutes").pipe(
+    withDefault("30 seconds", "It is ended after this, with all that it started; 10 minutes at most.")
+  ),
   passEnv: Schema.Array(VariableName).pipe(
     withDefault([], "Variables of the daemon that it is given, besides PATH, HOME and the language.")
   )
@@ -167,19 +178,6 @@ const TellConfig = Schema.Struct({
 const TIME = /^([01]\d|2[0-3]):[0-5]\d$/u
 const TimeOfDay = Schema.String.check(matching(TIME, 'must be a time of day such as "22:00"'))
 
-const Zone = Schema.String.check(
-  Schema.makeFilter(
-    (zone: string) => {
-      try {
-        return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone !== ""
-      } catch {
-        return false
-      }
-    },
-    { message: 'must be a time zone such as "Europe/Berlin" or "UTC"' }
-  )
-)
-
 const QuietConfig = Schema.Struct({
   from: described(TimeOfDay, "When they begin."),
   to: described(TimeOfDay, "When they end; what came meanwhile is one message then."),
@@ -190,7 +188,14 @@ export type QuietConfig = typeof QuietConfig.Type
 
 const EscalateConfig = Schema.Struct({
   after: Span.pipe(withDefault("20 minutes", "So long nobody has answered.")),
-  to: described(Names, "The channels that are told then, one after the other.")
+  to: described(
+    Names.check(
+      Schema.makeFilter((names: ReadonlyArray<string>) => names.length > 0, {
+        message: "must name a channel: nobody would be told; leave escalate out where nobody is to be"
+      })
+    ),
+    "The channels that are told then, one after the other."
+  )
 })
 
 interface Raw {
@@ -234,6 +239,10 @@ export const NotifyConfig = Schema.Struct({
   maxPerHour: whole(1, 1000).pipe(withDefault(60, "The most messages of a channel in an hour; the rest comes as one."))
 }).check(Schema.makeFilter(unknownChannels))
 export type NotifyConfig = typeof NotifyConfig.Type
+
+/** Channels that mail, where there is no section that says by which server. */
+export const mailless = (notify: NotifyConfig): ReadonlyArray<string> =>
+  Object.entries(notify.channels).flatMap(([name, { type }]) => (type === "mail" ? [name] : []))
 
 /** The names of the channels that are told of a kind. */
 export const channelsFor = ({ channels, tell }: NotifyConfig, kind: NoticeKind): ReadonlyArray<string> =>

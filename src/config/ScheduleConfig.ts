@@ -6,6 +6,7 @@ import { Schema } from "effect"
 import * as CronTimes from "./CronTimes.ts"
 import { described, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
 import { MAX_CHECKS } from "./GoalConfig.ts"
+import { Zone } from "./Zone.ts"
 
 export const MAX_SCHEDULES = 1000
 
@@ -16,13 +17,6 @@ export type CatchUp = typeof CatchUp.Type
 const CronText = Schema.String.check(
   Schema.makeFilter((cron: string) => CronTimes.problemOf(cron) ?? true, {
     toJsonSchema: () => ({ pattern: String.raw`^\s*\S+(\s+\S+){4}\s*$` })
-  })
-)
-
-const Zone = Schema.String.check(
-  Schema.makeFilter((name: string) => CronTimes.isZone(name), {
-    message: "must be a time zone such as Europe/Berlin or UTC",
-    toJsonSchema: () => ({})
   })
 )
 

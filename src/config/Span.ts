@@ -71,3 +71,15 @@ export const Span = Schema.Union([Schema.String, Schema.Finite])
       encode: SchemaGetter.transform((span): string | number => Duration.toMillis(span))
     })
   )
+
+const millisIn = (text: string): number => millisOf(text) ?? Infinity
+
+/** A span of at least and at most so much, each in its own words. */
+export const spanBetween = (least: string, most: string) =>
+  Span.check(
+    Schema.makeFilter(
+      (span: Duration.Duration) =>
+        Duration.toMillis(span) >= millisIn(least) && Duration.toMillis(span) <= millisIn(most),
+      { message: `must be from ${least} to ${most}` }
+    )
+  )

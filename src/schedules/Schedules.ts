@@ -10,7 +10,7 @@
  * is a look each minute at the latest: no timer tells that a machine slept, or that its clock was set.
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Semaphore, Stream } from "effect"
-import * as CronTimes from "../config/CronTimes.ts"
+import { isZone } from "../config/Zone.ts"
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
@@ -256,7 +256,7 @@ class Keeper {
       const { conversation } = book.around
       const from = yield* Clock.currentTimeMillis
       if (due <= from) return yield* refuse("That time is over.", "Name one that is to come: agentd at --help")
-      if (!CronTimes.isZone(timeZone)) return yield* refuse(`There is no time zone "${timeZone}".`, "Such as: UTC")
+      if (!isZone(timeZone)) return yield* refuse(`There is no time zone "${timeZone}".`, "Such as: UTC")
       const { goal, send } = work
       if ((goal === undefined) === (send === undefined))
         return yield* refuse("A schedule sends a message, or submits a goal.", "See how: agentd at --help")

@@ -1,9 +1,10 @@
 /** The outbox as a fold: what is queued stays until a rune says otherwise, whatever happens between. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { readFileSync } from "node:fs"
 import { type Alert, together } from "../../src/alerts/AlertPolicy.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
-import { delayAfter } from "../../src/alerts/Retry.ts"
+import { delayAfter, TELLS_AT } from "../../src/alerts/Retry.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 
 const alert = (cause: number, name: string, at = 0): Alert => ({
@@ -291,6 +292,14 @@ describe("Retry", () => {
       [1, 2, 3, 4, 5].map((attempt) => delayAfter("permanent", attempt)),
       [60_000, 120_000, 240_000, 480_000, undefined]
     )
+  })
+
+  it("the others are told of a channel that is away after as long as the docs say", () => {
+    const waits = Array.from({ length: TELLS_AT - 1 }, (_, at) => delayAfter("transient", at + 1) ?? 0)
+    const minutes = waits.reduce((sum, wait) => sum + wait, 0) / 60_000
+    const page = readFileSync(new URL("../../docs/notifications.md", import.meta.url), "utf8")
+    const [, said] = /after some (\d+) minutes, or at\s+once/u.exec(page) ?? []
+    assert.strictEqual(Number(said), Math.round(minutes / 5) * 5)
   })
 
   it("no class is tried for ever", () => {

@@ -1,11 +1,13 @@
 /** Each channel to a real receiver on loopback: what it gets, that it takes it back, and what an error says. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Schema } from "effect"
+import { Duration, Effect, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Message } from "../../src/alerts/AlertChannel.ts"
+import * as Telling from "../../src/alerts/Telling.ts"
 import { MailConfig } from "../../src/config/Config.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
 import * as SmtpStand from "../alerts/SmtpStand.ts"
 import * as DesktopStand from "./DesktopStand.ts"
 import * as HttpStand from "./HttpStand.ts"
@@ -177,6 +179,22 @@ describe("a command", () => {
           () => !existsSync(`/proc/${pid}`) || / Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"))
         )
     }).pipe(Effect.scoped)
+  )
+
+  it.effect("with five minutes has them, and a sending by another channel has two", () =>
+    Effect.gen(function* () {
+      const command = { type: "command", argv: ["/bin/true"], timeLimit: Duration.minutes(5), passEnv: [] } as const
+      const other = { type: "other", name: "pager", settings: {} } as const
+      const [slow, quick] = yield* Effect.forEach([command, other], (config) =>
+        Effect.forkChild(Telling.bounded({ name: "c", config }, Effect.never))
+      )
+      yield* TestClock.adjust("121 seconds")
+      assert.isDefined(quick!.pollUnsafe())
+      yield* TestClock.adjust("179 seconds")
+      assert.isUndefined(slow!.pollUnsafe())
+      yield* TestClock.adjust("10 seconds")
+      assert.isDefined(slow!.pollUnsafe())
+    }).pipe(Effect.provide(Redact.layer))
   )
 
   for (const [code, sort] of [

@@ -104,6 +104,7 @@ describe("a channel that somebody has added", () => {
     send: () => Effect.fail(setup(`the key ${KEY} is wrong`, `Not ${KEY}.`)),
     check: () => Effect.succeed(`has the key ${KEY}`)
   }
+  const leakyConfig = { type: "other", name: "leaky", settings: {} } as const
   const world = Layer.mergeAll(
     Redact.layer,
     AlertContext.layerTest(() => undefined),
@@ -113,7 +114,9 @@ describe("a channel that somebody has added", () => {
   it.effect("and that says a known secret: what it says is told without", () =>
     Effect.gen(function* () {
       yield* (yield* Redact).register([KEY])
-      const error = yield* Effect.flip(Telling.bounded("leaky", leaky.send({} as never, MESSAGE)))
+      const error = yield* Effect.flip(
+        Telling.bounded({ name: "leaky", config: leakyConfig }, leaky.send(leakyConfig, MESSAGE))
+      )
       assert.strictEqual(error.message, "the key [redacted] is wrong")
       assert.strictEqual(error.remedy, "Not [redacted].")
     }).pipe(Effect.provide(world))

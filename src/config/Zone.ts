@@ -1,0 +1,24 @@
+/**
+ * Zone: the time zones that a person may name, in a config or on a command line.
+ *
+ * Guarantees: one that is taken can be used for times of the day as well as for cron expressions: each of their
+ * readers takes some that the other does not.
+ */
+import { DateTime, Option, Schema } from "effect"
+
+const isOfIntl = (name: string): boolean => {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== ""
+  } catch {
+    return false
+  }
+}
+
+export const isZone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name)) && isOfIntl(name)
+
+export const Zone = Schema.String.check(
+  Schema.makeFilter(isZone, {
+    message: 'must be a time zone such as "Europe/Berlin" or "UTC"',
+    toJsonSchema: () => ({})
+  })
+)
