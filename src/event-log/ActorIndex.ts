@@ -4,8 +4,8 @@
  *
  * The file is filled by the log's thread in small steps, mostly while nobody appends, and has a position of its
  * own: what lies beyond the position is found in the log itself. Nothing in the file is the truth: whoever
- * reads by it looks at the runes. In doubt the file is discarded, and filled anew; while somebody else has it locked, it
- * waits.
+ * reads by it looks at the runes. What it says of runes that a person's setting has deleted is taken out in steps. In
+ * doubt the file is discarded, and filled anew; while somebody else has it locked, it waits.
  */
 import { type Chore, STEP } from "./Chore.ts"
 import { isLocked } from "./GroupCommit.ts"
@@ -23,6 +23,10 @@ const MANY = 20_000
 
 /** Steps in a row that may find the file locked: somebody who begins to read it locks it for a moment. Then it waits for the next append. */
 const MAX_LOCKED = 20
+
+/** Threads that a step looks at for deleted runes, and entries that it takes out. */
+const THREADS = 64
+const ENTRIES = 1_000
 
 /** Threads whose numbers are remembered. */
 const REMEMBERED = 4_096
@@ -53,17 +57,17 @@ const HAS = "SELECT 1 FROM entries WHERE thread = ? AND event_id = ?"
 export class FiledCheck {
   private readonly threads = new Map<string, number>()
   private readonly find: Statement
+  private readonly count: Statement
   private readonly place: number
-  private readonly entries: number
+  /** From the first rune that the log still has. */
+  private entries = 0
   private seen = 0
   private isWrong = false
 
   constructor(database: Database) {
     this.find = database.prepare(HAS)
     this.place = (database.prepare("SELECT event_id FROM place").get()?.["event_id"] ?? 0) as number
-    this.entries = (database.prepare("SELECT count(*) AS entries FROM entries WHERE event_id <= ?").get(this.place)?.[
-      "entries"
-    ] ?? 0) as number
+    this.count = database.prepare("SELECT count(*) AS entries FROM entries WHERE event_id BETWEEN ? AND ?")
     for (const { actor, id, kind, stream } of database.prepare("SELECT * FROM threads").all()) {
       this.threads.set(`${actor as string}\n${stream as string}\n${kind as string}`, id as number)
     }
@@ -81,6 +85,7 @@ export class FiledCheck {
     readonly stream: string
   }): void {
     if (eventId > this.place || this.isWrong) return
+    if (this.seen === 0) this.entries = this.count.get(eventId, this.place)!["entries"] as number
     this.seen += 1
     const thread = this.threads.get(`${filedUnder(actor)}\n${stream}\n${kind}`)
     this.isWrong = thread === undefined || this.find.get(thread, eventId) === undefined
@@ -108,6 +113,9 @@ interface Opened {
   readonly add: Statement
   readonly enter: Statement
   readonly setPlace: Statement
+  readonly threads: Statement
+  readonly takeOut: Statement
+  readonly close: Statement
 }
 
 export class ActorIndex implements Chore {
@@ -120,6 +128,8 @@ export class ActorIndex implements Chore {
   private readonly threads = new Map<string, number>()
   /** The newest rune that is filled in; -1 before the file is open. */
   private place = -1
+  /** The last thread that says nothing of deleted runes; undefined: none says anything of them. */
+  private cleared: number | undefined
   /** So many steps in a row found the file locked. */
   private locked = 0
   private last: number
@@ -150,7 +160,7 @@ export class ActorIndex implements Chore {
   }
 
   get isDone(): boolean {
-    return this.place >= this.newest || this.locked >= MAX_LOCKED
+    return (this.place >= this.newest && this.cleared === undefined) || this.locked >= MAX_LOCKED
   }
 
   /** Whether so much waits that it cannot wait for a rest. */
@@ -160,7 +170,9 @@ export class ActorIndex implements Chore {
 
   step(): void {
     try {
-      this.fill((this.opened ??= this.open()))
+      const opened = (this.opened ??= this.open())
+      if (this.cleared === undefined) this.fill(opened)
+      else this.cleared = this.takeOut(opened, this.cleared)
       this.locked = 0
     } catch (error) {
       if (isLocked(error)) return void (this.locked += 1)
@@ -176,6 +188,12 @@ export class ActorIndex implements Chore {
     const { find, has } = this.opened
     const thread = find.get(filedUnder(actor), stream, kind)?.["id"] as number | undefined
     return thread !== undefined && has.get(thread, event_id) !== undefined
+  }
+
+  /** The oldest runes are deleted. */
+  forget(): void {
+    this.cleared = 0
+    this.locked = 0
   }
 
   /** Empties the file: what is there is not to be trusted. */
@@ -214,6 +232,7 @@ export class ActorIndex implements Chore {
       }
       if (place.version !== VERSION || !this.isOurs(place)) throw new Error("the file is another store's")
       this.place = place.event_id
+      this.cleared = this.segments.deleted === 0 ? undefined : 0
       return {
         database,
         page: this.store.database.prepare(
@@ -223,7 +242,15 @@ export class ActorIndex implements Chore {
         has: database.prepare(HAS),
         add: database.prepare("INSERT INTO threads (actor, stream, kind) VALUES (?, ?, ?) RETURNING id"),
         enter: database.prepare("INSERT OR IGNORE INTO entries VALUES (?, ?)"),
-        setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?")
+        setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?"),
+        threads: database.prepare(`SELECT id FROM threads WHERE id > ? ORDER BY id LIMIT ${THREADS}`),
+        takeOut: database.prepare(
+          `DELETE FROM entries WHERE thread = ?1 AND event_id IN
+            (SELECT event_id FROM entries WHERE thread = ?1 AND event_id <= ?2 ORDER BY event_id LIMIT ?3)`
+        ),
+        close: database.prepare(
+          "DELETE FROM threads WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entries WHERE thread = ?1)"
+        )
       }
     } catch (error) {
       database.close()
@@ -270,6 +297,32 @@ export class ActorIndex implements Chore {
       throw error
     }
     this.place = last.event_id
+  }
+
+  /** Entries of deleted runes go, some at a time. Answers the last thread that has none. */
+  private takeOut({ close, database, takeOut, threads }: Opened, after: number): number | undefined {
+    const { deleted } = this.segments
+    const next = threads.all(after)
+    if (next.length === 0) return undefined
+    let cleared = after
+    database.exec("BEGIN IMMEDIATE")
+    try {
+      let room = ENTRIES
+      for (const { id } of next) {
+        room -= Number((takeOut.run(id!, deleted, room) as { readonly changes: number | bigint }).changes)
+        if (room === 0) break
+        close.run(id!)
+        cleared = id as number
+      }
+      database.exec("COMMIT")
+    } catch (error) {
+      if (database.isTransaction) database.exec("ROLLBACK")
+      throw error
+    } finally {
+      // some are no more
+      this.threads.clear()
+    }
+    return cleared
   }
 
   private threadOf({ add, find }: Opened, { actor, kind, stream }: Row): number {

@@ -172,13 +172,18 @@ export class LogQueries {
   private read(selection: Selection): Stream.Stream<Rune, StorageError> {
     return Stream.unwrap(
       Effect.map(this.of.head, (end) => {
-        const after = selection.after ?? 0
+        const after = this.afterIn(selection)
         const place = this.placeFor(selection) ?? 0
         if (place <= after) return this.readOn(selection, end)
         const rest = Stream.suspend(() => this.readOn({ ...selection, after: Math.min(place, end) }, end))
         return Stream.concat(this.readFiled(selection, Math.min(place, end)), rest)
       })
     )
+  }
+
+  /** The lookup may still name runes that a person's setting has deleted. */
+  private afterIn({ after = 0 }: Selection): number {
+    return Math.max(after, this.of.segments?.().deleted ?? 0)
   }
 
   /** Up to which rune the runes of the selection are found without a search; undefined where they are not. */
@@ -188,7 +193,7 @@ export class LogQueries {
 
   /** Reads what the lookup knows of, piece by piece. */
   private readFiled(selection: Selection, upTo: number): Stream.Stream<Rune, StorageError> {
-    return Stream.paginate(selection.after ?? 0, (after) => {
+    return Stream.paginate(this.afterIn(selection), (after) => {
       const found = this.of.lookup?.oldest(selection, after, upTo, LOOK_BACK)
       // what it no longer answers is searched
       if (found === undefined) {
@@ -237,7 +242,7 @@ export class LogQueries {
   }
 
   private readonly tail = Effect.fnUntraced(function* (this: LogQueries, selection: Selection, count: number) {
-    const downTo = selection.after ?? 0
+    const downTo = this.afterIn(selection)
     const newest: Array<Rune> = []
     let before = yield* this.of.head
     while (newest.length < count && before > downTo) {
@@ -249,7 +254,7 @@ export class LogQueries {
   })
 
   private readonly places = Effect.fnUntraced(function* (this: LogQueries, selection: Selection, count: number) {
-    const downTo = selection.after ?? 0
+    const downTo = this.afterIn(selection)
     const newest: Array<number> = []
     let before = yield* this.of.head
     for (let steps = 0; newest.length < count && before > downTo; steps++) {

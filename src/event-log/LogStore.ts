@@ -164,8 +164,7 @@ export class LogStore {
     else if (order._tag === "Relist") this.store.relist(order.made)
     else if (order._tag === "Forget") {
       this.store.forget(order.made)
-      // what it says of deleted runes is of no use
-      this.actors.discard()
+      this.actors.forget()
     } else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
     else {
       this.store.rewrite(order.erasing)

@@ -4,6 +4,7 @@ import { Context, Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { actorFileOf } from "../../src/event-log/ActorIndex.ts"
 import { EventLog, type Forgetting } from "../../src/event-log/EventLog.ts"
@@ -133,6 +134,37 @@ describe("segments that a setting deletes", () => {
       yield* rests
       yield* agrees(log, all, 800)
       assert.isUndefined(yield* log.forget(everything))
+    })
+  )
+
+  it.effect("the file of actors stays, and what it says of deleted runes goes by and by", () =>
+    Effect.gen(function* () {
+      const { file } = yield* sealed
+      const log = yield* opened(file)
+      yield* append(log, 100)
+      yield* rests
+      const inFile = (sql: string) => {
+        const database = new DatabaseSync(actorFileOf(file), { readOnly: true })
+        const found = Object.values(database.prepare(sql).get()!)[0]
+        database.close()
+        return found
+      }
+      const place = inFile("SELECT event_id FROM place")
+      assert.strictEqual(place, yield* log.head)
+      yield* log.forget(everything)
+      assert.strictEqual(inFile("SELECT event_id FROM place"), place)
+      assert.strictEqual(inFile("SELECT min(event_id) FROM entries"), 1)
+      const of = { stream: "shop", actor: "worker/a" }
+      const left = (yield* allOf(log)).filter(({ stream }) => stream === "shop").map(({ eventId }) => eventId)
+      assert.deepStrictEqual((yield* log.places(of, 5_000)).positions, left)
+      assert.deepStrictEqual((yield* log.verify).problems, [])
+      yield* append(log, 100)
+      yield* Effect.repeat(rests, { times: 3 })
+      assert.strictEqual(inFile("SELECT min(event_id) FROM entries"), 801)
+      assert.strictEqual(inFile("SELECT count(*) FROM threads WHERE stream = 'quiet'"), 0)
+      assert.strictEqual(inFile("SELECT event_id FROM place"), yield* log.head)
+      assert.deepStrictEqual((yield* log.places(of, 5_000)).positions.slice(0, left.length), left)
+      assert.deepStrictEqual((yield* log.verify).problems, [])
     })
   )
 
