@@ -4,7 +4,7 @@
  *
  * Guarantees: it asks no model, mails nobody, and sees no setting, session or daemon of the user's own: all of it is in
  * one folder, that of its user alone, which goes with it; no process of it is left. A folder that is not a demo's is
- * neither used nor removed.
+ * neither used nor removed; of two that begin at once one is refused.
  */
 import { Duration, Effect, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
@@ -12,6 +12,7 @@ import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
+import { acquire, type StoreInUse } from "../event-log/StoreLock.ts"
 import * as PersonGit from "../git/PersonGit.ts"
 import { probe } from "../rpc/Endpoint.ts"
 import * as DemoShop from "./DemoShop.ts"
@@ -181,9 +182,24 @@ const linesOf = (at: Places, isNew: boolean): ReadonlyArray<string> => {
   ]
 }
 
+/** No other demo begins or ends until the scope closes: one would remove what the other lays out. */
+const alone = ({ folder }: Places) => {
+  const lock = `${folder}-lock`
+  const others = ({ pid }: StoreInUse) =>
+    failed(
+      `Another agentd demo is beginning or ending${pid === null ? "" : ` (pid ${pid})`}. Nothing was done.`,
+      "Wait a moment, then again: agentd demo"
+    )
+  return acquire({ folder: lock, socket: null }).pipe(
+    Effect.catchTag("StoreInUse", others),
+    Effect.andThen(Effect.addFinalizer(() => Effect.sync(() => fs.rmSync(lock, { recursive: true, force: true }))))
+  )
+}
+
 export const run = Effect.fnUntraced(function* ({ stop }: Input) {
   yield* Invocation
   const at = yield* places
+  yield* alone(at)
   const there = yield* isThere(at)
   const { folder, project, state } = at
   if (stop) {
@@ -199,4 +215,4 @@ export const run = Effect.fnUntraced(function* ({ stop }: Input) {
     yield* begun(at)
   }
   yield* print({ folder, project, state, running: true, begun: isNew }, () => linesOf(at, isNew))
-})
+}, Effect.scoped)

@@ -44,10 +44,13 @@ describe("the demo", () => {
         assert.include((yield* demo("--stop")).out, "No demo runs. Begin one: agentd demo")
 
         yield* Effect.addFinalizer(() => demo("--stop"))
-        const first = yield* demo("--json")
-        assert.strictEqual(first.code, 0, first.err)
-        const at = JSON.parse(first.out)
-        assert.deepInclude(at, { running: true, begun: true })
+        // of two at once one begins it, and the other leaves it alone
+        const both = yield* Effect.all([demo("--json"), demo("--json")], { concurrency: 2 })
+        const begun = both.filter(({ code, out }) => code === 0 && JSON.parse(out).begun)
+        assert.lengthOf(begun, 1, JSON.stringify(both))
+        for (const { code, err } of both) if (code !== 0) assert.match(err, /is beginning or ending.*Nothing was done/)
+        const at = JSON.parse(begun[0]!.out)
+        assert.isTrue(at.running)
         const inside = (...args: ReadonlyArray<string>) =>
           agentd(["--state", at.state, ...args], { env, cwd: at.project })
         const until = (holds: Effect.Effect<boolean>) =>
@@ -67,7 +70,10 @@ describe("the demo", () => {
 
         const over = yield* demo("--stop")
         assert.strictEqual(over.code, 0, over.err)
-        assert.isFalse(fs.existsSync(at.folder))
+        assert.deepStrictEqual(
+          fs.readdirSync(home).filter((name) => name.startsWith("agentd-demo")),
+          []
+        )
         // its clock looks each 5 seconds, and ends
         yield* until(Effect.sync(() => marked(`DEMO_FOLDER=${at.folder}`).length === 0))
       }).pipe(Effect.scoped),
