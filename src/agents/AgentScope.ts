@@ -136,17 +136,17 @@ export class AgentScope {
     const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
     const redact = yield* Redact
     const adopted = Latch.makeUnsafe(false)
-    const events = new RunEvents({ setting, log, redact, adopted }, live, () => ({
-      tools: actor(toolsName(agent)),
-      turn: actor(turnName(agent)),
-      worker: actor(workerName(agent))
-    }))
+    const hearers = () => ({
+      tools: actor<ToolsState.ToolsState, Messages.ToolsMessage>(toolsName(agent)),
+      turn: actor<TurnState, Messages.TurnMessage>(turnName(agent)),
+      worker: actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
+    })
     const isBroken = record.broken !== undefined
     const life = isBroken ? AgentActor.fresh : record.life
     const isOver = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
     const place: RunPlace.RunPlace["Service"] = {
       live,
-      slot: yield* RunSupervisor.make(events),
+      slot: yield* RunSupervisor.make(() => new RunEvents({ setting, log, redact, adopted }, live, hearers)),
       newId: yield* RunPlace.ids,
       look: () => {
         const worker = actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
@@ -238,18 +238,16 @@ export class AgentScope {
     )
 
   /** Ends one that waits for a place: it never begins, and its log says so. */
-  private readonly forgo = Effect.fnUntraced(
-    { self: this },
-    function* (this: AgentScope, by: string, reason: string) {
+  private forgo(by: string, reason: string) {
+    return Effect.gen({ self: this }, function* () {
       const spawn = WorkerActor.spawnRequested(this.setting)
       const { eventId } = yield* Effect.catch(
         this.actors.life.ask<{ readonly eventId: number }>({ _tag: "Forgo", by, reason, spawn }),
         refuse
       )
       return { eventId, message: `${this.fullName} is stopped: it waited for a place and never began.` }
-    },
-    Effect.uninterruptible
-  )
+    }).pipe(Effect.uninterruptible)
+  }
 
   /** OperatorStop; answers when no process of it is left. */
   readonly stop = (caller: Caller, reason?: string): Command =>
@@ -384,16 +382,8 @@ export class AgentScope {
       // what is in the inbox is worked on, even if the sender goes away meanwhile
     }).pipe(Effect.uninterruptible)
 
-  readonly send = Effect.fnUntraced(
-    { self: this },
-    function* (
-      this: AgentScope,
-      text: string,
-      how: How,
-      { by }: Caller,
-      hops?: number,
-      files: NonNullable<Inbox.Message["files"]> = []
-    ) {
+  send(text: string, how: How, { by }: Caller, hops?: number, files: NonNullable<Inbox.Message["files"]> = []) {
+    return Effect.gen({ self: this }, function* () {
       const { fullName } = this
       yield* this.takes
       const more = { ...(hops === undefined ? {} : { hops }), ...(files.length === 0 ? {} : { files }) }
@@ -415,8 +405,8 @@ export class AgentScope {
         return { eventId, message }
       }
       return { eventId, message: `In the inbox of ${fullName}.` }
-    }
-  )
+    })
+  }
 
   /** Takes what agentd itself has to say, also while its conversation takes no messages. */
   readonly hear = (message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> =>
@@ -473,40 +463,41 @@ export class AgentScope {
   }
 
   /** Ends the turn, or the run where there are no turns. */
-  readonly interrupt = Effect.fnUntraced({ self: this }, function* (this: AgentScope, { by }: Caller) {
-    const { fullName, live } = this
-    if (isActive(this.turn())) {
-      const { eventId } = yield* Effect.catch(this.interruptTurn(by, `interrupted by ${by}`), (error) =>
-        error._tag === "Refused"
-          ? new CommandRefused({
-              message: `${fullName} has nothing to interrupt: its turn has just ended.`,
-              remedy: `See what it does: agentd why ${fullName}`
-            })
-          : refuse(error)
+  interrupt({ by }: Caller) {
+    return Effect.gen({ self: this }, function* () {
+      const { fullName, live } = this
+      if (isActive(this.turn())) {
+        const { eventId } = yield* Effect.catch(this.interruptTurn(by, `interrupted by ${by}`), (error) =>
+          error._tag === "Refused"
+            ? new CommandRefused({
+                message: `${fullName} has nothing to interrupt: its turn has just ended.`,
+                remedy: `See what it does: agentd why ${fullName}`
+              })
+            : refuse(error)
+        )
+        const what = live.turns ? "turn" : "run"
+        return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
+      }
+      const worker = this.worker()
+      const state = worker?.state ?? "Stopped"
+      if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
+        return yield* new CommandRefused({
+          message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
+          remedy: `See what it does: agentd why ${fullName}`
+        })
+      }
+      const runId = worker.data.runId!
+      const { eventId } = yield* Effect.catch(
+        this.actors.worker.ask({ _tag: "UrgentMessage", messageId: null, runId }),
+        refuse
       )
-      const what = live.turns ? "turn" : "run"
-      return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
-    }
-    const worker = this.worker()
-    const state = worker?.state ?? "Stopped"
-    if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
-      return yield* new CommandRefused({
-        message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
-        remedy: `See what it does: agentd why ${fullName}`
-      })
-    }
-    const runId = worker.data.runId!
-    const { eventId } = yield* Effect.catch(
-      this.actors.worker.ask({ _tag: "UrgentMessage", messageId: null, runId }),
-      refuse
-    )
-    return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
-  })
+      return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
+    })
+  }
 
   /** Ends the turn that carries the message, and drops it alone; a turn that is over is left alone. */
-  readonly interruptMessage = Effect.fnUntraced(
-    { self: this },
-    function* (this: AgentScope, messageId: string, reason: string) {
+  interruptMessage(messageId: string, reason: string) {
+    return Effect.gen({ self: this }, function* () {
       const turn = this.turn()
       if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
         return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
@@ -522,8 +513,8 @@ export class AgentScope {
         const urgent = { _tag: "UrgentMessage", messageId: isAlone ? null : messageId, runId: now.data.runId! } as const
         yield* this.actors.worker.tell(urgent)
       }
-    }
-  )
+    })
+  }
 
   // --- its calls
 
@@ -564,9 +555,8 @@ export class AgentScope {
   }
 
   /** A person's answer; durable when it answers. */
-  readonly answer = Effect.fnUntraced(
-    { self: this },
-    function* (this: AgentScope, callId: string, said: Answer, { by }: Caller) {
+  answer(callId: string, said: Answer, { by }: Caller) {
+    return Effect.gen({ self: this }, function* () {
       const { answers, eventId, late, tool } = yield* Effect.catch(
         this.actors.tools.ask<ToolCalls.Answered>({ _tag: "Answer", callId, said, by }),
         refuse
@@ -579,8 +569,8 @@ export class AgentScope {
           : ""
       const done: Done = { eventId, message: `${tool} is ${what}.${held}` }
       return done
-    }
-  )
+    })
+  }
 
   // --- what it says, and how it is seen
 
@@ -644,41 +634,45 @@ export class AgentScope {
   }
 
   /** The turn that no run works on, and whose end is not being written either: a disk may be slow. */
-  private readonly lostTurn = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number) {
-    const lost = (): string | undefined => {
-      const { data, state } = this.turn()
-      const { turnId } = data
-      return turnId !== null && TurnMachine.sweepable(state, data, now, this.live.turnId === turnId)
-        ? turnId
-        : undefined
-    }
-    const turnId = lost()
-    if (turnId === undefined) return undefined
-    // answered when all that was decided before is durable
-    yield* Effect.ignore(this.actors.turn.ask({ _tag: "Look" }))
-    return lost() === turnId ? turnId : undefined
-  })
+  private lostTurn(now: number) {
+    return Effect.gen({ self: this }, function* () {
+      const lost = (): string | undefined => {
+        const { data, state } = this.turn()
+        const { turnId } = data
+        return turnId !== null && TurnMachine.sweepable(state, data, now, this.live.turnId === turnId)
+          ? turnId
+          : undefined
+      }
+      const turnId = lost()
+      if (turnId === undefined) return undefined
+      // answered when all that was decided before is durable
+      yield* Effect.ignore(this.actors.turn.ask({ _tag: "Look" }))
+      return lost() === turnId ? turnId : undefined
+    })
+  }
 
   /**
    * Looks for a turn that no run works on, and for a run that goes on past its agent's budget. `now`: ms since the
    * epoch; `elapsed`: ms on a clock that nobody sets.
    */
-  readonly sweep = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number, elapsed: number = now) {
-    const { name } = this
-    const found: Array<RuneDraft> = []
-    const turnId = yield* this.lostTurn(now)
-    if (turnId !== undefined) {
-      const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
-      found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
-    }
-    if (this.overspends(elapsed)) {
-      const message = `run ${this.slot.current()} of ${name} goes on though its budget of ${this.life().data.spent} is spent`
-      found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
-    }
-    if (found.length > 0) yield* Effect.catch(this.log.append(found), (error) => Effect.logWarning(error.message))
-    if (turnId !== undefined)
-      yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
-  })
+  sweep(now: number, elapsed: number = now) {
+    return Effect.gen({ self: this }, function* () {
+      const { name } = this
+      const found: Array<RuneDraft> = []
+      const turnId = yield* this.lostTurn(now)
+      if (turnId !== undefined) {
+        const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
+        found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
+      }
+      if (this.overspends(elapsed)) {
+        const message = `run ${this.slot.current()} of ${name} goes on though its budget of ${this.life().data.spent} is spent`
+        found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
+      }
+      if (found.length > 0) yield* Effect.catch(this.log.append(found), (error) => Effect.logWarning(error.message))
+      if (turnId !== undefined)
+        yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
+    })
+  }
 }
 
 export const make = AgentScope.make

@@ -36,7 +36,7 @@ export interface Row {
   /** The newest whole line of its answer. */
   readonly line?: LiveRun["line"]
   /** The model of its run's newest request, and how full its context is. */
-  readonly asked?: ReturnType<LiveRun["asked"]>
+  readonly asked?: LiveRun["meter"]["newest"]
   /** Whether its run is kept for another daemon. */
   readonly outlives?: boolean | undefined
   /** Names of what its run is without, at the moment. */

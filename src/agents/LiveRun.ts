@@ -23,6 +23,8 @@ const MAX_LINE = 400
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
 
+const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
+
 /** A call as its run knows it. */
 export interface Origin {
   readonly run: Run
@@ -65,7 +67,7 @@ export class LiveRun {
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
   /** The model of its newest request, as the run names it, and how full its context is. */
-  asked: () => UsageMeter["newest"] = () => ({ model: "", context: undefined })
+  meter: Pick<UsageMeter, "newest"> = UNASKED
   /** Names of what the run is without as long as a trouble goes on. */
   readonly lacks = new Set<string>()
   /** The models, modes and commands that the newest run has told of; those of one that is over are kept. */

@@ -405,7 +405,7 @@ export class Projects {
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
       line: tree.live.line,
-      asked: tree.live.asked(),
+      asked: tree.live.meter.newest,
       outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
       lacks: [...tree.live.lacks],
       background: tree.live.background,

@@ -194,7 +194,7 @@ export class RunEvents implements RunSink {
     this.hearers = hearers
     this.words = new RunWords({ log, redact, setting }, live)
     this.meter = new UsageMeter((model) => setting.priceOf(model))
-    this.live.asked = () => this.meter.newest
+    this.live.meter = this.meter
     this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state }
   }
 

@@ -96,7 +96,8 @@ const whole = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
   { enough, handle, over }: Parts,
-  { limits, scope }: { readonly limits: RunLimits.RunLimits; readonly scope: Scope.Scope }
+  limits: RunLimits.RunLimits,
+  scope: Scope.Scope
 ) {
   let [left, telling] = [2, undefined as Fiber.Fiber<void> | undefined]
   const done = Effect.suspend(() => (--left === 0 ? over : Effect.void))
@@ -124,61 +125,102 @@ const whole = Effect.fnUntraced(function* (
   yield* request.backend.forget?.(request.spec.runId) ?? Effect.void
 })
 
-export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
-  const scope = yield* Effect.scope
-  const limits = yield* RunLimits.RunLimits
-  let live: Live | undefined
-  let newest: string | undefined
-  let backend: Backend | undefined
+class Place implements RunSupervisor {
+  private readonly hearer: () => RunSink
+  private readonly limits: RunLimits.RunLimits
+  private readonly scope: Scope.Scope
+  private live: Live | undefined = undefined
+  private newest: string | undefined = undefined
+  private backend: Backend | undefined = undefined
 
-  const gone: Effect.Effect<void> = Effect.suspend(() =>
-    live === undefined ? Effect.void : Effect.andThen(live.gone, gone)
-  )
+  constructor(hearer: () => RunSink, limits: RunLimits.RunLimits, scope: Scope.Scope) {
+    this.hearer = hearer
+    this.limits = limits
+    this.scope = scope
+  }
+
+  current(): string | undefined {
+    return this.live?.runId
+  }
+
+  ensure(request: RunRequest): Effect.Effect<void> {
+    this.backend = request.backend
+    return this.occupy(request.spec.runId, (parts) => whole(this.hearer(), request, parts, this.limits, this.scope))
+  }
+
+  expect(runId: string, comes: boolean): void {
+    this.backend?.expect?.(runId, comes)
+  }
+
+  bury(runId: string, ending: Effect.Effect<void>): Effect.Effect<void> {
+    return this.occupy(runId, ({ handle }) => Effect.ensuring(ending, Deferred.interrupt(handle)))
+  }
+
+  stop(runId: string): Effect.Effect<void> {
+    return this.withRun(runId, (run) => run.end)
+  }
+
+  kill(runId: string): Effect.Effect<void> {
+    return this.withRun(runId, (run) => run.kill)
+  }
+
+  end(runId: string): Effect.Effect<void> {
+    return Effect.sync(() => {
+      const { live } = this
+      const outcome: Outcome = { _tag: "Error", detail: "it took no interrupt and was ended" }
+      if (live?.runId === runId) Deferred.doneUnsafe(live.enough, Effect.succeed(outcome))
+    })
+  }
+
+  get gone(): Effect.Effect<void> {
+    return this.untilGone()
+  }
+
+  private untilGone(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      return live === undefined ? Effect.void : Effect.andThen(live.gone, this.untilGone())
+    })
+  }
+
   /** A run that is still being spawned is waited for; one that never came to be is no matter. */
-  const withRun = (runId: string, act: (run: Run) => Effect.Effect<void>) =>
-    Effect.suspend(() =>
-      live?.runId === runId
-        ? Effect.asVoid(Effect.forkIn(Effect.flatMap(Deferred.await(live.handle), act), scope))
+  private withRun(runId: string, act: (run: Run) => Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      return live?.runId === runId
+        ? Effect.asVoid(Effect.forkIn(Effect.flatMap(Deferred.await(live.handle), act), this.scope))
         : Effect.void
-    )
+    })
+  }
 
   /** Unless it was begun before; first waits until the one before is gone. */
-  const occupy = Effect.fnUntraced(function* (runId: string, life: (parts: Parts) => Effect.Effect<void>) {
-    // one that has ended already counts, too: its end is on its way to whoever asks again
-    if (newest === runId) return
-    yield* gone
-    const latch = Latch.makeUnsafe(false)
-    // only then: whoever misses it before its end is told takes it for lost
-    const over = Effect.sync(() => {
-      if (live?.runId === runId) live = undefined
-      latch.openUnsafe()
-    })
-    const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>(), over }
-    // whoever asked may be interrupted at any point: a run that began is always known
-    yield* Effect.uninterruptible(
-      Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), scope), () => {
-        newest = runId
-        // it may have ended in this very moment
-        if (!latch.isOpen()) live = { runId, gone: latch.await, ...parts }
+  private occupy(runId: string, life: (parts: Parts) => Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      // one that has ended already counts, too: its end is on its way to whoever asks again
+      if (this.newest === runId) return
+      yield* this.gone
+      const latch = Latch.makeUnsafe(false)
+      // only then: whoever misses it before its end is told takes it for lost
+      const over = Effect.sync(() => {
+        if (this.live?.runId === runId) this.live = undefined
+        latch.openUnsafe()
       })
-    )
-  })
-
-  return {
-    current: () => live?.runId,
-    ensure: (request) => {
-      backend = request.backend
-      return occupy(request.spec.runId, (parts) => whole(sink, request, parts, { limits, scope }))
-    },
-    expect: (runId, comes) => backend?.expect?.(runId, comes),
-    bury: (runId, ending) => occupy(runId, ({ handle }) => Effect.ensuring(ending, Deferred.interrupt(handle))),
-    stop: (runId) => withRun(runId, (run) => run.end),
-    kill: (runId) => withRun(runId, (run) => run.kill),
-    end: (runId) =>
-      Effect.sync(() => {
-        const outcome: Outcome = { _tag: "Error", detail: "it took no interrupt and was ended" }
-        if (live?.runId === runId) Deferred.doneUnsafe(live.enough, Effect.succeed(outcome))
-      }),
-    gone
+      const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>(), over }
+      // whoever asked may be interrupted at any point: a run that began is always known
+      yield* Effect.uninterruptible(
+        Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), this.scope), () => {
+          this.newest = runId
+          // it may have ended in this very moment
+          if (!latch.isOpen()) this.live = { runId, gone: latch.await, ...parts }
+        })
+      )
+    })
   }
+}
+
+/** `hearer`: hears one run, from its begin to its end. */
+export const make = Effect.fnUntraced(function* (
+  hearer: () => RunSink
+): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
+  return new Place(hearer, yield* RunLimits.RunLimits, yield* Effect.scope)
 })

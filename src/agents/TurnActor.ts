@@ -412,38 +412,37 @@ export const make = Effect.gen(function* () {
     )
   }
 
-  const begun = Effect.fnUntraced(function* (
-    { messageIds, ref, turnId }: Extract<Act, { _tag: "Begun" }>,
-    self: Handle
-  ) {
-    const at = yield* Clock.currentTimeMillis
-    const { eventId } = ref
-    yield* report({ _tag: "TurnStarted", conversation, agent, eventId, cause: causeOf(ref), at, turnId, messageIds })
-    if (yield* home.newTurn(agent, turnId, ref)) return
-    const reason = home.barred() ?? "its conversation takes no turns"
-    yield* self.tell({ _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial })
-  })
+  const begun = ({ messageIds, ref, turnId }: Extract<Act, { _tag: "Begun" }>, self: Handle) =>
+    Effect.gen(function* () {
+      const at = yield* Clock.currentTimeMillis
+      const { eventId } = ref
+      yield* report({ _tag: "TurnStarted", conversation, agent, eventId, cause: causeOf(ref), at, turnId, messageIds })
+      if (yield* home.newTurn(agent, turnId, ref)) return
+      const reason = home.barred() ?? "its conversation takes no turns"
+      yield* self.tell({ _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial })
+    })
 
-  const told = Effect.fnUntraced(function* ({ counted, data, output, ref }: Extract<Act, { _tag: "Ended" }>) {
-    const { messageIds, unfinished } = data
-    const { died, outcome, reason } = data.ended!
-    const turnId = data.turnId!
-    yield* home.turnEnded(agent, turnId, counted, ref)
-    const { eventId } = ref
-    const of = {
-      conversation,
-      agent,
-      eventId,
-      cause: causeOf(ref),
-      at: yield* Clock.currentTimeMillis,
-      turnId,
-      messageIds
-    }
-    // the agent is gone before its turn is over
-    const why = reason ?? "its process died"
-    if (died === true) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
-    yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
-  })
+  const told = ({ counted, data, output, ref }: Extract<Act, { _tag: "Ended" }>) =>
+    Effect.gen(function* () {
+      const { messageIds, unfinished } = data
+      const { died, outcome, reason } = data.ended!
+      const turnId = data.turnId!
+      yield* home.turnEnded(agent, turnId, counted, ref)
+      const { eventId } = ref
+      const of = {
+        conversation,
+        agent,
+        eventId,
+        cause: causeOf(ref),
+        at: yield* Clock.currentTimeMillis,
+        turnId,
+        messageIds
+      }
+      // the agent is gone before its turn is over
+      const why = reason ?? "its process died"
+      if (died === true) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
+      yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
+    })
 
   const perform = (action: Act, self: Handle): Effect.Effect<void, unknown> => {
     switch (action._tag) {
@@ -469,28 +468,32 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  const outlasts = Effect.fnUntraced(function* (runId: string) {
-    yield* Effect.sleep(Duration.sum(config().interruptGrace, PATIENCE))
-    if (slot.current() !== runId) return
-    yield* Effect.logWarning(`run ${runId} does not end: it is killed`)
-    yield* slot.kill(runId)
-    yield* Effect.sleep(PATIENCE)
-    yield* slot.end(runId)
-  })
+  const outlasts = (runId: string) =>
+    Effect.gen(function* () {
+      yield* Effect.sleep(Duration.sum(config().interruptGrace, PATIENCE))
+      if (slot.current() !== runId) return
+      yield* Effect.logWarning(`run ${runId} does not end: it is killed`)
+      yield* slot.kill(runId)
+      yield* Effect.sleep(PATIENCE)
+      yield* slot.end(runId)
+    })
 
   /** A run that has long had nothing to do is ended in order. */
-  const rest = Effect.fnUntraced(function* () {
-    const { idleTimeout, mode } = config()
-    yield* Effect.timeoutOption(live.quiet.await, MAX_BACKGROUND)
-    if (mode !== "loop") yield* Effect.sleep(idleTimeout)
-    const { run, turns } = live
-    if (run === undefined || !turns) return
-    if (!live.isEnding(run.runId)) {
-      live.ending(run.runId)
-      yield* slot.stop(run.runId)
-    }
-    yield* outlasts(run.runId)
-  })
+  const rest = () =>
+    Effect.gen(function* () {
+      // a run comes with its turn, or was taken up: without one there is nothing to wait for
+      if (live.run === undefined) return
+      const { idleTimeout, mode } = config()
+      yield* Effect.timeoutOption(live.quiet.await, MAX_BACKGROUND)
+      if (mode !== "loop") yield* Effect.sleep(idleTimeout)
+      const { run, turns } = live
+      if (run === undefined || !turns) return
+      if (!live.isEnding(run.runId)) {
+        live.ending(run.runId)
+        yield* slot.stop(run.runId)
+      }
+      yield* outlasts(run.runId)
+    })
 
   /** Once it is known what has become of the run of before. */
   const once = (then: Effect.Effect<void>) => Effect.andThen(whenAdopted(place, recoveredTo), then)
@@ -501,7 +504,7 @@ export const make = Effect.gen(function* () {
     else place.idle.closeUnsafe()
     switch (name) {
       case "TakeNext":
-        return rest()
+        return once(Effect.suspend(rest))
       case "StreamResponse":
       case "RunTools":
         return Effect.suspend(() => (isHeld(state) ? Effect.void : self.tell({ _tag: "Orphaned", turnId }))).pipe(once)

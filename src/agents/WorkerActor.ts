@@ -324,31 +324,33 @@ export const make = Effect.gen(function* () {
     )
 
   /** Says when the next run may begin; what comes later is looked at as it comes. */
-  const buildPrompt = Effect.fnUntraced(function* (self: Handle, { data }: WorkerSnapshot) {
-    // it was disconnected, or its run has ended before any turn could say that it is free
-    yield* self.tell({ _tag: "Ready" })
-    for (;;) {
-      const now = yield* Clock.currentTimeMillis
-      // a reload may have changed it meanwhile
-      const spacing = spacingOf(config())
-      if (isDue(data, spacing, now)) break
-      yield* Effect.sleep(untilDue(data, spacing, now))
-    }
-    yield* self.tell({ _tag: "Look" })
-  })
+  const buildPrompt = (self: Handle, { data }: WorkerSnapshot) =>
+    Effect.gen(function* () {
+      // it was disconnected, or its run has ended before any turn could say that it is free
+      yield* self.tell({ _tag: "Ready" })
+      for (;;) {
+        const now = yield* Clock.currentTimeMillis
+        // a reload may have changed it meanwhile
+        const spacing = spacingOf(config())
+        if (isDue(data, spacing, now)) break
+        yield* Effect.sleep(untilDue(data, spacing, now))
+      }
+      yield* self.tell({ _tag: "Look" })
+    })
 
   /** Ends the rest of a run that is not taken up, then tells its end. */
-  const lost = Effect.fnUntraced(function* (self: Handle, now: WorkerSnapshot, { drop }: Backend) {
-    const runId = now.data.runId!
-    const exited = {
-      _tag: "SessionExited",
-      runId,
-      outcome: { _tag: "Uncounted", reason: "taken" },
-      ...(hadAnswered(place.now().turn, now) ? { worked: true } : {})
-    } as const
-    const told = now.state === "Stopped" ? Effect.void : self.tell(exited)
-    yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
-  })
+  const lost = (self: Handle, now: WorkerSnapshot, { drop }: Backend) =>
+    Effect.gen(function* () {
+      const runId = now.data.runId!
+      const exited = {
+        _tag: "SessionExited",
+        runId,
+        outcome: { _tag: "Uncounted", reason: "taken" },
+        ...(hadAnswered(place.now().turn, now) ? { worked: true } : {})
+      } as const
+      const told = now.state === "Stopped" ? Effect.void : self.tell(exited)
+      yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
+    })
 
   /** Waits until the run's time is over. One that is taken up has had its time since it began, and may have ended by itself. */
   const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
@@ -360,34 +362,35 @@ export const make = Effect.gen(function* () {
     })
 
   /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
-  const spawnRun = Effect.fnUntraced(function* (self: Handle, now: WorkerSnapshot) {
-    const { data, entered, state } = now
-    const runId = data.runId!
-    if (slot.current() === runId) return
-    const index = data.fallback ?? 0
-    const made = yield* backend(index)
-    const isOld = entered <= recoveredTo
-    if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
-    const spec: RunSpec = {
-      runId,
-      agent,
-      // the first turn of a run: found again by it after a crash
-      turnId: runId,
-      prompt: data.prompt ?? "",
-      ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
-      cwd: data.cwd!,
-      env: { AGENTD_AGENT: agent },
-      resume:
-        resumable(backendAt(config(), index)) && data.sessionId !== null
-          ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
-          : undefined,
-      limits: config().limits,
-      mcp: mcp(runId),
-      ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
-    }
-    if (!isOld) yield* place.adopted.open
-    yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : yield* timeout(data, isOld) })
-  })
+  const spawnRun = (self: Handle, now: WorkerSnapshot) =>
+    Effect.gen(function* () {
+      const { data, entered, state } = now
+      const runId = data.runId!
+      if (slot.current() === runId) return
+      const index = data.fallback ?? 0
+      const made = yield* backend(index)
+      const isOld = entered <= recoveredTo
+      if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
+      const spec: RunSpec = {
+        runId,
+        agent,
+        // the first turn of a run: found again by it after a crash
+        turnId: runId,
+        prompt: data.prompt ?? "",
+        ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
+        cwd: data.cwd!,
+        env: { AGENTD_AGENT: agent },
+        resume:
+          resumable(backendAt(config(), index)) && data.sessionId !== null
+            ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
+            : undefined,
+        limits: config().limits,
+        mcp: mcp(runId),
+        ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
+      }
+      if (!isOld) yield* place.adopted.open
+      yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : yield* timeout(data, isOld) })
+    })
 
   const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>
     now !== undefined &&

@@ -34,15 +34,19 @@ export interface Active extends ActorHandle<unknown, unknown> {
 }
 
 interface Slot {
+  readonly name: string
   fiber: Fiber.Fiber<void, unknown> | undefined
   wanted: Activity | undefined
   /** The key that was begun last; undefined lets the activity begin again. */
   begun: string | number | undefined
 }
 
+const NONE: ReadonlyArray<never> = []
+
 export class Activities {
   private member: Active
-  private readonly slots = new Map<string, Slot>()
+  /** By name; an actor has few. */
+  private slots: ReadonlyArray<Slot> = NONE
 
   constructor(member: Active) {
     this.member = member
@@ -50,7 +54,7 @@ export class Activities {
 
   /** No fiber is left. */
   get isOver(): boolean {
-    for (const { fiber } of this.slots.values()) if (fiber !== undefined) return false
+    for (const { fiber } of this.slots) if (fiber !== undefined) return false
     return true
   }
 
@@ -61,14 +65,14 @@ export class Activities {
 
   /** Runs these activities, and no others. */
   set(activities: ReadonlyArray<Activity>): void {
-    for (const [name, slot] of this.slots) {
-      if (!activities.some((activity) => activity.name === name)) this.want(slot, undefined)
+    for (const slot of this.slots) {
+      if (!activities.some(({ name }) => name === slot.name)) this.want(slot, undefined)
     }
     for (const activity of activities) {
-      let slot = this.slots.get(activity.name)
+      let slot = this.slots.find(({ name }) => name === activity.name)
       if (slot === undefined) {
-        slot = { fiber: undefined, wanted: undefined, begun: undefined }
-        this.slots.set(activity.name, slot)
+        slot = { name: activity.name, fiber: undefined, wanted: undefined, begun: undefined }
+        this.slots = [...this.slots, slot]
       }
       this.want(slot, activity)
     }
@@ -76,7 +80,7 @@ export class Activities {
 
   /** The incarnation ends. */
   leave(): void {
-    for (const slot of this.slots.values()) {
+    for (const slot of this.slots) {
       slot.wanted = undefined
       slot.begun = undefined
       slot.fiber?.interruptUnsafe()

@@ -86,8 +86,11 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
 
   /** The message is being decided. */
   took(message: unknown, at: number): void {
-    this.newest ??= []
-    this.newest[this.taken++ % NEWEST] = { at, message: tagOf(message) }
+    const one = { at, message: tagOf(message) }
+    // a list of one is made as such: one that grows from empty takes room for 17
+    if (this.newest === undefined) this.newest = [one]
+    else this.newest[this.taken % NEWEST] = one
+    this.taken += 1
   }
 
   /** As somebody sees it who looks at the tree. */

@@ -38,7 +38,8 @@ interface Entry {
 export class Timers {
   private readonly of: Timed
   private readonly time: Time
-  private readonly entries = new Map<string, Entry>()
+  /** None until there is a timer: most actors have none most of the time. */
+  private entries: Map<string, Entry> | undefined = undefined
   /** When the actor was started first, ms since the epoch. */
   readonly began: number
 
@@ -50,39 +51,41 @@ export class Timers {
 
   /** Sets these timers, and no others. */
   set(timers: ReadonlyArray<Timer<unknown>>): void {
-    const before = [...this.entries]
-    for (const timer of timers) this.hold(timer)
+    if (timers.length === 0 && this.entries === undefined) return
+    const before = [...(this.entries ??= new Map<string, Entry>())]
+    for (const timer of timers) this.hold(this.entries, timer)
     for (const [key, entry] of before) {
       if (timers.some((timer) => timer.key === key)) continue
       entry.cancel?.()
       this.entries.delete(key)
     }
+    if (this.entries.size === 0) this.entries = undefined
   }
 
   /** The incarnation ends; what has fired, and how long the others have run, is kept for the next. */
   leave(): void {
-    for (const entry of this.entries.values()) {
+    for (const entry of this.entries?.values() ?? []) {
       entry.cancel?.()
       entry.cancel = undefined
     }
   }
 
-  private hold(timer: Timer<unknown>): void {
+  private hold(entries: Map<string, Entry>, timer: Timer<unknown>): void {
     const { after, key, since } = timer
-    const known = this.entries.get(key)
+    const known = entries.get(key)
     if (known !== undefined && known.since === since && known.after === after) {
       if (known.cancel === undefined && !known.hasFired) this.arm(timer, known)
       return
     }
     known?.cancel?.()
     const entry: Entry = { since, after, began: this.beganAt(since), hasFired: false, cancel: undefined }
-    this.entries.set(key, entry)
+    entries.set(key, entry)
     this.arm(timer, entry)
   }
 
   /** The moment on the monotonic clock: as a timer that counts from it knows, else by the wall clock. */
   private beganAt(since: number): number {
-    for (const entry of this.entries.values()) if (entry.since === since) return entry.began
+    for (const entry of this.entries?.values() ?? []) if (entry.since === since) return entry.began
     const { clock, monotonic } = this.time
     return monotonic() - Math.max(0, clock.currentTimeMillisUnsafe() - since)
   }

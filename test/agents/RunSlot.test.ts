@@ -53,13 +53,13 @@ const setUp = Effect.gen(function* () {
   const exits: Array<readonly [string, Outcome]> = []
   const facts: Array<string> = []
   const test = yield* makeBackend
-  const slot = yield* RunSupervisor.make({
+  const slot = yield* RunSupervisor.make(() => ({
     events: ({ runId }, _, events) =>
       Effect.sync(() => {
         for (const event of events) facts.push(`${runId}: ${event._tag === "Delta" ? event.text : event._tag}`)
       }),
     exited: ({ spec: { runId } }, outcome) => Effect.sync(() => void exits.push([runId, outcome]))
-  })
+  }))
   const ensure = (runId: string, timeout: Duration.Input = "1 hour") =>
     slot.ensure({ backend: test.backend, spec: spec(runId), timeout: Effect.sleep(timeout) })
   return { ...test, slot, ensure, exits, facts }
@@ -93,14 +93,14 @@ describe("RunSlot", () => {
       const { backend, feed } = yield* makeBackend
       const [cleared, told] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const facts: Array<string> = []
-      const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make({
+      const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make(() => ({
         events: () => Effect.void,
         exited: ({ spec: { runId } }, { _tag }) =>
           Effect.andThen(
             Effect.sync(() => void facts.push(`${runId} ${_tag}`)),
             Deferred.await(told)
           )
-      })
+      }))
       const slow: Backend = {
         ...backend,
         start: (of) =>
@@ -178,10 +178,10 @@ describe("RunSlot", () => {
     Effect.gen(function* () {
       const { backend, feed } = yield* makeBackend
       const seen: Array<string | undefined> = []
-      const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make({
+      const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make(() => ({
         events: () => Effect.void,
         exited: () => Effect.sync(() => void seen.push(slot.current()))
-      })
+      }))
       yield* slot.ensure({ backend, spec: spec("r1"), timeout: Effect.sleep("1 hour") })
       yield* settle
       yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))

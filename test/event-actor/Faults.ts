@@ -189,7 +189,7 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "a timer follows the wall clock",
     file: "Timers.ts",
-    from: "for (const entry of this.entries.values()) if (entry.since === since) return entry.began",
+    from: "for (const entry of this.entries?.values() ?? []) if (entry.since === since) return entry.began",
     to: ""
   },
   {

@@ -44,7 +44,7 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "starts a run before the last is gone": {
     file: "src/agents/RunSupervisor.ts",
-    from: "    yield* gone\n",
+    from: "      yield* this.gone\n",
     to: "",
     seed: 28
   },
