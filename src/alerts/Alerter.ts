@@ -158,6 +158,8 @@ interface Way {
   readonly destination: string
   readonly messageId: string
   readonly isMail: boolean
+  /** The most that may leave this way in an hour. */
+  readonly maxPerHour: number
   readonly send: Effect.Effect<Telling.Receipt, SendError | StorageError, Telling.Needs>
 }
 
@@ -179,6 +181,7 @@ const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | unde
     destination: Route.destinationOf(mail),
     messageId,
     isMail: true,
+    maxPerHour: mail.maxPerHour,
     send: Effect.gen(function* () {
       const mailer = yield* Mailer
       const text = yield* Letter.of(batch, options.host ?? mailer.host())
@@ -196,7 +199,7 @@ const wayOfChannel = (
 ): Way => {
   const config = notify.channels[name]
   const messageId = Outbox.idOf(batch)
-  const way = { messageId, isMail: false }
+  const way = { messageId, isMail: false, maxPerHour: notify.maxPerHour }
   if (config === undefined) return { ...way, destination: batch.destination, send: Telling.gone(name) }
   const how = { name, config, messageId, ...more }
   return batch.back === undefined
@@ -231,16 +234,22 @@ const due = (begun: ReadonlySet<string>, options: Options) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const now = yield* Clock.currentTimeMillis
     const jobs: Array<Job> = []
+    const going = new Set(begun)
     let next = Infinity
     for (const batch of state.batches) {
       const at = Outbox.readyAt(state, batch, now)
-      if (at === undefined || begun.has(batch.id)) continue
+      if (at === undefined || going.has(batch.id)) continue
       // what waits for its time alone needs no look at the config
       const way = at > now && batch.failure === null ? null : yield* wayOf(batch, open, now, options)
       if (way === undefined) next = Math.min(next, now + LOOK_AGAIN)
       else if (way !== null && (at <= now || batch.failure?.destination !== way.destination)) {
-        const { destination, messageId } = way
-        jobs.push({ way, attempt: { batch, destination, messageId } })
+        const { destination, maxPerHour, messageId } = way
+        const free = Outbox.freeAt(state, { ...batch, destination }, maxPerHour, going, now)
+        if (free > now) next = Math.min(next, free)
+        else {
+          going.add(batch.id)
+          jobs.push({ way, attempt: { batch, destination, messageId } })
+        }
       } else next = Math.min(next, at, batch.failure === null ? Infinity : now + LOOK_AGAIN)
     }
     return { jobs, wait: Math.max(0, next - now) }

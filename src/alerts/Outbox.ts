@@ -5,8 +5,8 @@
  * Guarantees: what is queued stays until a rune says sent or given up; what a
  * batch holds is fixed before its first attempt, so that each attempt carries the
  * same Message-ID; batches to one destination go one after the other, but one that is
- * refused holds back no other; the size of the state is bounded, and what it leaves out is
- * counted.
+ * refused holds back no other; in no hour more messages leave by a channel, or for an address, than its config says,
+ * whatever joined or hastened them; the size of the state is bounded, and what it leaves out is counted.
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
@@ -74,8 +74,8 @@ export interface State {
   readonly cursor: number
   /** Unresolved, oldest first. */
   readonly batches: ReadonlyArray<Batch>
-  /** By destination: when the batches of the last hour were due. */
-  readonly due: ReadonlyMap<string, ReadonlyArray<number>>
+  /** By channel, of mails by destination: when the messages of the last hour left. */
+  readonly left: ReadonlyMap<string, ReadonlyArray<number>>
   /** The newest batches that were given up. */
   readonly givenUp: ReadonlyArray<Batch>
   readonly lastSentAt: number | null
@@ -87,14 +87,14 @@ export interface State {
 export const initial: State = {
   cursor: 0,
   batches: [],
-  due: new Map(),
+  left: new Map(),
   givenUp: [],
   lastSentAt: null,
   lastError: null,
   restsOn: 0
 }
 
-const queued = (state: State, queuedAt: number, rune: Queued): State => {
+const queued = (state: State, rune: Queued): State => {
   const known = state.batches.find((batch) => batch.id === rune.batch)
   const batch: Batch = known ?? {
     id: rune.batch,
@@ -120,18 +120,34 @@ const queued = (state: State, queuedAt: number, rune: Queued): State => {
           alert: same === undefined ? rune.alert : together(same.alert, rune.alert)
         })
       }
-  const due = new Map(state.due)
-  if (known === undefined && rune.routed) {
-    // what joins it may hasten it: what counts is the hour before now
-    const since = Math.min(queuedAt, rune.dueAt) - HOUR
-    const recent = (due.get(rune.destination) ?? []).filter((at) => at > since)
-    due.set(rune.destination, [...recent, rune.dueAt])
-  }
   return {
     ...state,
     cursor: Math.max(state.cursor, rune.upTo),
-    batches: known === undefined ? [...state.batches, next] : state.batches.map((one) => (one === known ? next : one)),
-    due
+    batches: known === undefined ? [...state.batches, next] : state.batches.map((one) => (one === known ? next : one))
+  }
+}
+
+/** The name under which what leaves is counted: the ways to one channel are counted together. */
+const countedAs = ({ channel, destination }: Pick<Batch, "channel" | "destination">): string => channel ?? destination
+
+/** Times within the hour before; one of the future was told by a clock that has been set back since. */
+const recent = (times: ReadonlyArray<number> = [], now: number): ReadonlyArray<number> =>
+  times.filter((at) => at > now - HOUR && at <= now)
+
+const sentOff = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): State => {
+  const { batch: id, channel } = rune
+  const known = state.batches.find((one) => one.id === id)
+  const left = new Map([...state.left].map(([name, times]) => [name, recent(times, at)] as const))
+  for (const [name, times] of left) if (times.length === 0) left.delete(name)
+  if (known !== undefined && known.back === undefined) {
+    const name = countedAs(rune)
+    left.set(name, [...(left.get(name) ?? []), at])
+  }
+  return {
+    ...state,
+    ...(channel === undefined ? { lastSentAt: at, lastError: null } : {}),
+    left,
+    batches: state.batches.filter((one) => one !== known)
   }
 }
 
@@ -182,17 +198,11 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
 const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<Rune, "at" | "kind" | "payload">>) => {
   switch (rune.kind) {
     case "alert.queued":
-      return queued(state, rune.at, rune.payload)
+      return queued(state, rune.payload)
     case "alert.failed":
       return failed(state, rune.payload)
-    case "alert.sent": {
-      const { batch, channel } = rune.payload
-      return {
-        ...state,
-        ...(channel === undefined ? { lastSentAt: rune.at, lastError: null } : {}),
-        batches: state.batches.filter((one) => one.id !== batch)
-      }
-    }
+    case "alert.sent":
+      return sentOff(state, rune.at, rune.payload)
     case "alert.answered":
       return answered(state, rune.payload)
   }
@@ -202,12 +212,12 @@ const ACTOR = "alerter"
 /** The mails that wait, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "outbox",
-  version: 3,
+  version: 4,
   initial,
   of: (stream) => stream === DAEMON_STREAM,
   apply: evolve,
-  // before there were channels, all was mail
-  fromOlder: (plain) => PlainState.decode(plain) as State
+  // before there were channels, all was mail; before version 4 it was kept when messages were due, not when they left
+  fromOlder: (plain) => ({ ...(PlainState.decode(plain) as State), left: new Map() })
 }
 
 /** Reads the state from the log. */
@@ -265,20 +275,22 @@ const open = (state: State, destination: string, route: Route | undefined, now: 
   return !routed || isWaiting || behind(state, last) ? last : undefined
 }
 
-/** Not before this the hourly limit lets another go, after those that were due. */
-const limitOf = (before: ReadonlyArray<number>, { maxPerHour }: Route): number =>
+/** Not before this the hourly limit lets another go, after those. */
+const limitOf = (before: ReadonlyArray<number>, maxPerHour: number): number =>
   (before.at(-maxPerHour) ?? -Infinity) + HOUR
 
-// what is due later than now was due by a clock that has been set back since
-const dueBefore = (state: State, { destination }: Route, now: number): ReadonlyArray<number> =>
-  (state.due.get(destination) ?? []).map((at) => Math.min(at, now))
+/** When messages left, and will leave, before a new one, or before one that is there already. */
+const before = (state: State, route: Route, now: number, joined?: Batch): ReadonlyArray<number> => {
+  const ahead = state.batches.filter((one) => one.destination === route.destination && one !== joined)
+  return [...recent(state.left.get(countedAs(route)), now), ...ahead.map(({ dueAt }) => Math.min(dueAt, now))]
+}
 
 /** When a new batch is due: soon, but neither within the window of the one before nor above the hourly limit. */
 const dueAt = (state: State, route: Route, now: number): number => {
-  const before = dueBefore(state, route, now)
+  const earlier = before(state, route, now)
   const settled = now + (route.settle ?? Math.min(SETTLE, route.digestWindow))
-  const spaced = Math.max(settled, (before.at(-1) ?? -Infinity) + route.digestWindow)
-  return Math.max(spaced, limitOf(before, route))
+  const spaced = Math.max(settled, (earlier.at(-1) ?? -Infinity) + route.digestWindow)
+  return Math.max(spaced, limitOf(earlier, route.maxPerHour))
 }
 
 /** A mail keeps its time; a channel's message may be hastened by what joins it, but not above the hourly limit. */
@@ -286,9 +298,22 @@ const dueOf = (state: State, joined: Batch | undefined, route: Route | undefined
   if (route === undefined) return joined?.dueAt ?? now
   if (joined === undefined) return dueAt(state, route, now)
   if (route.channel === undefined) return joined.dueAt
-  // the last of them is its own
-  const limit = limitOf(dueBefore(state, route, now).slice(0, -1), route)
+  const limit = limitOf(before(state, route, now, joined), route.maxPerHour)
   return Math.min(joined.dueAt, Math.max(now + (route.settle ?? SETTLE), limit))
+}
+
+/** When the hourly limit lets a batch go that is due; `begun`: batches that are on their way. */
+export const freeAt = (
+  { batches, left }: State,
+  batch: Pick<Batch, "back" | "channel" | "destination">,
+  maxPerHour: number,
+  begun: ReadonlySet<string>,
+  now: number
+): number => {
+  if (batch.back !== undefined) return now
+  const name = countedAs(batch)
+  const going = batches.filter((one) => begun.has(one.id) && one.back === undefined && countedAs(one) === name)
+  return Math.max(now, limitOf([...recent(left.get(name), now), ...going.map(() => now)], maxPerHour))
 }
 
 /** The rune that queues an alert; `upTo`: the newest rune that was looked at; `begun`: batches whose attempt began. */

@@ -49,8 +49,14 @@ class Desk {
       )
     )
   }
-  attempt(): Outbox.Attempt | undefined {
-    const batch = this.state.batches.find((one) => (Outbox.readyAt(this.state, one, this.now) ?? Infinity) <= this.now)
+  /** `maxPerHour`: as the config says it now. */
+  attempt(maxPerHour = 1000): Outbox.Attempt | undefined {
+    const { now, state } = this
+    const batch = state.batches.find(
+      (one) =>
+        (Outbox.readyAt(state, one, now) ?? Infinity) <= now &&
+        Outbox.freeAt(state, one, maxPerHour, new Set(), now) <= now
+    )
     return batch && { batch, destination: "d", messageId: Outbox.messageId(batch, "example.org") }
   }
   send(): Outbox.Attempt | undefined {
@@ -116,6 +122,86 @@ describe("Outbox", () => {
     desk.now += 1
     assert.deepStrictEqual(names(desk.attempt()), ["b×1", "c×1"])
   })
+
+  it("one that was hastened counts from when it left, not from when it was due first", () => {
+    const desk = new Desk()
+    const phone = { ...route, channel: "phone", maxPerHour: 1, settle: 2_000 }
+    desk.queue("a", { ...phone, settle: 900_000 })
+    desk.queue("b", phone)
+    desk.now += 2_000
+    assert.deepStrictEqual(names(desk.send()), ["a×1", "b×1"])
+    const sentAt = desk.now
+    desk.now += 600_000
+    desk.queue("c", phone)
+    desk.now = sentAt + 3_600_000 - 1
+    assert.isUndefined(desk.attempt(1))
+    desk.now += 1
+    assert.deepStrictEqual(names(desk.attempt(1)), ["c×1"])
+  })
+
+  it("what waited behind a receiver that was away leaves within the hourly limit", () => {
+    const desk = new Desk()
+    const phone = { ...route, channel: "phone", maxPerHour: 1, settle: 2_000 }
+    desk.queue("a", phone)
+    for (let attempt = 0; attempt < 3; attempt++) {
+      desk.now += 600_000
+      desk.append(Outbox.failure(desk.attempt(1)!, away, desk.now))
+      desk.queue("b", phone)
+    }
+    desk.now += 7_200_000
+    assert.deepStrictEqual(names(desk.attempt(1)), ["a×1"])
+    desk.append(Outbox.sent(desk.attempt(1)!, receipt))
+    desk.now += 3_600_000 - 1
+    assert.isUndefined(desk.attempt(1))
+    desk.now += 1
+    assert.deepStrictEqual(names(desk.attempt(1)), ["b×3"])
+  })
+
+  it("a clock that is set back a day keeps nothing back for the messages that left", () => {
+    const desk = new Desk()
+    const phone = { ...route, channel: "phone", maxPerHour: 1, settle: 2_000 }
+    desk.now = 100 * 3_600_000
+    desk.queue("a", phone)
+    desk.now += 2_000
+    desk.append(Outbox.sent(desk.attempt(1)!, receipt))
+    desk.now -= 24 * 3_600_000
+    desk.queue("b", phone)
+    desk.now += 2_000
+    assert.deepStrictEqual(names(desk.attempt(1)), ["b×1"])
+  })
+
+  const Step = Schema.Literals(["now", "soon", "digest", "second", "minutes", "half an hour", "send", "away"])
+  it.prop(
+    "in no hour more leaves than the limit, in whatever order it is queued, hastened and put off; all leaves in the end",
+    [Schema.Array(Step).check(Schema.isMinLength(30), Schema.isMaxLength(150)), Schema.Literals([1, 2, 3])],
+    ([steps, maxPerHour]) => {
+      const desk = new Desk()
+      const settles = { now: 2_000, soon: 30_000, digest: 900_000 } as const
+      const waits = { second: 1_000, minutes: 240_000, "half an hour": 1_800_000 } as const
+      const left: Array<number> = []
+      const attempted = (isAway: boolean) => {
+        const attempt = desk.attempt(maxPerHour)
+        if (attempt === undefined) return
+        if (isAway) return desk.append(Outbox.failure(attempt, away, desk.now))
+        left.push(desk.now)
+        desk.append(Outbox.sent(attempt, receipt))
+      }
+      for (const [at, step] of steps.entries()) {
+        if (step in settles) {
+          const settle = settles[step as keyof typeof settles]
+          desk.queue(`n${at % 5}`, { ...route, channel: "phone", maxPerHour, settle })
+        } else if (step in waits) desk.now += waits[step as keyof typeof waits]
+        else attempted(step === "away")
+      }
+      for (let round = 0; round < 20 && desk.state.batches.length > 0; round++) {
+        desk.now += 3_600_000
+        attempted(false)
+      }
+      assert.lengthOf(desk.state.batches, 0)
+      for (const [at, time] of left.entries())
+        assert.isAtMost(left.slice(at).filter((other) => other < time + 3_600_000).length, maxPerHour)
+    }
+  )
 
   it("a batch that may have been tried takes nobody in any more", () => {
     const desk = new Desk()
