@@ -32,13 +32,15 @@ export class AlertContext extends Context.Service<
   /** For tests: the same address for everything, and no history. */
   static readonly layerTest = (
     mail: () => MailConfig | undefined,
-    notify: () => NotifyConfig | undefined = () => undefined
+    notify: () => NotifyConfig | undefined = () => undefined,
+    facts: (rune: Rune) => Partial<Facts> = () => ({})
   ): Layer.Layer<AlertContext> =>
     Layer.succeed(AlertContext, {
       mailFor: () => Effect.sync(mail),
       notify: Effect.sync(notify),
       projectName: () => Effect.succeed("demo"),
-      facts: () => Effect.map(Clock.currentTimeMillis, (now) => ({ project: "demo", host: "lab", now })),
+      facts: (rune) =>
+        Effect.map(Clock.currentTimeMillis, (now) => ({ project: "demo", host: "lab", now, ...facts(rune) })),
       why: () => Effect.succeed([]),
       typed: (text) => text
     })

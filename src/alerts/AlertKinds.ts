@@ -1,10 +1,11 @@
 /**
  * AlertKinds: the kinds of runes of the outbox: an alert that waits for its mail or another message, a message
- * that was sent, one that was not, and that somebody has answered.
+ * that was sent, one that was not, that somebody has answered, and that it is news no more.
  *
  * Guarantees: a rune of a newer shape is read as none, so that an older agentd goes on.
  */
 import { Schema } from "effect"
+import { NOTICE_KINDS } from "../config/NotifyConfig.ts"
 import { checkedReader, kind } from "../event-log/EventKinds.ts"
 import { Alert } from "./AlertPolicy.ts"
 import { FailureClass } from "./Retry.ts"
@@ -79,7 +80,20 @@ export const Answered = Schema.Struct({
   )
 })
 
+export const Overtaken = Schema.Struct({
+  /** The thing that notices were about, and their kind. */
+  about: Schema.String,
+  kind: Schema.Literals(NOTICE_KINDS),
+  /** Runes up to here have been looked at. */
+  upTo: Schema.Int,
+  /** Batches that tell of it no more, and the alerts that they held. */
+  drops: Schema.Array(Schema.String),
+  alertIds: Schema.Array(Schema.String)
+})
+
 export const alertKinds = {
+  /** A notice that was not sent yet is none any more, though nobody was asked: it is dropped. */
+  "alert.overtaken": kind(Overtaken),
   /** A person has answered what people were told, or it is over. */
   "alert.answered": kind(Answered),
   "alert.queued": kind(Queued),

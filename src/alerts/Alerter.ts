@@ -129,12 +129,14 @@ const queue = (
     let able: ReadonlySet<string> | undefined
     for (const rune of runes) {
       // an answer is one to what was asked before, never to what its own rune tells
-      const answer = Answers.of(rune)
-      if (answer !== undefined && openAhead.open.has(answer.about)) {
+      for (const answer of Answers.of(rune)) {
+        if (!openAhead.open.has(answer.about)) continue
         able ??= yield* Escalation.able
         const draft = Answers.draft(answer, upTo, { outbox: ahead, notices: openAhead, able, begun, now })
         if (draft !== undefined) put(draft)
       }
+      const overtaken = Answers.overtaken(rune, upTo, { outbox: ahead, begun })
+      if (overtaken !== undefined) put(overtaken)
       for (const { routes, source } of noticesAt.get(rune.eventId) ?? []) {
         const { once } = source.alert.notice!
         if (once === undefined || !openAhead.once.has(once)) for (const route of routes) add(source, route)

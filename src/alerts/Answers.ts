@@ -1,6 +1,6 @@
 /**
- * Answers: which runes say that a person has answered what channels told, or that it is over, and what follows: what
- * was not sent is dropped, what was sent is taken back where its channel can. Pure.
+ * Answers: which runes say that a person has answered what channels told, that it is over, or that it is news no more,
+ * and what follows: what was not sent is dropped, what was sent and asks is taken back where its channel can. Pure.
  */
 import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/AgentKinds.ts"
 import { isPerson } from "../agents/Inbox.ts"
@@ -10,7 +10,8 @@ import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
-import type { Answered } from "./AlertKinds.ts"
+import type { Answered, Overtaken } from "./AlertKinds.ts"
+import type { Alert } from "./AlertPolicy.ts"
 import * as Notice from "./Notice.ts"
 import type * as OpenNotices from "./OpenNotices.ts"
 import type * as Outbox from "./Outbox.ts"
@@ -29,13 +30,21 @@ const heard = {
   "config.trusted": configKinds["config.trusted"],
   "config.changed": configKinds["config.changed"],
   "session.unsuspended": conversationKinds["session.unsuspended"],
+  "session.closed": conversationKinds["session.closed"],
   "inbox.received": inboxKinds["inbox.received"],
   "agent.terminated": agentKinds["agent.terminated"]
 } satisfies Table
 
-export const kinds: ReadonlyArray<string> = Object.keys(heard)
+/** Kinds that say that what is done works again. */
+const working = {
+  "turn.started": agentKinds["turn.started"],
+  "plate.moved": plateKinds["plate.moved"]
+} satisfies Table
+
+export const kinds: ReadonlyArray<string> = [...new Set([...Object.keys(heard), ...Object.keys(working)])]
 
 const read = reader(heard)
+const readWorking = reader(working)
 type Heard = RuneOf<typeof heard>
 
 export interface Answer {
@@ -48,7 +57,11 @@ const ASKING = new Set(["AwaitingInput", "AwaitingApproval"])
 
 const byOf = (event: object): string | null => ("by" in event && typeof event.by === "string" ? event.by : null)
 
-const answerOf = (rune: Heard): Answer | undefined => {
+/** With a project that is closed its questions are over. */
+const closed = (stream: string): ReadonlyArray<Answer> =>
+  [Notice.projectOf(stream), `config:${stream}`].map((about) => ({ about, by: null }))
+
+const answerOf = (rune: Exclude<Heard, { readonly kind: "session.closed" }>): Answer | undefined => {
   const [, name = "", ...rest] = rune.actor.split("/")
   const call = `call:${rest.join("/")}`
   switch (rune.kind) {
@@ -75,7 +88,7 @@ const answerOf = (rune: Heard): Answer | undefined => {
     case "config.changed":
       return rune.payload.state === "in_force" ? { about: `config:${rune.stream}`, by: null } : undefined
     case "session.unsuspended":
-      return { about: `project:${rune.stream}`, by: byOf(rune.payload.event) }
+      return { about: Notice.projectOf(rune.stream), by: byOf(rune.payload.event) }
     case "inbox.received": {
       const { event } = rune.payload
       return event._tag === "Received" && isPerson(event.message.from)
@@ -87,10 +100,45 @@ const answerOf = (rune: Heard): Answer | undefined => {
   }
 }
 
-/** The answer that a rune is to what may have been told; undefined: none. */
-export const of = (any: Rune): Answer | undefined => {
+/** The answers that a rune is to what may have been told. */
+export const of = (any: Rune): ReadonlyArray<Answer> => {
   const rune = read(any)
-  return rune === undefined ? undefined : answerOf(rune)
+  if (rune === undefined) return []
+  if (rune.kind === "session.closed") return closed(rune.stream)
+  const answer = answerOf(rune)
+  return answer === undefined ? [] : [answer]
+}
+
+/** The name by which notices say that somebody is done who works again; undefined: nobody. */
+const atWork = (any: Rune): string | undefined => {
+  const rune = readWorking(any)
+  if (rune === undefined) return undefined
+  const [, name = ""] = rune.actor.split("/")
+  if (rune.kind === "turn.started") return Notice.agentOf(rune.stream, name)
+  return rune.to === "Running" && rune.from !== "Running" ? `plate:${name}` : undefined
+}
+
+/** The rune that drops the unsent news that somebody is done who works again; undefined: there is none. */
+export const overtaken = (
+  rune: Rune,
+  upTo: number,
+  { begun, outbox }: Pick<Given, "begun" | "outbox">
+): RuneDraft | undefined => {
+  const about = atWork(rune)
+  if (about === undefined) return undefined
+  const isIt = ({ notice }: Alert): boolean => notice?.about === about && notice.kind === "done"
+  const drops = unsent(outbox, isIt, begun)
+  if (drops.length === 0) return undefined
+  const payload: typeof Overtaken.Type = {
+    about,
+    kind: "done",
+    upTo,
+    drops: drops.map(({ id }) => id),
+    alertIds: drops.flatMap(({ alerts }) =>
+      [...alerts.values()].flatMap(({ alert, alertId }) => (isIt(alert) ? [alertId] : []))
+    )
+  }
+  return { stream: DAEMON_STREAM, kind: "alert.overtaken", actor: "alerter", payload }
 }
 
 /** "answered by dana at 15:31". */
@@ -108,13 +156,15 @@ const withdrawals = (
   )
 
 /** Messages to which it still belongs, and of which no attempt has begun. */
-const unsent = ({ batches }: Outbox.State, about: string, begun: ReadonlySet<string>): ReadonlyArray<string> =>
-  batches
-    .filter(
-      ({ alerts, failure, id }) =>
-        failure === null && !begun.has(id) && [...alerts.values()].some(({ alert }) => alert.notice?.about === about)
-    )
-    .map(({ id }) => id)
+const unsent = (
+  { batches }: Outbox.State,
+  isIt: (alert: Alert) => boolean,
+  begun: ReadonlySet<string>
+): ReadonlyArray<Outbox.Batch> =>
+  batches.filter(
+    ({ alerts, failure, id }) =>
+      failure === null && !begun.has(id) && [...alerts.values()].some(({ alert }) => isIt(alert))
+  )
 
 export interface Given {
   readonly outbox: Outbox.State
@@ -139,7 +189,7 @@ export const draft = (
     by,
     at: now,
     upTo,
-    drops: unsent(outbox, about, begun),
+    drops: unsent(outbox, ({ notice }) => notice?.about === about, begun).map(({ id }) => id),
     withdraws: withdrawals(open.told, open.alert.notice?.title ?? open.alert.headline, able)
   }
   return { stream: DAEMON_STREAM, kind: "alert.answered", actor: "alerter", payload }
@@ -154,7 +204,7 @@ export const late = (
   const [only] = batch.alerts.values()
   const notice = only?.alert.notice
   // what asks nothing is no question, though one about the same thing was answered
-  if (only === undefined || notice === undefined || !Notice.asks(notice.kind)) return undefined
+  if (only === undefined || notice === undefined || !Notice.asks(notice)) return undefined
   const { about } = notice
   const answer = notices.answered.get(about)
   const { channel } = batch

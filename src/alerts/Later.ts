@@ -44,7 +44,7 @@ const found = ({ notices }: Message, runes: ReadonlyArray<Rune>): ReadonlyArray<
 }
 
 const isOver = ({ notice }: Alert, { open }: OpenNotices.State): boolean =>
-  notice === undefined || (Notice.asks(notice.kind) && !open.has(notice.about))
+  notice === undefined || (Notice.asks(notice) && !open.has(notice.about))
 
 /** Queues what a message has told once more. */
 export const queue = Effect.fnUntraced(function* (message: Message) {

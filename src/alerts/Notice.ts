@@ -57,8 +57,18 @@ export const wordOf: { readonly [kind in NoticeKind]: Word } = {
   done: "done"
 }
 
-/** Asked once, and then over: an answer elsewhere withdraws it, and nobody's answer is told on. */
-export const asks = (kind: NoticeKind): boolean => wordOf[kind] === "needs you" && kind !== "budget"
+/** The thing that notices of an agent are about. */
+export const agentOf = (stream: string, name: string): string => `agent:${stream}/${name}`
+
+/** The thing that notices of a whole project are about. */
+export const projectOf = (stream: string): string => `project:${stream}`
+
+/**
+ * Asked once, and then over: an answer elsewhere withdraws it, and nobody's answer is told on. A project that is
+ * suspended waits for a person; a budget of a day that is spent does not.
+ */
+export const asks = ({ about, kind }: Pick<Notice, "about" | "kind">): boolean =>
+  wordOf[kind] === "needs you" && (kind !== "budget" || about.startsWith(projectOf("")))
 
 // oxlint-disable-next-line no-control-regex
 const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu

@@ -250,7 +250,7 @@ const done = (
     body: `Its turn has ended, and nothing of it works on.${last === undefined || last === "" ? "" : `\n${Notice.fit(Notice.line(last), MAX_INPUT)}`}`,
     command: `agentd why ${name}`,
     urgency: "soon",
-    about: `agent:${agent.conversation}/${agent.agent}`,
+    about: Notice.agentOf(agent.conversation, agent.agent),
     once: `done:${agent.conversation}/${agent.agent}/${turn}`
   }
   return raw
@@ -327,7 +327,7 @@ const ofAlert = (alert: Alert, facts: Facts): Raw | undefined => {
         title: `${name} stopped for good`,
         body: `${sentence(alert.reason)}${line}\n${runs}Its inbox and its branch are kept.`,
         command: `agentd start ${name}`,
-        about: `agent:${alert.stream}/${alert.name}`
+        about: Notice.agentOf(alert.stream, alert.name)
       }
     }
     case "agent.asked":
@@ -373,7 +373,7 @@ const ofWhole = (alert: Alert, { effects = [], held: waiting, project }: Facts):
         body: `${sentence(alert.reason)} No work is lost.`,
         command: `agentd resume ${project}`,
         urgency: "now",
-        about: `project:${alert.stream}`
+        about: Notice.projectOf(alert.stream)
       }
     case "budget.spent":
       return { ...words, kind: "budget", command: "agentd cost", urgency: "now", about: alert.key }

@@ -90,7 +90,7 @@ const queued = (state: State, at: number, rune: typeof AlertKinds.Queued.Type): 
     waiting: kept(state.waiting, MAX_WAITING, alertId, subject),
     once: once === undefined ? state.once : kept(state.once, MAX_OPEN, once, true as const)
   }
-  if (channel === undefined || alert.notice === undefined || !Notice.asks(alert.notice.kind)) return next
+  if (channel === undefined || alert.notice === undefined || !Notice.asks(alert.notice)) return next
   const before = state.open.get(subject)
   const hash = alertId.split("@")[0]!.split("-")[1] ?? ""
   const open: Open =
@@ -144,6 +144,8 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
       return sent(state, rune.at, rune.payload)
     case "alert.failed":
       return failed(state, rune.at, rune.payload)
+    case "alert.overtaken":
+      return { ...state, waiting: without(state.waiting, rune.payload.alertIds) }
     case "alert.answered": {
       const { about, at, by } = rune.payload
       return {

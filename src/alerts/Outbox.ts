@@ -1,6 +1,6 @@
 /**
  * Outbox: which alerts wait for a mail, in which batch, and until when. A pure
- * fold of the runes `alert.queued`, `alert.sent` and `alert.failed`.
+ * fold of the runes `alert.queued`, `alert.sent`, `alert.failed`, `alert.answered` and `alert.overtaken`.
  *
  * Guarantees: what is queued stays until a rune says sent or given up; what a
  * batch holds is fixed before its first attempt, so that each attempt carries the
@@ -167,13 +167,21 @@ const failed = (state: State, rune: Failed): State => {
     : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
 }
 
-/** Batches that tell of it alone go; what was sent is taken back, on a way of its own. */
-const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answered): State => {
-  const left = state.batches.flatMap((batch) => {
+/** Batches that tell of nothing else go, of others what is gone. */
+const dropped = (
+  { batches }: State,
+  drops: ReadonlyArray<string>,
+  isGone: (alert: Alert) => boolean
+): ReadonlyArray<Batch> =>
+  batches.flatMap((batch) => {
     if (!drops.includes(batch.id)) return [batch]
-    const alerts = new Map([...batch.alerts].filter(([, { alert }]) => alert.notice?.about !== about))
+    const alerts = new Map([...batch.alerts].filter(([, { alert }]) => !isGone(alert)))
     return alerts.size + batch.more === 0 ? [] : [{ ...batch, alerts }]
   })
+
+/** A message that was not sent is dropped; what was sent is taken back, on a way of its own. */
+const answered = (state: State, { about, at, by, drops, upTo, withdraws }: Answered): State => {
+  const left = dropped(state, drops, ({ notice }) => notice?.about === about)
   const back = withdraws.map(({ channel, handle, of, title }): Batch => ({
     id: `back ${of}`,
     destination: `${channel}/back`,
@@ -205,6 +213,11 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
       return sentOff(state, rune.at, rune.payload)
     case "alert.answered":
       return answered(state, rune.payload)
+    case "alert.overtaken": {
+      const { about, drops, kind, upTo } = rune.payload
+      const batches = dropped(state, drops, ({ notice }) => notice?.about === about && notice.kind === kind)
+      return { ...state, cursor: Math.max(state.cursor, upTo), batches }
+    }
   }
 }
 

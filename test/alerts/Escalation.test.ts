@@ -19,9 +19,11 @@ import {
   living,
   passing,
   plan,
+  project,
   type Played,
   played,
   STREAM,
+  turn,
   unblocked,
   withLog
 } from "./PlayedChannels.ts"
@@ -352,6 +354,132 @@ describe("messages about one thing", () => {
       assert.lengthOf(play.told, 2)
       assert.isUndefined(play.told[0]!.earlier)
       assert.strictEqual(play.told[1]!.earlier, play.told[0]!.id)
+    }).pipe(Effect.scoped, withLog)
+  )
+})
+
+describe("a project that is suspended", () => {
+  const notify = config(["desk", "phone"], {
+    tell: { others: ["desk"] },
+    escalate: { after: "20 minutes", to: ["phone"] }
+  })
+  const suspended = project("session.suspended", { _tag: "budget_exhausted", resource: "usd", spent: 2, limit: 1 })
+  const byOf = ({ told }: Played) => told.map(({ by }) => by)
+
+  it.effect("is told on where nobody resumes it", () =>
+    Effect.gen(function* () {
+      const play = played("desk", "phone")
+      yield* living(play, notify)
+      yield* append(suspended)
+      yield* passing("25 minutes", "10 seconds")
+      assert.deepStrictEqual(byOf(play), ["desk", "phone"])
+    }).pipe(Effect.scoped, withLog)
+  )
+
+  for (const [how, rune] of [
+    ["resumed", project("session.unsuspended", { _tag: "resume_requested", by: "dana" })],
+    ["closed", project("session.closed", { _tag: "cleanup_complete", stats: null })]
+  ] as const)
+    it.effect(`is told on no more once it is ${how}, and is taken back`, () =>
+      Effect.gen(function* () {
+        const play = played("desk", "phone")
+        yield* living(play, notify)
+        yield* append(suspended)
+        yield* passing("5 minutes", "10 seconds")
+        yield* append(rune)
+        yield* passing("1 hour", "1 minute")
+        assert.deepStrictEqual(byOf(play), ["desk"])
+        assert.deepStrictEqual(
+          play.back.map(({ handle }) => handle),
+          ["desk-1"]
+        )
+      }).pipe(Effect.scoped, withLog)
+    )
+
+  it.effect("a budget of a day that is spent goes on by itself: it is told on to nobody", () =>
+    Effect.gen(function* () {
+      const play = played("desk", "phone")
+      yield* living(play, notify)
+      yield* append({
+        stream: STREAM,
+        kind: "budget.spent",
+        actor: "budget/demo",
+        payload: {
+          key: "day",
+          name: "demo",
+          whose: "project",
+          period: "day",
+          label: "1970-01-01",
+          resource: "usd",
+          until: 86_400_000,
+          spent: 2,
+          limit: 1,
+          stops: false
+        }
+      })
+      yield* passing("25 minutes", "10 seconds")
+      assert.deepStrictEqual(byOf(play), ["desk"])
+    }).pipe(Effect.scoped, withLog)
+  )
+})
+
+describe("an agent that is done", () => {
+  const notify = config(["desk"], { tell: { done: ["desk"], others: ["desk"] }, digestWindow: "30 seconds" })
+  const idle = { agent: "one", conversation: STREAM, word: "idle", inbox: 0, sessionSeq: 1 } as never
+  const facts = ({ kind }: { readonly kind: string }) => (kind === "turn.completed" ? { agent: idle, turn: "t1" } : {})
+  const kindsOf = ({ told }: Played) => told.map(({ notices }) => notices.map(({ kind }) => kind))
+
+  it.effect("is told so", () =>
+    Effect.gen(function* () {
+      const play = played("desk")
+      yield* living(play, notify, facts)
+      yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
+      yield* passing("1 minute")
+      assert.deepStrictEqual(kindsOf(play), [["done"]])
+    }).pipe(Effect.scoped, withLog)
+  )
+
+  it.effect(
+    "is not where its next turn begins before that is sent; of nobody else and of nothing else is dropped",
+    () =>
+      Effect.gen(function* () {
+        const play = played("desk")
+        yield* living(play, notify, facts)
+        yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"), died("one"))
+        yield* passing("5 seconds")
+        yield* append(turn("two", "turn.started", "t2"))
+        yield* passing("5 seconds")
+        yield* append(turn("one", "turn.started", "t3"))
+        yield* passing("1 minute")
+        assert.deepStrictEqual(kindsOf(play), [["failed"]])
+      }).pipe(Effect.scoped, withLog)
+  )
+
+  it.effect("is not over a restart between", () =>
+    Effect.gen(function* () {
+      const play = played("desk")
+      const first = yield* living(play, notify, facts)
+      yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
+      yield* passing("5 seconds")
+      yield* Fiber.interrupt(first)
+      yield* append(turn("one", "turn.started", "t3"))
+      yield* living(play, notify, facts)
+      yield* passing("1 minute")
+      assert.lengthOf(play.told, 0)
+    }).pipe(Effect.scoped, withLog)
+  )
+
+  it.effect("is told so still where the message is on its way", () =>
+    Effect.gen(function* () {
+      const play = played("desk")
+      play.failing.add("desk")
+      yield* living(play, notify, facts)
+      yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
+      yield* passing("32 seconds")
+      yield* append(turn("one", "turn.started", "t3"))
+      play.failing.delete("desk")
+      yield* passing("1 minute")
+      assert.deepStrictEqual(kindsOf(play), [["done"]])
     }).pipe(Effect.scoped, withLog)
   )
 })

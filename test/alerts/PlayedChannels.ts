@@ -7,11 +7,12 @@ import { type AlertChannel, AlertChannels, type Message } from "../../src/alerts
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import * as Alerter from "../../src/alerts/Alerter.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
+import type { Facts } from "../../src/alerts/NoticePolicy.ts"
 import { SendError } from "../../src/alerts/SendError.ts"
 import { NotifyConfig } from "../../src/config/NotifyConfig.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 
 const decode = Schema.decodeUnknownSync(NotifyConfig)
 export const STREAM = "demo-00000000"
@@ -60,14 +61,15 @@ export const played = (...names: ReadonlyArray<string>): Played => {
 export const config = (names: ReadonlyArray<string>, rest: object = {}) =>
   decode({ channels: Object.fromEntries(names.map((name) => [name, { type: "other", name }])), ...rest })
 
-export const living = ({ channels }: Played, notify: NotifyConfig) =>
+export const living = ({ channels }: Played, notify: NotifyConfig, facts?: (rune: Rune) => Partial<Facts>) =>
   Effect.forkScoped(
     Effect.provide(
       Alerter.run({ host: "lab" }),
       Layer.mergeAll(
         AlertContext.layerTest(
           () => undefined,
-          () => notify
+          () => notify,
+          facts
         ),
         LiveOutbox.layer,
         Layer.succeed(AlertChannels, channels)
@@ -122,6 +124,38 @@ export const plan = (kind: string, event: { readonly _tag: string; readonly [fie
   actor: "plan/g1",
   payload: { event }
 })
+/** A move of the project itself. */
+export const project = (
+  kind: string,
+  event: { readonly _tag: string; readonly [field: string]: unknown }
+): RuneDraft => ({
+  stream: STREAM,
+  kind,
+  actor: "session/demo",
+  payload: { event, reason: "its budget is spent", final_stats: null }
+})
+
+const TURN = {
+  "turn.started": {
+    _tag: "start_turn",
+    turnId: "t",
+    agentId: "a",
+    input: "go",
+    source: "own",
+    messageIds: ["m"],
+    at: 0
+  },
+  "turn.completed": { _tag: "response_done", turnId: "t", finalOutput: "done", usage: null }
+} as const
+
+/** An agent's turn begins, or ends. */
+export const turn = (agent: string, kind: "turn.started" | "turn.completed", id: string): RuneDraft => ({
+  stream: STREAM,
+  kind,
+  actor: `turn/${agent}`,
+  payload: { turn_id: id, agent_id: agent, event: TURN[kind] }
+})
+
 export const blocked = plan("plan.blocked", { _tag: "all_runnable_blocked", reason: "vault refuses" })
 export const unblocked = plan("plan.unblocked", { _tag: "dependency_resolved", reason: "dana says so" })
 

@@ -14,6 +14,7 @@ const LATER: ReadonlyArray<string> = [
   "agent.chosen",
   "agent.compacted",
   "alert.answered",
+  "alert.overtaken",
   "budget.near",
   "budget.spent",
   "caller.refused",
@@ -137,9 +138,16 @@ const wordless = (name: string, value: unknown): unknown => {
   return JSON.parse(JSON.stringify(value, without))
 }
 
+/** Undoes a newer field: the outbox kept when messages were due, and not when they left. */
+const leaving = (name: string, value: unknown): unknown => {
+  if (name !== "daemon alerter" || typeof value !== "object" || value === null) return value
+  const { due: _, left: __, ...outbox } = value as { readonly due?: unknown; readonly left?: unknown }
+  return outbox
+}
+
 /** As far as it has to be what it was. */
 const known = (name: string, value: unknown): unknown =>
-  wordless(name, counting(name, stumbling(name, asking(name, finalized(name, value)))))
+  leaving(name, wordless(name, counting(name, stumbling(name, asking(name, finalized(name, value))))))
 
 /** Compares what is there, is not, or is another. */
 const compare = (
