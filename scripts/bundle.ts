@@ -1,7 +1,8 @@
 /**
  * bundle: builds dist/: agentd.mjs from src/main.ts, which starts in a third of the time of src,
  * and quick.cjs from src/app/Quick.ts, which answers what it can and hands over to the other; it
- * is compiled ahead (4 of its 14 ms), for the Node that builds; the page (`page.ts`), and the man pages.
+ * is compiled ahead (4 of its 14 ms), for the Node that builds; the daemon's own script, which starts
+ * in less time and memory than modules do; the page (`page.ts`), and the man pages.
  *
  * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported
  * lazily gets a chunk of its own. Names of functions and classes survive, so that a
@@ -16,7 +17,7 @@ import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
 import { join, relative } from "node:path"
-import { type OutputChunk, rolldown, type RolldownOutput } from "rolldown"
+import { type OutputChunk, rolldown, type RolldownOptions, type RolldownOutput } from "rolldown"
 
 const minify = {
   mangle: { keepNames: { function: true, class: true } },
@@ -68,10 +69,10 @@ const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/keeper/KeeperFile.ts": async () => `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
 }
 
-const threads = {
-  name: "threads",
-  load: async (id: string): Promise<string | null> => (await programs[relative(root, id)]?.()) ?? null
-}
+const programsOf = (modules: typeof programs) => ({
+  name: "programs",
+  load: async (id: string): Promise<string | null> => (await modules[relative(root, id)]?.()) ?? null
+})
 
 /**
  * The quick entry's code: one script, since an ES module costs 2 ms more, and each further file
@@ -132,24 +133,54 @@ const lists = {
       : null
 }
 
+/** What all of the program is built with. */
+const whole = {
+  cwd: root,
+  platform: "node",
+  // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
+  resolve: { mainFields: ["module", "main"] },
+  // What cannot be found must fail the build, not the first start.
+  onLog: (level, log, defaultHandler) => {
+    if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
+    defaultHandler(level, log)
+  }
+} as const satisfies RolldownOptions
+
+/** The daemon that nobody looks at, as one script; with what it loads only sometimes. */
+const daemonOf = async (): Promise<string> => {
+  const build = await rolldown({
+    ...whole,
+    input: "src/app/DaemonBin.ts",
+    plugins: [programsOf(programs), lists],
+    // effect looks whether a bundler has given it variables
+    transform: { define: { "import.meta.env": "undefined" } }
+  })
+  const { output } = await build.generate({ format: "cjs", comments: false, minify, codeSplitting: false })
+  await build.close()
+  const [entry, ...others] = output
+  if (others.length > 0) throw new Error("bundle: the daemon is not one file")
+  return ascii(entry.code)
+}
+
+const nameOf = (kind: string, code: string): string =>
+  `${kind}-${createHash("sha256").update(code).digest("base64url").slice(0, 8)}`
+
 if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(join(out, "web"))
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
+const daemon = await daemonOf()
+const daemonName = `chunks/${nameOf("daemon", daemon)}.cjs`
+const daemonFile = `import { fileURLToPath } from "node:url"
+import { run } from ${JSON.stringify(join(root, "src/app/CompiledScript.ts"))}
+export const start = async (compiled) => run(fileURLToPath(new URL(${JSON.stringify(daemonName)}, import.meta.url)), compiled)
+`
 type Groups = ReadonlyArray<{ readonly name: string; readonly test: (id: string) => boolean }>
 const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
   const build = await rolldown({
-    cwd: root,
+    ...whole,
     input: { agentd: "src/main.ts" },
-    platform: "node",
-    // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
-    resolve: { mainFields: ["module", "main"] },
-    plugins: [threads, lists],
-    // What cannot be found must fail the build, not the first start.
-    onLog: (level, log, defaultHandler) => {
-      if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)
-      defaultHandler(level, log)
-    }
+    plugins: [programsOf({ ...programs, "src/app/DaemonFile.ts": () => Promise.resolve(daemonFile) }), lists]
   })
   const { output } = await build.generate({
     format: "esm",
@@ -164,8 +195,8 @@ const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
 }
 
 /**
- * The daemon starts without the command line, sooner and in less memory, from few files: what all of the command line
- * needs, too (`core`), what some verb needs (`shared`), and its own. Each text is there once.
+ * A daemon that a person looks at starts from few files: what all of the command line needs, too (`core`), what some
+ * verb needs (`shared`), and its own.
  */
 const groupsOf = (output: RolldownOutput["output"]): Groups => {
   const all = output.filter((file) => file.type === "chunk")
@@ -176,8 +207,7 @@ const groupsOf = (output: RolldownOutput["output"]): Groups => {
     for (const file of reached) for (const one of all) if (file.imports.includes(one.fileName)) reached.add(one)
     return new Set([...reached].flatMap((file) => Object.keys(file.modules)))
   }
-  const starts = ["src/app/DaemonBin.ts", "src/app/Daemon.ts"]
-  const isDaemons = (file: OutputChunk) => starts.some((module) => isOf(file, module))
+  const isDaemons = (file: OutputChunk) => isOf(file, "src/app/Daemon.ts")
   const daemon = reach(all.filter(isDaemons))
   if (daemon.size === 0) return []
   const always = reach(all.filter((file) => file.isEntry || isOf(file, "src/app/Bin.ts")))
@@ -202,13 +232,15 @@ for (const file of output.slice(1)) {
   await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
 }
+await writeFile(join(out, daemonName), daemon)
+written.add(daemonName)
 const entry = output[0]
 await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))
 // As old as what it was built from: a file saved during the build is newer, and the launcher sees it.
 await utimes(join(out, "agentd.mjs.new"), started, started)
 await rename(join(out, "agentd.mjs.new"), join(out, entry.fileName))
 if (quick !== undefined) {
-  const name = `chunks/quick-${createHash("sha256").update(quick).digest("base64url").slice(0, 8)}`
+  const name = `chunks/${nameOf("quick", quick)}`
   const [code, cache] = [`${name}.js`, `${name}.cache`]
   await writeFile(join(out, code), quick)
   await writeFile(join(out, `${cache}.new`), compiled(code, out))

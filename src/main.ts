@@ -1,17 +1,19 @@
 #!/usr/bin/env node
 /**
  * main: the first module of agentd. Turns on Node's compile cache before any other
- * module is loaded, because it serves only what is loaded after it. The cache lies
- * in the user's own folder: in a shared one others could put code into this process.
+ * module of the command line is loaded, because it serves only what is loaded after it;
+ * the daemon has its own (CompiledScript). Both lie in the user's own folder: in a shared
+ * one others could put code into this process.
  */
 import { enableCompileCache } from "node:module"
 import { isAbsolute, join } from "node:path"
 import { isatty } from "node:tty"
+import { start } from "./app/DaemonFile.ts"
 
 // Read bare: loading Config first would load what is to be cached.
 const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
 const cache = isAbsolute(xdg) ? xdg : isAbsolute(home) ? join(home, ".cache") : undefined
-if (cache !== undefined) enableCompileCache(join(cache, "agentd", "compile"))
+const compiled = cache === undefined ? undefined : join(cache, "agentd", "compile")
 
 /** A line as a program starts a daemon by, which nobody sees: it needs no command line. */
 const isUnattended = (args: ReadonlyArray<string>): boolean => {
@@ -20,4 +22,8 @@ const isUnattended = (args: ReadonlyArray<string>): boolean => {
   return isUp && !isSeen && args[1]?.trim() !== ""
 }
 
-await (isUnattended(process.argv.slice(2)) ? import("./app/DaemonBin.ts") : import("./app/Bin.ts"))
+if (isUnattended(process.argv.slice(2))) await start(compiled)
+else {
+  if (compiled !== undefined) enableCompileCache(compiled)
+  await import("./app/Bin.ts")
+}

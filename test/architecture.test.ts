@@ -191,6 +191,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the gateway's process holds nothing of Effect, so it has no Clock"
   },
   {
+    path: "src/app/CompiledScript.ts",
+    rule: "setTimeout()",
+    because: "it starts the program that has scopes and a clock"
+  },
+  {
     path: "src/gateway/main.ts",
     rule: "setTimeout()",
     because: "the gateway's process holds nothing of Effect: it is small, and outlives every scope"
@@ -267,7 +272,8 @@ interface Problem {
 }
 
 /** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
-const isBin = (path: string): boolean => /^src\/(main|app\/(Bin|DaemonBin|DaemonInfo|Foreground|Quick))\.ts$/.test(path)
+const isBin = (path: string): boolean =>
+  /^src\/(main|app\/(Bin|DaemonBin|DaemonFile|DaemonInfo|Foreground|Quick))\.ts$/.test(path)
 const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 
