@@ -147,10 +147,10 @@ const whole = {
 } as const satisfies RolldownOptions
 
 /** The daemon that nobody looks at, as one script; with what it loads only sometimes. */
-const daemonOf = async (): Promise<string> => {
+const daemonOf = async (input: string): Promise<string> => {
   const build = await rolldown({
     ...whole,
-    input: "src/app/DaemonBin.ts",
+    input,
     plugins: [programsOf(programs), lists],
     // effect looks whether a bundler has given it variables
     transform: { define: { "import.meta.env": "undefined" } }
@@ -169,7 +169,8 @@ if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(j
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
-const daemon = await daemonOf()
+const daemonInput = join(root, "src/app/DaemonBin.ts")
+const daemon = existsSync(daemonInput) ? await daemonOf(daemonInput) : ""
 const daemonName = `chunks/${nameOf("daemon", daemon)}.cjs`
 const daemonFile = `import { fileURLToPath } from "node:url"
 import { run } from ${JSON.stringify(join(root, "src/app/CompiledScript.ts"))}
@@ -232,8 +233,10 @@ for (const file of output.slice(1)) {
   await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
 }
-await writeFile(join(out, daemonName), daemon)
-written.add(daemonName)
+if (daemon !== "") {
+  await writeFile(join(out, daemonName), daemon)
+  written.add(daemonName)
+}
 const entry = output[0]
 await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))
 // As old as what it was built from: a file saved during the build is newer, and the launcher sees it.

@@ -3,7 +3,7 @@
  * is one: Node's own cache would hold what it has read as long as the daemon lives, which are 3 MB, and modules that
  * are linked with each other begin later than one script.
  *
- * Guarantees: the script runs in any case, and code that is torn, or of another Node or other flags, is not used; it is
+ * Guarantees: the script runs in any case, and code that is torn, or of another text, Node or flags, is not used; it is
  * kept anew once the program has begun, or when it ends before. Only the script's newest code is kept.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
@@ -16,31 +16,32 @@ import { crc32 } from "node:zlib"
 const BEGUN = 2_500
 const SUM_BYTES = 4
 
-const sumOf = (code: Buffer): Buffer => {
+/** Of a text and the code that was compiled of it: V8 itself looks for no damage, and at no more of a text than its length. */
+const sumOf = (text: Buffer, code: Buffer): Buffer => {
   const sum = Buffer.alloc(SUM_BYTES)
-  sum.writeUInt32LE(crc32(code))
+  sum.writeUInt32LE(crc32(code, crc32(text)))
   return sum
 }
 
-/** Code that was kept whole: V8 itself does not look for damage. */
-const read = (path: string): Buffer | undefined => {
+/** Code of that very text, whole. */
+const read = (path: string, text: Buffer): Buffer | undefined => {
   try {
     const kept = readFileSync(path)
     const code = kept.subarray(SUM_BYTES)
-    return code.length > 0 && kept.subarray(0, SUM_BYTES).equals(sumOf(code)) ? code : undefined
+    return code.length > 0 && kept.subarray(0, SUM_BYTES).equals(sumOf(text, code)) ? code : undefined
   } catch {
     return undefined
   }
 }
 
 /** Without it the next start compiles again: a folder that cannot be written stops nothing. */
-const keep = (script: Script, path: string): void => {
+const keep = (script: Script, text: Buffer, path: string): void => {
   const folder = dirname(path)
   const code = script.createCachedData()
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const part = `${path}.${process.pid}`
-    writeFileSync(part, Buffer.concat([sumOf(code), code]), { mode: 0o600 })
+    writeFileSync(part, Buffer.concat([sumOf(text, code), code]), { mode: 0o600 })
     renameSync(part, path)
     const [kind] = basename(path).split("-")
     for (const name of readdirSync(folder))
@@ -48,11 +49,11 @@ const keep = (script: Script, path: string): void => {
   } catch {}
 }
 
-const keepSoon = (script: Script, path: string): void => {
+const keepSoon = (script: Script, text: Buffer, path: string): void => {
   const now = () => {
     clearTimeout(timer)
     process.off("exit", now)
-    keep(script, path)
+    keep(script, text, path)
   }
   const timer = setTimeout(now, BEGUN).unref()
   process.once("exit", now)
@@ -61,13 +62,17 @@ const keepSoon = (script: Script, path: string): void => {
 /** Runs a CommonJS file `KIND-HASH.cjs`, which is named by its content. `folder`: where compiled code is kept. */
 export const run = (file: string, folder: string | undefined): void => {
   const kept = folder === undefined ? undefined : join(folder, `${basename(file)}.compiled`)
-  const cachedData = kept === undefined ? undefined : read(kept)
-  const text = readFileSync(file, "latin1")
-  const script = new Script(`(function (exports, require, module, __filename, __dirname) {${text}\n})`, {
-    filename: file,
-    cachedData
-  })
-  if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) keepSoon(script, kept)
+  const text = readFileSync(file)
+  const cachedData = kept === undefined ? undefined : read(kept, text)
+  const script = new Script(
+    `(function (exports, require, module, __filename, __dirname) {${text.toString("latin1")}\n})`,
+    {
+      filename: file,
+      cachedData
+    }
+  )
+  if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected === true))
+    keepSoon(script, text, kept)
   const module = { exports: {} }
   script.runInThisContext()(module.exports, createRequire(file), module, file, dirname(file))
 }

@@ -41,7 +41,7 @@ describe("CompiledScript", () => {
     expect(statSync(kept()).ino).toBe(first.ino)
   })
 
-  it("uses no code that is torn, empty, or of other flags, and keeps its own in that place", () => {
+  it("uses no code that is torn, empty, of another text of the same length, or of other flags, and keeps its own in that place", () => {
     run()
     const whole = readFileSync(kept())
     const bent = Buffer.from(whole)
@@ -51,6 +51,11 @@ describe("CompiledScript", () => {
       expect(run()).toBe(ran())
       expect(readFileSync(kept()).equals(damaged)).toBe(false)
     }
+    const text = readFileSync(join(at, "probe-1.cjs"), "utf8")
+    writeFileSync(join(at, "probe-1.cjs"), text.replace("ran in ", "RAN IN "))
+    expect(run()).toBe(ran().replace("ran in ", "RAN IN "))
+    writeFileSync(join(at, "probe-1.cjs"), text)
+    expect(run()).toBe(ran())
     const { ino } = statSync(kept())
     expect(run("--stack-size=900")).toBe(ran())
     expect(statSync(kept()).ino).not.toBe(ino)
