@@ -133,7 +133,7 @@ const lists = {
       : null
 }
 
-/** What all of the program is built with. */
+/** Settings of each build of the program. */
 const whole = {
   cwd: root,
   platform: "node",
@@ -155,7 +155,7 @@ const daemonOf = async (input: string): Promise<string> => {
     // effect looks whether a bundler has given it variables
     transform: { define: { "import.meta.env": "undefined" } }
   })
-  const { output } = await build.generate({ format: "cjs", comments: false, minify, codeSplitting: false })
+  const { output } = await build.generate({ format: "cjs", comments: false, minify })
   await build.close()
   const [entry, ...others] = output
   if (others.length > 0) throw new Error("bundle: the daemon is not one file")
