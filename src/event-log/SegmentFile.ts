@@ -21,6 +21,8 @@ export const SEGMENTS = "segments"
 /** Runes of a block. */
 const BLOCK = 256
 const LEVEL = 3
+/** Bytes after which they are brought to the disk: all at once at the end would hold up whoever writes. */
+const PIECE = 1_000_000
 const VERSION = 1
 const MAGIC = 0x31534741
 /** zstd's mark of a frame that its readers skip. */
@@ -103,6 +105,8 @@ export class SegmentWriter {
   private readonly blocks: Array<Footer["blocks"][number]> = []
   private waiting: Array<RuneRow> = []
   private bytes = 0
+  /** Bytes that are on the disk. */
+  private synced = 0
   private first = 0
   private last = 0
   runes = 0
@@ -152,6 +156,9 @@ export class SegmentWriter {
     this.blocks.push([row.event_id, this.bytes, frame.length])
     this.write(frame)
     this.waiting = []
+    if (this.bytes - this.synced < PIECE) return
+    fs.fdatasyncSync(this.handle)
+    this.synced = this.bytes
   }
 
   private write(bytes: Buffer): void {
