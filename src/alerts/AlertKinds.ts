@@ -26,6 +26,8 @@ export const Queued = Schema.Struct({
   channel: Schema.optionalKey(Schema.String),
   /** Of the channels that are told when nobody answers it is the so-manieth. */
   step: Schema.optionalKey(Schema.Int),
+  /** The addresses that a channel mails to, where others of its config are told by the mail section. */
+  to: Schema.optionalKey(Schema.Array(Schema.String)),
   /** A person has put it off: it is told again. */
   putOff: Schema.optionalKey(Schema.Boolean),
   alert: Alert

@@ -12,7 +12,7 @@ import { hash } from "node:crypto"
 import { Clock, Duration, Effect, FiberSet, Result, Semaphore } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import { channelsFor, type NotifyConfig } from "../config/NotifyConfig.ts"
-import type { Rune, RuneDraft } from "../event-log/Rune.ts"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
@@ -95,17 +95,41 @@ const noticesOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>) {
     })
   )
   const now = yield* Clock.currentTimeMillis
-  return folded(found.flat()).map((source) => ({ source, routes: Route.ofNotice(config, source.alert.notice!, now) }))
+  return folded(found.flat()).map((source) => ({
+    source,
+    config,
+    routes: Route.ofNotice(config, source.alert.notice!, now)
+  }))
+})
+
+type Noticed = Effect.Success<ReturnType<typeof noticesOf>>
+
+/** The alerts that are mailed by a mail section, or wait for one, and the notices as channels tell them beside that. */
+const mailedOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>, notices: Noticed) {
+  const from = yield* AlertContext
+  const byCause = new Map(notices.map((one) => [one.source.alert.cause, one]))
+  const mailed: Array<{ readonly source: Source; readonly mail: MailConfig | undefined }> = []
+  for (const source of mailsOf(runes)) {
+    const { cause, of, stream } = source.alert
+    const mail = yield* from.mailFor(of ?? stream)
+    const noticed = byCause.get(cause)
+    // without a mail section it waits for one, unless a channel tells it
+    if (mail === undefined || noticed === undefined || noticed.routes.length === 0) {
+      if (mail !== undefined || (noticed?.routes.length ?? 0) === 0) mailed.push({ source, mail })
+      continue
+    }
+    const { config, routes } = noticed
+    const own = yield* from.mailFor(DAEMON_STREAM)
+    const once = Route.mailedOnce(config, { notice: noticed.source.alert.notice!, section: mail, own, routes })
+    byCause.set(cause, { ...noticed, routes: once.routes })
+    if (once.isMailed) mailed.push({ source, mail })
+  }
+  return { mailed, told: notices.map((one) => byCause.get(one.source.alert.cause) ?? one) }
 })
 
 /** Queues what the runes say; each alert is decided on what those before it will have changed. */
-const queue = (
-  runes: ReadonlyArray<Rune>,
-  notices: Effect.Success<ReturnType<typeof noticesOf>>,
-  begun: ReadonlySet<string>
-) =>
+const queue = (runes: ReadonlyArray<Rune>, notices: Noticed, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
-    const from = yield* AlertContext
     const upTo = runes.at(-1)?.eventId ?? 0
     const now = yield* Clock.currentTimeMillis
     const drafts: Array<RuneDraft> = []
@@ -118,14 +142,9 @@ const queue = (
     }
     const add = ({ alert, hash }: Source, route: Outbox.Route | undefined) =>
       put(Outbox.queue(ahead, { alert, hash, upTo }, route, now, begun))
-    const toldOf = new Set(notices.flatMap(({ routes, source }) => (routes.length === 0 ? [] : [source.alert.cause])))
-    for (const source of mailsOf(runes)) {
-      const { cause, of, stream } = source.alert
-      const mail = yield* from.mailFor(of ?? stream)
-      // without a mail section it waits for one, unless a channel tells it
-      if (mail !== undefined || !toldOf.has(cause)) add(source, mail && Route.ofMail(mail))
-    }
-    const noticesAt = Map.groupBy(notices, ({ source }) => source.rune)
+    const { mailed, told } = yield* mailedOf(runes, notices)
+    for (const { mail, source } of mailed) add(source, mail && Route.ofMail(mail))
+    const noticesAt = Map.groupBy(told, ({ source }) => source.rune)
     let able: ReadonlySet<string> | undefined
     for (const rune of runes) {
       // an answer is one to what was asked before, never to what its own rune tells
@@ -199,7 +218,8 @@ const wayOfChannel = (
   notify: NotifyConfig,
   more: Options & { readonly earlier: string | undefined }
 ): Way => {
-  const config = notify.channels[name]
+  const whole = notify.channels[name]
+  const config = whole && Route.mailingTo(whole, batch.to)
   const messageId = Outbox.idOf(batch)
   const way = { messageId, isMail: false, maxPerHour: notify.maxPerHour }
   if (config === undefined) return { ...way, destination: batch.destination, send: Telling.gone(name) }

@@ -49,6 +49,8 @@ export interface Batch {
   readonly routed: boolean
   /** The channel that tells it; left out: a mail by its project's mail section. */
   readonly channel?: string
+  /** The addresses that it mails to; left out: those of the channel's config. */
+  readonly to?: ReadonlyArray<string>
   readonly dueAt: number
   /** By key: one alert id and the folded alert. */
   readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
@@ -101,6 +103,7 @@ const queued = (state: State, rune: Queued): State => {
     destination: rune.destination,
     routed: rune.routed,
     ...(rune.channel === undefined ? {} : { channel: rune.channel }),
+    ...(rune.to === undefined ? {} : { to: rune.to }),
     dueAt: rune.dueAt,
     alerts: new Map(),
     more: 0,
@@ -253,6 +256,8 @@ export interface Route {
   readonly isHeld?: boolean
   /** Of the channels that are told when nobody answers it is the so-manieth. */
   readonly step?: number
+  /** The addresses that the channel mails to; left out: those of its config. */
+  readonly to?: ReadonlyArray<string>
   /** A person has put it off. */
   readonly isPutOff?: boolean
 }
@@ -354,6 +359,7 @@ export const queue = (
     upTo,
     ...(channel === undefined ? {} : { channel }),
     ...(route?.step === undefined ? {} : { step: route.step }),
+    ...(route?.to === undefined ? {} : { to: route.to }),
     ...(route?.isPutOff === true ? { putOff: true } : {}),
     alert
   }

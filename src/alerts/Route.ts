@@ -8,7 +8,7 @@ import { createHash } from "node:crypto"
 import { Duration } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import { type ChannelConfig, channelsFor, type NotifyConfig, type QuietConfig } from "../config/NotifyConfig.ts"
-import type { Notice, Urgency } from "./Notice.ts"
+import * as Notice from "./Notice.ts"
 import type * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
 
@@ -61,7 +61,7 @@ export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: n
   quietHours !== undefined && !destination.endsWith(EXCEPTED) && isQuiet(quietHours, now)
 
 /** ms that the first notice of a message waits for others. */
-const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Urgency): number => {
+const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Notice.Urgency): number => {
   const window = Duration.toMillis(digestWindow)
   // what needs a person does not wait for others, but what comes at once is one message
   if (urgency === "now") return Math.min(SETTLE, window)
@@ -71,7 +71,7 @@ const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Urgency)
 const SETTLE = 2_000
 
 /** The ways to one channel. */
-export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice, now: number): Outbox.Route => {
+export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice.Notice, now: number): Outbox.Route => {
   const { maxPerHour, quietHours } = notify
   const quiet = quietHours !== undefined && isQuiet(quietHours, now)
   const isExcepted = quiet && quietHours.except.includes(notice.kind)
@@ -85,11 +85,50 @@ export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice, no
   }
 }
 
+/** The channel's config, where only some of its addresses are mailed to. */
+export const mailingTo = (config: ChannelConfig, to: ReadonlyArray<string> | undefined): ChannelConfig =>
+  config.type === "mail" && to !== undefined ? { ...config, to } : config
+
+export interface Mailed {
+  readonly notice: Notice.Notice
+  /** The mail section that mails the same alert, and the user's own, which mail channels go by. */
+  readonly section: MailConfig
+  readonly own: MailConfig | undefined
+  readonly routes: ReadonlyArray<Outbox.Route>
+}
+
+/**
+ * The ways of an alert that a mail section mails and channels tell, and whether the section still mails it: so that no
+ * address has two mails of one thing. The section's mail has the story behind it, and goes before; that of a channel
+ * can be taken back, and goes before where somebody is asked.
+ */
+export const mailedOnce = (notify: NotifyConfig, { notice, own, routes, section }: Mailed) => {
+  const known = (address: string): string => address.toLowerCase()
+  const bySection = new Set(Smtp.recipients(section).map(known))
+  const ways = routes.map((route) => {
+    const config = route.channel === undefined ? undefined : notify.channels[route.channel]
+    const to = config?.type !== "mail" ? undefined : (config.to ?? (own === undefined ? [] : Smtp.recipients(own)))
+    return { route, config, to }
+  })
+  if (Notice.asks(notice)) {
+    const byChannel = ways.flatMap(({ route, to = [] }) => (route.isHeld === true ? [] : to.map(known)))
+    return { routes, isMailed: !bySection.isSubsetOf(new Set(byChannel)) }
+  }
+  const left = ways.flatMap(({ config, route, to = [] }) => {
+    const others = to.filter((address) => !bySection.has(known(address)))
+    if (config?.type !== "mail" || others.length === to.length) return [route]
+    if (others.length === 0) return []
+    const destination = destinationOfChannel(route.channel!, mailingTo(config, others), route.destination)
+    return [{ ...route, to: others, destination }]
+  })
+  return { routes: left, isMailed: true }
+}
+
 /** The way of what is told once more, after so many ms: by itself, whatever else is told meanwhile. */
 export const later = (
   notify: NotifyConfig,
   name: string,
-  notice: Notice,
+  notice: Notice.Notice,
   { after, message, now }: { readonly after: number; readonly message: string; readonly now: number }
 ): Outbox.Route => {
   const route = ofChannel(notify, name, notice, now + after)
@@ -102,7 +141,7 @@ export const later = (
 }
 
 /** The channels that are told of it. */
-export const ofNotice = (notify: NotifyConfig, notice: Notice, now: number): ReadonlyArray<Outbox.Route> =>
+export const ofNotice = (notify: NotifyConfig, notice: Notice.Notice, now: number): ReadonlyArray<Outbox.Route> =>
   channelsFor(notify, notice.kind)
     // of its own trouble a channel can tell nobody
     .filter((name) => notice.about !== `channel:${name}`)

@@ -432,7 +432,7 @@ describe("an agent that is done", () => {
   it.effect("is told so", () =>
     Effect.gen(function* () {
       const play = played("desk")
-      yield* living(play, notify, facts)
+      yield* living(play, notify, { facts })
       yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
       yield* passing("1 minute")
       assert.deepStrictEqual(kindsOf(play), [["done"]])
@@ -444,7 +444,7 @@ describe("an agent that is done", () => {
     () =>
       Effect.gen(function* () {
         const play = played("desk")
-        yield* living(play, notify, facts)
+        yield* living(play, notify, { facts })
         yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"), died("one"))
         yield* passing("5 seconds")
         yield* append(turn("two", "turn.started", "t2"))
@@ -458,12 +458,12 @@ describe("an agent that is done", () => {
   it.effect("is not over a restart between", () =>
     Effect.gen(function* () {
       const play = played("desk")
-      const first = yield* living(play, notify, facts)
+      const first = yield* living(play, notify, { facts })
       yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
       yield* passing("5 seconds")
       yield* Fiber.interrupt(first)
       yield* append(turn("one", "turn.started", "t3"))
-      yield* living(play, notify, facts)
+      yield* living(play, notify, { facts })
       yield* passing("1 minute")
       assert.lengthOf(play.told, 0)
     }).pipe(Effect.scoped, withLog)
@@ -473,7 +473,7 @@ describe("an agent that is done", () => {
     Effect.gen(function* () {
       const play = played("desk")
       play.failing.add("desk")
-      yield* living(play, notify, facts)
+      yield* living(play, notify, { facts })
       yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
       yield* passing("32 seconds")
       yield* append(turn("one", "turn.started", "t3"))

@@ -7,8 +7,11 @@ import { type AlertChannel, AlertChannels, type Message } from "../../src/alerts
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import * as Alerter from "../../src/alerts/Alerter.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
+import { Mailer, type MailerShape } from "../../src/alerts/Mailer.ts"
 import type { Facts } from "../../src/alerts/NoticePolicy.ts"
 import { SendError } from "../../src/alerts/SendError.ts"
+import * as Smtp from "../../src/alerts/Smtp.ts"
+import type { MailConfig } from "../../src/config/Config.ts"
 import { NotifyConfig } from "../../src/config/NotifyConfig.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
@@ -18,7 +21,9 @@ const decode = Schema.decodeUnknownSync(NotifyConfig)
 export const STREAM = "demo-00000000"
 
 export interface Played {
-  readonly told: Array<Message & { readonly by: string }>
+  readonly told: Array<Message & { readonly by: string; readonly to: ReadonlyArray<string> | undefined }>
+  /** Mails by a mail section: to whom, and of what. */
+  readonly mails: Array<{ readonly to: ReadonlyArray<string>; readonly subject: string }>
   readonly back: Array<{ readonly by: string; readonly handle: string; readonly why: string }>
   /** Channels that hang, and those that fail. */
   readonly hanging: Set<string>
@@ -33,17 +38,18 @@ const refused = new SendError({ message: "HTTP 503", remedy: "wait", class: "tra
 /** Channels of these names, each a type of its own; those of capitals cannot take a message back. */
 export const played = (...names: ReadonlyArray<string>): Played => {
   const told: Played["told"] = []
+  const mails: Played["mails"] = []
   const back: Played["back"] = []
   const hanging = new Set<string>()
   const failing = new Set<string>()
   const off = Effect.runSync(Queue.unbounded<Message>())
   const channels = names.map((name): AlertChannel => ({
     name,
-    send: (_, message) =>
+    send: (config, message) =>
       Effect.suspend(() => {
         if (hanging.has(name)) return Effect.never
         if (failing.has(name)) return Effect.fail(refused)
-        told.push({ ...message, by: name })
+        told.push({ ...message, by: name, to: config.type === "mail" ? config.to : undefined })
         return Effect.succeed({ response: "ok", handle: `${name}-${told.length}` })
       }),
     ...(name === "chat"
@@ -55,24 +61,42 @@ export const played = (...names: ReadonlyArray<string>): Played => {
     ...(name === "desk" ? { later: Queue.take(off) } : {}),
     check: () => Effect.succeed("fine")
   }))
-  return { told, back, hanging, failing, channels, putOff: (message) => void Queue.offerUnsafe(off, message) }
+  return { told, mails, back, hanging, failing, channels, putOff: (message) => void Queue.offerUnsafe(off, message) }
 }
 
 export const config = (names: ReadonlyArray<string>, rest: object = {}) =>
   decode({ channels: Object.fromEntries(names.map((name) => [name, { type: "other", name }])), ...rest })
 
-export const living = ({ channels }: Played, notify: NotifyConfig, facts?: (rune: Rune) => Partial<Facts>) =>
+interface World {
+  readonly facts?: (rune: Rune) => Partial<Facts>
+  readonly mail?: MailConfig
+}
+
+/** A server that takes all. */
+const mailer = ({ mails }: Played): MailerShape => ({
+  host: () => "lab",
+  send: (mail, { subject }) =>
+    Effect.sync(() => {
+      const to = Smtp.recipients(mail)
+      mails.push({ to, subject })
+      return { to, rejected: [], response: "250 OK" }
+    }),
+  probe: () => Effect.succeed("fine")
+})
+
+export const living = (play: Played, notify: NotifyConfig, { facts, mail }: World = {}) =>
   Effect.forkScoped(
     Effect.provide(
       Alerter.run({ host: "lab" }),
       Layer.mergeAll(
         AlertContext.layerTest(
-          () => undefined,
+          () => mail,
           () => notify,
           facts
         ),
         LiveOutbox.layer,
-        Layer.succeed(AlertChannels, channels)
+        Layer.succeed(Mailer, mailer(play)),
+        Layer.succeed(AlertChannels, play.channels)
       )
     )
   )
