@@ -209,18 +209,19 @@ export class AgentScope {
 
   // --- its life
 
-  private readonly begin = ({ by }: Caller): Command<number> =>
-    Effect.suspend(() => {
+  private begin({ by }: Caller): Command<number> {
+    return Effect.suspend(() => {
       this.record.broken = undefined
       return this.actors.worker.ask<{ readonly eventId: number }>({ _tag: "Start", by }).pipe(
         Effect.map(({ eventId }) => eventId),
         Effect.catch(refuse)
       )
     })
+  }
 
   /** A new incarnation, unless one runs. */
-  readonly start = (caller: Caller): Command =>
-    this.lock.withPermit(
+  start(caller: Caller): Command {
+    return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
         const before = this.worker()
         if (before !== undefined && before.state !== "Stopped") {
@@ -230,12 +231,14 @@ export class AgentScope {
         return { eventId: yield* this.begin(caller), message: `${this.fullName} is started.` }
       }).pipe(Effect.uninterruptible)
     )
+  }
 
   /** Begins the agent, which has a place now, unless it was ended while it waited. */
-  readonly admit = (caller: Caller): Command<void> =>
-    this.lock.withPermit(
+  admit(caller: Caller): Command<void> {
+    return this.lock.withPermit(
       Effect.suspend(() => (this.setting.queued() ? Effect.asVoid(this.begin(caller)) : Effect.void))
     )
+  }
 
   /** Ends one that waits for a place: it never begins, and its log says so. */
   private forgo(by: string, reason: string) {
@@ -250,8 +253,8 @@ export class AgentScope {
   }
 
   /** OperatorStop; answers when no process of it is left. */
-  readonly stop = (caller: Caller, reason?: string): Command =>
-    this.lock.withPermit(
+  stop(caller: Caller, reason?: string): Command {
+    return this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
         const { fullName } = this
         if (this.setting.queued()) return yield* this.forgo(caller.by, reason ?? "stopped")
@@ -275,30 +278,35 @@ export class AgentScope {
         return { eventId, message: `${fullName} is stopped; no process of it is left.` }
       })
     )
+  }
 
   /** Waits for the end of its run, then of its life. A run that came to be in the very moment of the stop was not there to be cancelled. */
-  private readonly gone: Effect.Effect<void> = Effect.suspend(() => {
-    const { dead, slot } = this
-    const left = slot.current()
-    if (left === undefined) return Effect.andThen(slot.gone, dead)
-    return slot
-      .stop(left)
-      .pipe(
-        Effect.andThen(Effect.timeoutOption(slot.gone, this.config().interruptGrace)),
-        Effect.andThen(slot.end(left)),
-        Effect.andThen(slot.gone),
-        Effect.andThen(dead)
-      )
-  })
+  private get gone(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { dead, slot } = this
+      const left = slot.current()
+      if (left === undefined) return Effect.andThen(slot.gone, dead)
+      return slot
+        .stop(left)
+        .pipe(
+          Effect.andThen(Effect.timeoutOption(slot.gone, this.config().interruptGrace)),
+          Effect.andThen(slot.end(left)),
+          Effect.andThen(slot.gone),
+          Effect.andThen(dead)
+        )
+    })
+  }
 
   /** Waits for the end of its life: it ends after its worker, once its turn is over. By force where that takes too long. */
-  private readonly dead: Effect.Effect<void> = Effect.suspend(() => {
-    const reason = "it did not end within its grace"
-    return Effect.timeoutOrElse(this.place.over.await, {
-      duration: Duration.sum(this.config().interruptGrace, Duration.seconds(1)),
-      orElse: () => Effect.ignore(this.actors.life.ask({ _tag: "kill_forced", by: "agentd", reason }))
+  private get dead(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const reason = "it did not end within its grace"
+      return Effect.timeoutOrElse(this.place.over.await, {
+        duration: Duration.sum(this.config().interruptGrace, Duration.seconds(1)),
+        orElse: () => Effect.ignore(this.actors.life.ask({ _tag: "kill_forced", by: "agentd", reason }))
+      })
     })
-  })
+  }
 
   private readonly terminate: Tenant["terminate"] = ({ by, force, reason }) =>
     Effect.gen({ self: this }, function* () {
@@ -350,23 +358,25 @@ export class AgentScope {
   // --- its messages
 
   /** Why no message is taken now. */
-  private readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
-    const { fullName } = this
-    const barred = this.setting.home.barred()
-    return barred === undefined
-      ? Effect.void
-      : new CommandRefused({
-          message: `${fullName} takes no messages: ${barred}.`,
-          remedy: "See what to do about it: agentd conversation show"
-        })
-  })
+  private get takes(): Effect.Effect<void, CommandRefused> {
+    return Effect.suspend(() => {
+      const { fullName } = this
+      const barred = this.setting.home.barred()
+      return barred === undefined
+        ? Effect.void
+        : new CommandRefused({
+            message: `${fullName} takes no messages: ${barred}.`,
+            remedy: "See what to do about it: agentd conversation show"
+          })
+    })
+  }
 
   /** Into the inbox, durable with all that follows from it. The same id again changes nothing. */
-  private readonly receive = (
+  private receive(
     of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops" | "files">,
     how: How
-  ): Command<InboxActor.Received> =>
-    Effect.gen({ self: this }, function* () {
+  ): Command<InboxActor.Received> {
+    return Effect.gen({ self: this }, function* () {
       const size = sizeOf(of.text)
       if (size > MAX_PROMPT_BYTES) {
         return yield* new CommandRefused({
@@ -381,6 +391,7 @@ export class AgentScope {
         .pipe(Effect.catch(refuse))
       // what is in the inbox is worked on, even if the sender goes away meanwhile
     }).pipe(Effect.uninterruptible)
+  }
 
   send(text: string, how: How, { by }: Caller, hops?: number, files: NonNullable<Inbox.Message["files"]> = []) {
     return Effect.gen({ self: this }, function* () {
@@ -409,24 +420,29 @@ export class AgentScope {
   }
 
   /** Takes what agentd itself has to say, also while its conversation takes no messages. */
-  readonly hear = (message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> =>
-    Effect.asVoid(this.receive(message, "queue"))
+  hear(message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> {
+    return Effect.asVoid(this.receive(message, "queue"))
+  }
 
-  readonly post = (message: AgentMessage): Command<{ readonly eventId: number }> =>
-    Effect.andThen(
+  post(message: AgentMessage): Command<{ readonly eventId: number }> {
+    return Effect.andThen(
       this.takes,
       Effect.map(this.receive(message, "queue"), ({ eventId }) => ({ eventId }))
     )
+  }
 
-  readonly steer = (message: AgentMessage): Command<void> =>
-    Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
+  steer(message: AgentMessage): Command<void> {
+    return Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
+  }
 
   /** A person's word on work that came to no answer. */
-  readonly tellInbox = (message: Messages.InboxMessage): Command<InboxActor.Settled> =>
-    Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
+  tellInbox(message: Messages.InboxMessage): Command<InboxActor.Settled> {
+    return Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
+  }
 
-  readonly withdraw = (messageIds: ReadonlyArray<string>): Command<boolean> =>
-    Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageIds }), refuse)
+  withdraw(messageIds: ReadonlyArray<string>): Command<boolean> {
+    return Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageIds }), refuse)
+  }
 
   private standing(messageId: string) {
     const { inbox, turn, worker } = this.actors
@@ -434,8 +450,8 @@ export class AgentScope {
   }
 
   /** The fate of a message. */
-  readonly fate = (messageId: string): Command<Fate> =>
-    Effect.suspend(() => {
+  fate(messageId: string): Command<Fate> {
+    return Effect.suspend(() => {
       const found = this.standing(messageId)
       if (found !== undefined) return Effect.succeed<Fate>(found)
       const ended = endedWith(this.turn(), messageId)
@@ -452,11 +468,12 @@ export class AgentScope {
         died: TurnActor.hasDied(rune)
       }))
     })
+  }
 
   // --- its turn
 
   /** `drops`: of its messages only these are dropped; left out, all of them. */
-  private readonly interruptTurn = (by: string, reason: string, drops?: ReadonlyArray<string>) => {
+  private interruptTurn(by: string, reason: string, drops?: ReadonlyArray<string>) {
     const turnId = this.turn().data.turnId!
     const some = drops === undefined ? {} : { drops }
     return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...some, ...this.live.partial })
