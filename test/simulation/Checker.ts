@@ -389,7 +389,9 @@ export class Checker implements Witness {
       }
     }
     if (rune.trigger === "SessionExited" || rune.trigger === "GraceExceeded") {
-      this.ran(agent, rune.trigger === "SessionExited" && !["lost", "taken"].includes(event["outcome"]?.reason))
+      // of a run that went with its daemon is known what the log has of it: that it answered, or nothing
+      const isSeen = event["worked"] === true || !["lost", "taken"].includes(event["outcome"]?.reason)
+      this.ran(agent, rune.trigger === "SessionExited" && isSeen)
     }
     const hasFailed = counts && (expected === 1 || event["outcome"]?.reason === "unavailable")
     const { least, most: greatest } = this.failures.get(agent) ?? { least: 0, most: 0 }
