@@ -218,12 +218,14 @@ export class SqliteStore {
 
   /** Deletes rows that are in a segment, the oldest ones first; answers how many. */
   drop(count: number): number {
-    const { changes } = this.database
-      .prepare(
-        `DELETE FROM runes WHERE event_id IN
-          (SELECT event_id FROM runes WHERE event_id <= ? ORDER BY event_id LIMIT ${count})`
-      )
-      .run(this.left) as { readonly changes: number | bigint }
+    const { changes } = this.unhurried(() =>
+      this.database
+        .prepare(
+          `DELETE FROM runes WHERE event_id IN
+            (SELECT event_id FROM runes WHERE event_id <= ? ORDER BY event_id LIMIT ${count})`
+        )
+        .run(this.left)
+    ) as { readonly changes: number | bigint }
     this.bytes += Number(changes) * ROW_BYTES * 2
     return Number(changes)
   }
@@ -234,7 +236,7 @@ export class SqliteStore {
     const free = () =>
       (this.database.prepare("PRAGMA freelist_count").get() as { readonly freelist_count: number }).freelist_count
     if (way !== 2 || free() < worth) return false
-    this.database.exec(`PRAGMA incremental_vacuum(${pages})`)
+    this.unhurried(() => this.database.exec(`PRAGMA incremental_vacuum(${pages})`))
     this.bytes += pages * PAGE_BYTES
     return free() >= worth
   }
@@ -301,6 +303,16 @@ export class SqliteStore {
     }
     this.checkpoint()
     this.database.close()
+  }
+
+  /** Waits for no disk: with the next commit it is durable, and what a power cut takes back is done again. */
+  private unhurried<A>(write: () => A): A {
+    this.database.exec("PRAGMA synchronous=NORMAL")
+    try {
+      return write()
+    } finally {
+      this.database.exec("PRAGMA synchronous=FULL")
+    }
   }
 
   private transaction(write: () => void): void {
