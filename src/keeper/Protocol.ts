@@ -20,8 +20,10 @@ export type Order =
   | {
       readonly op: "spawn"
       readonly run: string
-      /** By which a shell becomes the program. */
+      /** By which a shell becomes the program at the word `begin`. */
       readonly script: string
+      /** True: the program begins with "go". Without the daemon that asked, it does not begin any more. */
+      readonly waits?: boolean
       /** The content of its descriptors 3, 4 …, base64. */
       readonly handed?: ReadonlyArray<string>
     }
@@ -29,7 +31,8 @@ export type Order =
   | { readonly op: "write"; readonly run: string; readonly seq: number; readonly data: string | null }
   /** So much is read. */
   | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
-  /** Nobody asks for the program any more: nothing of it is kept once it has ended. */
+  | { readonly op: "go"; readonly run: string }
+  /** Nobody asks for the program any more: nothing of it is kept once it has ended; one that waits does not begin. */
   | { readonly op: "forget"; readonly run: string }
   /** Takes no new program, and leaves with the last one. */
   | { readonly op: "retire" }

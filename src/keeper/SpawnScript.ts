@@ -1,5 +1,6 @@
 /**
- * SpawnScript: the words by which a waiting shell becomes a program, and why it could not.
+ * SpawnScript: the words by which a waiting shell becomes a program, and why it could not. All is done but the last
+ * step, which the shell takes at the word `begin`.
  *
  * Guarantees: environment, arguments and folder are the program's as they were given, whatever they hold; what the system
  * would refuse is refused before, with its code.
@@ -105,7 +106,8 @@ const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: stri
     `umask ${process.umask().toString(8)}`,
     `cd ${quote(cwd)} || exit 126`,
     "unset OLDPWD",
-    `exec ${command.map(quote).join(" ")}`,
+    `begin() { exec ${command.map(quote).join(" ")}`,
+    "}",
     ""
   ]
 }
