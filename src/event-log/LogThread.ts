@@ -8,9 +8,7 @@
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import type { Problem, Sealing } from "./EventLog.ts"
-import type { Chore } from "./Chore.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
-import { type Collect, collector, ROUNDS } from "./HeapRest.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { Pace } from "./Pace.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
@@ -54,24 +52,6 @@ const LONGEST_PAUSE = 500
 
 type Asked = Exclude<ToThread, { readonly _tag: "Parcel" | "Reset" }>
 
-/** Gives back the memory that the thread's start has used, when nothing else is to be done. */
-class Resting implements Chore {
-  readonly chore = "rest"
-  private collect: Collect | undefined = undefined
-  private rounds = 0
-
-  get isDone(): boolean {
-    return this.rounds >= ROUNDS
-  }
-
-  step(): void {
-    this.rounds += 1
-    this.collect ??= collector()
-    this.collect(false)
-    if (this.isDone) this.collect = undefined
-  }
-}
-
 class LogThread {
   private readonly data: ThreadData
   private readonly port: NonNullable<typeof parentPort>
@@ -86,7 +66,7 @@ class LogThread {
   constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
     this.data = data
     this.port = port
-    this.store = new LogStore(data.store, nodeSqlite, () => performance.now(), [new Resting()])
+    this.store = new LogStore(data.store, nodeSqlite, () => performance.now())
     this.ring = new RingReader(data.shared, () => this.parcel())
     this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
     this.store.onTrouble = (message) => this.say({ _tag: "Troubled", message })
