@@ -53,7 +53,7 @@ const ascii = (code: string): string =>
   )
 
 const keeperFiles = async () => {
-  const names = ["keeper.mjs", "lines.mjs", "slot.sh"]
+  const names = ["keeper.mjs", "slot.sh"]
   const texts = await Promise.all(names.map((name) => readFile(join(root, "src/keeper", name), "utf8")))
   return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
 }

@@ -108,7 +108,7 @@ const prune = async (folder: string): Promise<void> => {
 }
 
 const keeperFiles = async () => {
-  const names = ["keeper.mjs", "lines.mjs", "slot.sh"]
+  const names = ["keeper.mjs", "slot.sh"]
   const texts = await Promise.all(names.map((name) => readFile(join(root, "src/keeper", name), "utf8")))
   return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
 }

@@ -7,10 +7,9 @@
  * passes a limit is over, and says which.
  * It reports facts and decides nothing.
  */
-import { Cause, type Context, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
-import type { Backend, BackendError, Run, RunEvent } from "../backends/Backend.ts"
+import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
+import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
-import { type Ready, ReadyRun, type RunRequest } from "./ReadyRun.ts"
 import * as RunLimits from "../backends/process/RunLimits.ts"
 
 /** Where a run's facts go, in their order. */
@@ -19,6 +18,13 @@ export interface RunSink {
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Called once per run, when nothing of it is left. */
   readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
+}
+
+export interface RunRequest {
+  readonly backend: Backend
+  readonly spec: RunSpec
+  /** Completes when its time is over; undefined for a run that takes turns. */
+  readonly timeout: Effect.Effect<void> | undefined
 }
 
 interface Live {
@@ -36,11 +42,8 @@ export interface RunSupervisor {
   readonly current: () => string | undefined
   /** Starts the run unless it was started before; first waits until the one before is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
-  /**
-   * A run of that id is about to begin by this request, as far as is known now, or is not after all. Begins nothing of
-   * it: what can be made ready is, so that `ensure` finds it.
-   */
-  readonly expect: (runId: string, request: Effect.Effect<RunRequest> | undefined) => void
+  /** A run of that id is about to begin, as far as is known now, or is not after all. Begins nothing. */
+  readonly expect: (runId: string, comes: boolean) => void
   /** Ends by this the rest of a run of an earlier daemon; the next run waits for it. */
   readonly bury: (runId: string, ending: Effect.Effect<void>) => Effect.Effect<void>
   /** Asks the run to end in order; `exited` says when it has. A run that is not alive is left alone. */
@@ -69,10 +72,9 @@ type Parts = Pick<Live, "enough" | "handle"> & {
 const watch = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
-  ready: Ready | undefined,
   { ended, handle }: Pick<Parts, "handle"> & { readonly ended: (outcome: Outcome) => Effect.Effect<unknown> }
 ) {
-  const run = yield* ready === undefined ? request.backend.start(request.spec) : Deferred.await(ready.started)
+  const run = yield* request.backend.start(request.spec)
   yield* Deferred.succeed(handle, run)
   let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
   yield* Stream.runForEachArray(run.events, (events) => {
@@ -95,23 +97,20 @@ const whole = Effect.fnUntraced(function* (
   request: RunRequest,
   { enough, handle, over }: Parts,
   limits: RunLimits.RunLimits,
-  early: ReadyRun,
   scope: Scope.Scope
 ) {
-  const ready = early.take(request)
   let [left, telling] = [2, undefined as Fiber.Fiber<void> | undefined]
   const done = Effect.suspend(() => (--left === 0 ? over : Effect.void))
   const ended = (outcome: Outcome) =>
     Effect.gen(function* () {
       const tell = Effect.andThen(sink.exited(request, outcome), done)
       telling ??= yield* Effect.forkIn(tell, scope, { startImmediately: true })
-      // the log has it before anything is cleared away
+      // the log writes it meanwhile: on this stack it would wait until all is cleared away
       yield* Effect.yieldNow
       yield* Deferred.succeed(enough, outcome)
     })
-  const outcome = yield* watch(sink, request, ready, { ended, handle }).pipe(
+  const outcome = yield* watch(sink, request, { ended, handle }).pipe(
     Effect.scoped,
-    ready === undefined ? identity : Effect.ensuring(Fiber.interrupt(ready.fiber)),
     Effect.raceFirst(Deferred.await(enough)),
     Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
     request.timeout === undefined ? identity : Effect.raceFirst(Effect.as(request.timeout, TIMEOUT)),
@@ -135,13 +134,11 @@ class Place implements RunSupervisor {
   private live: Live | undefined = undefined
   private newest: string | undefined = undefined
   private backend: Backend | undefined = undefined
-  private readonly early: ReadyRun
 
-  constructor(hearer: () => RunSink, limits: RunLimits.RunLimits, scope: Scope.Scope, context: Context.Context<never>) {
+  constructor(hearer: () => RunSink, limits: RunLimits.RunLimits, scope: Scope.Scope) {
     this.hearer = hearer
     this.limits = limits
     this.scope = scope
-    this.early = new ReadyRun(scope, context)
   }
 
   current(): string | undefined {
@@ -150,17 +147,11 @@ class Place implements RunSupervisor {
 
   ensure(request: RunRequest): Effect.Effect<void> {
     this.backend = request.backend
-    return this.occupy(
-      request.spec.runId,
-      (parts) => whole(this.hearer(), request, parts, this.limits, this.early, this.scope),
-      () => this.early.open(request)
-    )
+    return this.occupy(request.spec.runId, (parts) => whole(this.hearer(), request, parts, this.limits, this.scope))
   }
 
-  expect(runId: string, request: Effect.Effect<RunRequest> | undefined): void {
-    this.early.drop(runId)
-    if (this.backend?.isGated !== true) this.backend?.expect?.(runId, request !== undefined)
-    else if (request !== undefined) this.early.expect(runId, request)
+  expect(runId: string, comes: boolean): void {
+    this.backend?.expect?.(runId, comes)
   }
 
   bury(runId: string, ending: Effect.Effect<void>): Effect.Effect<void> {
@@ -205,11 +196,7 @@ class Place implements RunSupervisor {
   }
 
   /** Unless it was begun before; first waits until the one before is gone. */
-  private occupy(
-    runId: string,
-    life: (parts: Parts) => Effect.Effect<void>,
-    begun: () => void = () => {}
-  ): Effect.Effect<void> {
+  private occupy(runId: string, life: (parts: Parts) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       // one that has ended already counts, too: its end is on its way to whoever asks again
       if (this.newest === runId) return
@@ -227,7 +214,6 @@ class Place implements RunSupervisor {
           this.newest = runId
           // it may have ended in this very moment
           if (!latch.isOpen()) this.live = { runId, gone: latch.await, ...parts }
-          begun()
         })
       )
     })
@@ -238,5 +224,5 @@ class Place implements RunSupervisor {
 export const make = Effect.fnUntraced(function* (
   hearer: () => RunSink
 ): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
-  return new Place(hearer, yield* RunLimits.RunLimits, yield* Effect.scope, yield* Effect.context<never>())
+  return new Place(hearer, yield* RunLimits.RunLimits, yield* Effect.scope)
 })

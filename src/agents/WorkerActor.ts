@@ -28,7 +28,6 @@ import { isActive, refOf, Siblings, type TurnState, type WorkerSnapshot, type Wo
 import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import * as Prompt from "./Prompt.ts"
 import { RunPlace } from "./RunPlace.ts"
-import type { RunRequest } from "./ReadyRun.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
 type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
@@ -41,7 +40,8 @@ export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 const MOMENT = 2_000
 
 /** The run that is about to begin. */
-const expected = ({ now }: WorkerState): WorkerSnapshot | undefined => (now?.state === "Spawning" ? now : undefined)
+const expected = ({ now }: WorkerState): string | undefined =>
+  now?.state === "Spawning" ? (now.data.runId ?? undefined) : undefined
 
 const readWorker = reader(workerKinds)
 type Started = Extract<
@@ -364,41 +364,33 @@ export const make = Effect.gen(function* () {
   /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
   const spawnRun = (self: Handle, now: WorkerSnapshot) =>
     Effect.gen(function* () {
-      const { data, entered } = now
+      const { data, entered, state } = now
       const runId = data.runId!
       if (slot.current() === runId) return
-      const made = yield* backend(data.fallback ?? 0)
+      const index = data.fallback ?? 0
+      const made = yield* backend(index)
       const isOld = entered <= recoveredTo
       if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
+      const spec: RunSpec = {
+        runId,
+        agent,
+        // the first turn of a run: found again by it after a crash
+        turnId: runId,
+        prompt: data.prompt ?? "",
+        ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
+        cwd: data.cwd!,
+        env: { AGENTD_AGENT: agent },
+        resume:
+          resumable(backendAt(config(), index)) && data.sessionId !== null
+            ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
+            : undefined,
+        limits: config().limits,
+        mcp: mcp(runId),
+        ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
+      }
       if (!isOld) yield* place.adopted.open
-      const time = made.turns ? undefined : yield* timeout(data, isOld)
-      yield* slot.ensure({ backend: made, spec: specOf(now), timeout: time })
+      yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : yield* timeout(data, isOld) })
     })
-
-  const specOf = ({ data, entered, state }: WorkerSnapshot): RunSpec => {
-    const runId = data.runId!
-    return {
-      runId,
-      agent,
-      // the first turn of a run: found again by it after a crash
-      turnId: runId,
-      prompt: data.prompt ?? "",
-      ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
-      cwd: data.cwd!,
-      env: { AGENTD_AGENT: agent },
-      resume:
-        resumable(backendAt(config(), data.fallback ?? 0)) && data.sessionId !== null
-          ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
-          : undefined,
-      limits: config().limits,
-      mcp: mcp(runId),
-      ...(entered <= recoveredTo ? { adopt: { isUp: state !== "Spawning" } } : {})
-    }
-  }
-
-  /** The request as it will be, before the log has the run. */
-  const requestOf = (now: WorkerSnapshot): Effect.Effect<RunRequest> =>
-    Effect.map(backend(now.data.fallback ?? 0), (made) => ({ backend: made, spec: specOf(now), timeout: undefined }))
 
   const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>
     now !== undefined &&
@@ -443,9 +435,9 @@ export const make = Effect.gen(function* () {
     comesBack: (before, after) => before.now?.state !== after.now?.state,
     stepped: (before, after) => {
       const [old, next] = [expected(before), expected(after)]
-      if (old?.data.runId === next?.data.runId) return
-      if (old !== undefined) slot.expect(old.data.runId!, undefined)
-      if (next !== undefined) slot.expect(next.data.runId!, requestOf(next))
+      if (old === next) return
+      if (old !== undefined) slot.expect(old, false)
+      if (next !== undefined) slot.expect(next, true)
     },
     timers: ({ now }) => {
       if (now === undefined) return []

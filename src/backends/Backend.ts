@@ -198,11 +198,6 @@ export interface RunSpec {
   readonly mcp: { readonly [name: string]: GivenServer }
   /** Not there: the daemon is reached as anybody reaches it. */
   readonly socket?: RunSocket
-  /**
-   * Where the backend knows gates: all of the start is done before that does not need the run's own program, which begins
-   * once this has completed. Left out, at once.
-   */
-  readonly gate?: Effect.Effect<void>
   /** The run is there, begun by a daemon before, and is taken up; `isUp`: it had said that it had started. */
   readonly adopt?: { readonly isUp: boolean }
 }
@@ -274,7 +269,5 @@ export interface Backend {
   readonly forget?: (runId: string) => Effect.Effect<void>
   /** A run of that id is about to begin, or is not after all: what it can do before is done. Nothing of the run is there yet. */
   readonly expect?: (runId: string, comes: boolean) => void
-  /** A start with a gate does nothing before that could not be undone. */
-  readonly isGated?: boolean
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>
 }

@@ -34,8 +34,6 @@ export interface Wanted {
   readonly isDeaf: boolean
   readonly handed: ReadonlyArray<Uint8Array>
   readonly limits?: SpawnScript.Limits | undefined
-  /** All is ready meanwhile, and the program begins once it has completed. Left out, at once. */
-  readonly gate?: Effect.Effect<void> | undefined
 }
 
 /** Beginnings of a command line, with the variables that they need. */
@@ -402,24 +400,6 @@ const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Ho
   return [...homes, homeOf(path.join(options.folder, `${(numbers.at(-1) ?? 0) + 1}`), true)]
 }
 
-const orderOf = ({ gate, handed, name }: Wanted, script: string) =>
-  ({
-    op: "spawn",
-    run: name,
-    script,
-    ...(gate === undefined ? {} : { waits: true }),
-    ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
-  }) as const
-
-/** Lets a program begin that waits; where nobody waits for it any more, it never begins. */
-const begin = (home: Home, held: HeldProgram, gate: Effect.Effect<void>) =>
-  gate.pipe(
-    Effect.interruptible,
-    Effect.onInterrupt(() => Effect.sync(() => home.forget(held))),
-    // a keeper that has come meanwhile holds no program that waits
-    Effect.andThen(Effect.map(home.link, (link) => link.tell({ op: "go", run: held.name })))
-  )
-
 const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Return<Keeper, never, Scope.Scope> {
   const longest = path.join(options.folder, "999", "sock")
   if (Buffer.byteLength(longest) > MAX_PATH_BYTES) {
@@ -443,14 +423,19 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     orElse: () => Effect.fail(new NotHeld({ code: "keeper" }))
   })
 
-  const spawn = Effect.fnUntraced(function* (wanted: Wanted) {
-    const { argv, cwd, env, handed, isDeaf, limits, name } = wanted
+  const spawn = Effect.fnUntraced(function* ({ argv, cwd, env, handed, isDeaf, limits, name }: Wanted) {
     const of = yield* link
     const words = Object.entries(env).flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const]))
     const made = machinery.script({ argv, cwd, env: Object.fromEntries(words), isDeaf, handed: handed.length, limits })
     if ("code" in made) return yield* new NotHeld({ code: made.code })
+    const order = {
+      op: "spawn",
+      run: name,
+      script: made.script,
+      ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
+    } as const
     active.awaits(name)
-    const { anchor, births, error, pid = 0, start = "" } = yield* of.ask(orderOf(wanted, made.script), null)
+    const { anchor, births, error, pid = 0, start = "" } = yield* of.ask(order, null)
     if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
     if (error === "gone") {
       // it may have been started: the next keeper knows
@@ -471,12 +456,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
     lease: options.lease,
     isThere: Effect.map(known, () => true),
     // a program is known before anything is told of it
-    spawn: (wanted) =>
-      Effect.uninterruptible(
-        Effect.tap(one.withPermit(spawn(wanted)), (held) =>
-          wanted.gate === undefined ? Effect.void : begin(active, held, wanted.gate)
-        )
-      ),
+    spawn: (wanted) => one.withPermit(Effect.uninterruptible(spawn(wanted))),
     take: (name) =>
       Effect.map(known, () => {
         const held = all().find(({ held }) => held.name === name && !held.isTaken)?.held

@@ -9,6 +9,5 @@ const textOf = (name: string): string => fs.readFileSync(new URL(name, import.me
 
 export const files = (): { readonly [name: string]: string } => ({
   "keeper.mjs": textOf("./keeper.mjs"),
-  "lines.mjs": textOf("./lines.mjs"),
   "slot.sh": textOf("./slot.sh")
 })

@@ -20,10 +20,8 @@ export type Order =
   | {
       readonly op: "spawn"
       readonly run: string
-      /** By which a shell becomes the program at the word `begin`. */
+      /** By which a shell becomes the program. */
       readonly script: string
-      /** True: the program begins with "go". Without the daemon that asked, it does not begin any more. */
-      readonly waits?: boolean
       /** The content of its descriptors 3, 4 …, base64. */
       readonly handed?: ReadonlyArray<string>
     }
@@ -31,8 +29,7 @@ export type Order =
   | { readonly op: "write"; readonly run: string; readonly seq: number; readonly data: string | null }
   /** So much is read. */
   | { readonly op: "mark"; readonly run: string; readonly out: number; readonly err: number }
-  | { readonly op: "go"; readonly run: string }
-  /** Nobody asks for the program any more: nothing of it is kept once it has ended; one that waits does not begin. */
+  /** Nobody asks for the program any more: nothing of it is kept once it has ended. */
   | { readonly op: "forget"; readonly run: string }
   /** Takes no new program, and leaves with the last one. */
   | { readonly op: "retire" }

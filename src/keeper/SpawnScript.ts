@@ -1,6 +1,5 @@
 /**
- * SpawnScript: the words by which a waiting shell becomes a program, and why it could not. All is done but the last
- * step, which the shell takes at the word `begin`.
+ * SpawnScript: the words by which a waiting shell becomes a program, and why it could not.
  *
  * Guarantees: environment, arguments and folder are the program's as they were given, whatever they hold; what the system
  * would refuse is refused before, with its code.
@@ -106,8 +105,7 @@ const linesOf = ({ argv, cwd, env, handed, isDeaf, limits }: Program, file: stri
     `umask ${process.umask().toString(8)}`,
     `cd ${quote(cwd)} || exit 126`,
     "unset OLDPWD",
-    `begin() { exec ${command.map(quote).join(" ")}`,
-    "}",
+    `exec ${command.map(quote).join(" ")}`,
     ""
   ]
 }

@@ -18,7 +18,6 @@ import { once } from "node:events"
 import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
-import { lines } from "./lines.mjs"
 
 const { O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = fs.constants
 const DIR = path.resolve(process.argv[2])
@@ -75,10 +74,10 @@ const fill = () => {
 
 /** `isAlive`: its shell is nobody's program. */
 const drop = (run, isAlive) => {
-  shut(Object.assign(run, { forgotten: true }))
+  shut(run)
   if (isAlive && run.pid) attempt("", () => process.kill(-run.pid, "SIGKILL"))
   attempt("remove", () => fs.rmSync(run.dir, { recursive: true, force: true }))
-  if (run.cgroup) setTimeout(fs.rmdir, isAlive ? AGAIN : 0, run.cgroup, () => {})
+  if (run.cgroup) fs.rmdir(run.cgroup, () => {})
 }
 
 /** The next line of the shell. */
@@ -207,8 +206,9 @@ const takenIn = (dir) => {
 
 /** Notes that number, in place. One that cannot be written now is in flight. */
 const noted = (run) => {
-  const n = `${run.given}${run.isDeaf ? " close" : ""}`.padEnd(32)
-  if (!run.closed && attempt("seq", () => fs.writeSync(run.notes, n, 0)) === undefined) setTimeout(noted, AGAIN, run)
+  const words = `${run.given}${run.isDeaf ? " close" : ""}`.padEnd(32)
+  const isNoted = run.closed || attempt("seq", () => fs.writeSync(run.notes, words, 0)) !== undefined
+  if (!isNoted) setTimeout(noted, AGAIN, run)
 }
 
 /** Its pipes and files; the caller shuts what could not be opened as a whole. */
@@ -231,38 +231,24 @@ const shut = (run) => {
   run.closed = true
   for (const one of both(run)) one.pump?.destroy()
   run.input?.destroy()
-  const files = [...both(run).map(({ file }) => file), run.notes, run.bye, run.spec].filter((fd) => fd !== undefined)
+  const files = [...both(run).map(({ file }) => file), run.notes, run.bye].filter((fd) => fd !== undefined)
   if (run.isShut !== true) for (const fd of files) fs.closeSync(fd)
-  Object.assign(run, { isShut: true, spec: clearTimeout(run.again) })
+  run.isShut = true
 }
 
-/** In pieces that a FIFO takes: a long one waits for the shell to read, the first one for it to open. At the pipe's end the shell ends. */
-const feed = (run) => {
-  clearTimeout(run.again)
+/** In pieces that a FIFO takes: a long one waits for the shell to read, the first one for it to open. */
+const feed = (run, bytes, fd) => {
   try {
-    if (run.exit === undefined) run.spec ??= fs.openSync(path.join(run.dir, "spec"), O_WRONLY | O_NONBLOCK)
-    while (run.exit === undefined && run.words.length > 0)
-      run.words = run.words.subarray(fs.writeSync(run.spec, run.words, 0, Math.min(run.words.length, 32_768)))
-    if (run.exit === undefined && run.waits) return
+    if (run.exit === undefined) fd ??= fs.openSync(path.join(run.dir, "spec"), O_WRONLY | O_NONBLOCK)
+    while (run.exit === undefined && bytes.length > 0)
+      bytes = bytes.subarray(fs.writeSync(fd, bytes, 0, Math.min(bytes.length, 32_768)))
   } catch (error) {
-    if (error.code !== "EPIPE") return void (run.again = setTimeout(feed, 1, run))
+    if (error.code !== "EPIPE") return void setTimeout(feed, 1, run, bytes, fd)
   }
-  if (run.spec !== undefined) run.spec = fs.closeSync(run.spec)
+  if (fd !== undefined) fs.closeSync(fd)
 }
 
-/** The program may begin. */
-const go = (run) => {
-  if (!run.waits) return
-  Object.assign(run, { waits: false, words: Buffer.concat([run.words, Buffer.from("begin\n")]) })
-  feed(run)
-}
-
-/** Programs that may not begin any more: who would say so has gone. */
-const abandon = (which) => {
-  for (const run of which) if (run.waits && runs.delete(run.id)) drop(run, run.exit === undefined)
-}
-
-const start = async (from, { handed = [], run: id, script, waits = false }) => {
+const start = async (from, { handed = [], run: id, script }) => {
   if (retired) return { error: "retired" }
   const isMeant = Array.isArray(handed) && [script, id, ...handed].every((word) => typeof word === "string")
   if (!isMeant || !/^(?!slot-|\.+$)[\w.+-]{1,200}$/.test(id)) return { error: "EINVAL" }
@@ -281,8 +267,8 @@ const start = async (from, { handed = [], run: id, script, waits = false }) => {
     for (const [at, bytes] of handed.entries())
       fs.writeFileSync(path.join(run.dir, `handed.${at}`), Buffer.from(bytes, "base64"))
     fs.renameSync(run.dir, dir)
-    runs.set(id, Object.assign(run, { id, dir, words: Buffer.from(script), waits: true }))
-    ;(waits ? feed : go)(run)
+    runs.set(id, Object.assign(run, { id, dir }))
+    feed(run, Buffer.from(script))
     return placeOf(run)
   } catch (error) {
     if (run !== undefined) drop(run, true)
@@ -349,7 +335,6 @@ const settle = async (run) => {
 
 const forget = (run) => {
   run.forgotten = true
-  abandon([run])
   both(run).forEach(goOn)
   if (run.ended && runs.delete(run.id)) drop(run)
 }
@@ -402,7 +387,7 @@ const hello = (from, asked) => {
   if (asked < epoch) return { error: "fenced", epoch }
   epoch = asked
   attempt("epoch", () => fs.writeFileSync(path.join(DIR, "epoch"), String(epoch)))
-  if (client !== from) void (client?.destroy(), abandon(runs.values()))
+  if (client !== from) client?.destroy()
   client = from
   clearInterval(watch)
   const listed = ({ ended, err, exit, id, out, seq, ...run }) =>
@@ -420,7 +405,6 @@ const answer = async (from, message) => {
   if (run === undefined) return { error: "unknown" }
   if (op === "write") return write(run, message)
   if (op === "forget") return forget(run)
-  if (op === "go") return go(run)
   if (op !== "mark") return { error: "no such op" }
   for (const one of both(run)) {
     one.mark = Math.max(one.mark, Math.min(Number(message[one.name]) || 0, one.size))
@@ -428,15 +412,32 @@ const answer = async (from, message) => {
   }
 }
 
+/** A peer that does not read its answers is not heard until it has. */
 const serve = (socket) => {
-  const failed = (error) => (log("request", error), { error: error.code ?? String(error) })
-  const longest = () => (socket === client ? MAX_LINE : MAX_HELLO)
-  lines(socket, (order) => answer(socket, order).catch(failed), longest)
-  socket.on("drain", () => socket === client && flush())
+  let [pieces, length] = [[], 0]
+  const hear = async (line) => {
+    const message = attempt("", () => JSON.parse(line)) ?? {}
+    const failed = (error) => (log("request", error), { error: error.code ?? String(error) })
+    const body = await answer(socket, message).catch(failed)
+    if (socket.writable) socket.write(`${JSON.stringify({ re: message.id, ...body })}\n`)
+  }
+  socket.setEncoding("utf8")
+  socket.on("data", (chunk) => {
+    const [first, ...lines] = chunk.split("\n")
+    pieces.push(first)
+    length += first.length
+    for (const line of lines) {
+      void hear(pieces.join(""))
+      ;[pieces, length] = [[line], line.length]
+    }
+    if (length > (socket === client ? MAX_LINE : MAX_HELLO)) return socket.destroy()
+    if (socket.writableNeedDrain) socket.pause()
+  })
+  socket.on("drain", () => (socket.resume(), socket === client && flush()))
+  socket.on("error", () => {})
   socket.on("close", () => {
     if (client !== socket) return
     client = undefined
-    abandon(runs.values())
     unwatched(lease)
   })
 }

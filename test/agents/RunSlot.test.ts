@@ -131,113 +131,19 @@ describe("RunSlot", () => {
       const { alive, asked, backend, feed, slot } = yield* setUp
       const forgetful = { ...backend, forget: () => Effect.never }
       const ensure = (runId: string) => slot.ensure({ backend: forgetful, spec: spec(runId), timeout: undefined })
-      slot.expect("r1", Effect.never)
+      slot.expect("r1", true)
       yield* ensure("r1")
       yield* settle
       yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))
       yield* settle
       assert.isUndefined(slot.current())
-      slot.expect("r2", Effect.never)
+      slot.expect("r2", true)
       yield* ensure("r2")
       yield* settle
-      slot.expect("r2", undefined)
+      slot.expect("r2", false)
       assert.deepStrictEqual([slot.current(), ...alive], ["r2", "r2"])
       // by the newest backend: before a run there is none
       assert.deepStrictEqual(asked, ["expect r2", "no r2"])
-    })
-  )
-
-  /** A backend that knows gates, and runs that begin when theirs opens. */
-  const makeGated = Effect.gen(function* () {
-    const { backend, ...test } = yield* setUp
-    const facts: Array<string> = []
-    const gated: Backend = {
-      ...backend,
-      isGated: true,
-      start: (of) =>
-        Effect.gen(function* () {
-          facts.push(`${of.runId} is ready for ${of.prompt}`)
-          yield* Effect.addFinalizer(() => Effect.sync(() => void facts.push(`${of.runId} is cleared away`)))
-          yield* of.gate ?? Effect.void
-          facts.push(`${of.runId} begins`)
-          return yield* backend.start(of)
-        })
-    }
-    const request = (runId: string, prompt = "p") => ({
-      backend: gated,
-      spec: { ...spec(runId), prompt },
-      timeout: undefined
-    })
-    // the newest backend is known from its first run
-    yield* test.slot.ensure(request("r1"))
-    yield* settle
-    facts.length = 0
-    const ends = (runId: string) => Effect.andThen(Queue.offer(test.feed(runId), exited({ _tag: "Success" })), settle)
-    return { ...test, facts, request, ends }
-  })
-
-  it.effect("what is expected is made ready while the run before lives, and begins with its turn", () =>
-    Effect.gen(function* () {
-      const { ends, facts, request, slot } = yield* makeGated
-      slot.expect("r2", Effect.succeed(request("r2")))
-      yield* settle
-      assert.deepStrictEqual(facts, ["r2 is ready for p"])
-      assert.strictEqual(slot.current(), "r1")
-      const next = yield* Effect.forkChild(slot.ensure(request("r2")))
-      yield* settle
-      assert.deepStrictEqual(facts, ["r2 is ready for p"])
-      yield* ends("r1")
-      yield* Fiber.join(next)
-      yield* settle
-      assert.deepStrictEqual(facts, ["r2 is ready for p", "r1 is cleared away", "r2 begins"])
-      yield* ends("r2")
-      assert.deepStrictEqual(facts.slice(3), ["r2 is cleared away"])
-      assert.isUndefined(slot.current())
-    })
-  )
-
-  it.effect("what is not to begin after all is cleared away, and never begins", () =>
-    Effect.gen(function* () {
-      const { ends, facts, request, slot } = yield* makeGated
-      slot.expect("r2", Effect.succeed(request("r2")))
-      yield* settle
-      slot.expect("r2", undefined)
-      yield* ends("r1")
-      assert.deepStrictEqual(facts, ["r2 is ready for p", "r2 is cleared away", "r1 is cleared away"])
-      // the same id may be asked for all the same
-      yield* slot.ensure(request("r2"))
-      yield* settle
-      assert.deepStrictEqual(facts.slice(3), ["r2 is ready for p", "r2 begins"])
-    })
-  )
-
-  it.effect("what was made ready by other words than it is asked for by does not begin", () =>
-    Effect.gen(function* () {
-      const { ends, facts, request, slot } = yield* makeGated
-      slot.expect("r2", Effect.succeed(request("r2", "one thing")))
-      yield* settle
-      yield* ends("r1")
-      yield* slot.ensure(request("r2", "another"))
-      yield* settle
-      assert.deepStrictEqual(
-        facts.filter((fact) => fact.startsWith("r2")),
-        ["r2 is ready for one thing", "r2 is cleared away", "r2 is ready for another", "r2 begins"]
-      )
-    })
-  )
-
-  it.effect("what could not be made ready fails when it is asked for, and not before", () =>
-    Effect.gen(function* () {
-      const { ends, exits, request, slot } = yield* makeGated
-      slot.expect("refused", Effect.succeed(request("refused")))
-      yield* ends("r1")
-      assert.deepStrictEqual(
-        exits.map(([runId]) => runId),
-        ["r1"]
-      )
-      yield* slot.ensure(request("refused"))
-      yield* settle
-      assert.deepStrictEqual(exits.at(-1)?.[1]._tag, "Fatal")
     })
   )
 

@@ -1,6 +1,6 @@
 /** Programs: what one that the keeper starts is given, what comes of it, and what is refused. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Latch, Result } from "effect"
+import { Effect, Result } from "effect"
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
@@ -212,71 +212,6 @@ describe("nobody else sees it", () => {
         const isFolder = statSync(file).isDirectory() || statSync(file).isSocket()
         assert.strictEqual(mode, isFolder ? "700" : "600", file)
       }
-    })
-  )
-})
-
-describe("a program that waits", () => {
-  /** Writes a file once it begins; the test says when it may. */
-  const waiting = Effect.fnUntraced(function* (daemon: Stand.Daemon, folder: string, name: string) {
-    const gate = Latch.makeUnsafe(false)
-    const file = join(folder, `${name} has begun`)
-    const wanted = Stand.wanted(name, ["/bin/sh", "-c", 'echo "$1" >"$0"; exec sleep 1000', file, "it's\nso"])
-    const asked = yield* Effect.forkChild(daemon.keeper.spawn({ ...wanted, gate: gate.await }))
-    const shell = () => Number(/"pid":(\d+)/.exec(Stand.textOf(join(Stand.runFolder(folder, name), "meta")))?.[1])
-    yield* Stand.until(() => shell() > 0)
-    return { asked, file, gate, shell: shell() }
-  })
-
-  it.live("is ready and does nothing until its gate opens; then it is the process that waited", () =>
-    Effect.gen(function* () {
-      const folder = yield* Stand.stand
-      const { asked, file, gate, shell } = yield* waiting(yield* Stand.daemon(folder), folder, "gated")
-      assert.isFalse(existsSync(file))
-      gate.openUnsafe()
-      const { pid } = yield* Fiber.join(asked)
-      assert.strictEqual(pid, shell)
-      yield* Stand.until(() => Stand.textOf(file) === "it's\nso\n")
-      yield* Stand.until(() => Stand.textOf(`/proc/${pid}/cmdline`).startsWith("sleep"))
-    })
-  )
-
-  it.live("never begins once nobody waits for it any more, and its name is free again", () =>
-    Effect.gen(function* () {
-      const folder = yield* Stand.stand
-      const daemon = yield* Stand.daemon(folder)
-      const { asked, file, shell } = yield* waiting(daemon, folder, "dropped")
-      yield* Fiber.interrupt(asked)
-      yield* Stand.until(() => !Stand.lives(shell) && Stand.session(shell).length === 0)
-      assert.isFalse(existsSync(file))
-      const held = yield* Stand.script(daemon, "dropped", "echo here")
-      assert.strictEqual(yield* Stand.whole(held), "here\n")
-    })
-  )
-
-  it.live("never begins where its daemon goes, and the next daemon hears nothing of it", () =>
-    Effect.gen(function* () {
-      const folder = yield* Stand.stand
-      const first = yield* Stand.daemon(folder)
-      const { file, shell } = yield* waiting(first, folder, "left")
-      yield* first.vanish
-      yield* Stand.until(() => !Stand.lives(shell) && Stand.session(shell).length === 0)
-      const second = yield* Stand.daemon(folder)
-      assert.deepStrictEqual(yield* second.keeper.left, [])
-      assert.isFalse(existsSync(file))
-    })
-  )
-
-  it.live("never begins where its keeper dies: whoever asked hears that it is lost", () =>
-    Effect.gen(function* () {
-      const folder = yield* Stand.stand
-      const { asked, file, gate, shell } = yield* waiting(yield* Stand.daemon(folder), folder, "orphan")
-      Stand.kill(Number(Stand.textOf(join(Stand.homeOf(folder), "pid"))))
-      yield* Stand.until(() => !Stand.lives(shell))
-      gate.openUnsafe()
-      const held = yield* Fiber.join(asked)
-      assert.deepStrictEqual(yield* held.exited, { code: null, signal: null })
-      assert.isFalse(existsSync(file))
     })
   )
 })

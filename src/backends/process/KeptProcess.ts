@@ -59,18 +59,17 @@ const kept = (held: HeldProgram, before: Before | undefined): Kept => ({
 
 const refusal = (code: string): Error => Object.assign(new Error(`the keeper says: ${code}`), { code })
 
-/** Starts it; undefined where no keeper is there. `gate`: it begins once this has completed. */
+/** Starts it; undefined where no keeper is there. */
 export const start = Effect.fnUntraced(function* (
   name: string,
-  program: Program,
-  gate?: Effect.Effect<void>
+  program: Program
 ): Effect.fn.Return<Kept | undefined, BackendError> {
   const keeper = yield* Keeper
   if (!(yield* keeper.isThere)) return undefined
   // an agent's run of before may be among what nobody wants
   if ((yield* keeper.left).length > 0) yield* keeper.settled.await
   const { argv, cwd, env, handed = [], input, keepInput = false, limits } = program
-  const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed, limits, gate }
+  const wanted = { name, argv, cwd, env, isDeaf: input === undefined && !keepInput, handed, limits }
   const held = yield* Effect.catch(keeper.spawn(wanted), ({ code }) =>
     code === "keeper" || code === "retired"
       ? Effect.as(Effect.logWarning(`no keeper holds ${name}: it ends with the daemon`), undefined)

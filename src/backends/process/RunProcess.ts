@@ -32,8 +32,6 @@ export interface RunProcessSpec extends Mark, Program {
   readonly keeps?: boolean | undefined
   /** Counts the run's own processes, one after the other. Default 1. */
   readonly count?: number | undefined
-  /** All is ready meanwhile, and it begins once this has completed. Left out, at once. */
-  readonly gate?: Effect.Effect<void> | undefined
   /** Takes up one that an earlier daemon has left. */
   readonly takesUp?: boolean | undefined
   /** From SIGTERM to SIGKILL. */
@@ -128,12 +126,11 @@ export const make = Effect.fnUntraced(function* (
     const program = { ...spec, env: { ...spec.env, PWD: spec.cwd, ...environmentOf(spec) } }
     const name = KeptProcess.nameOf(spec.runId, spec.count ?? 1)
     const left = spec.takesUp === true ? yield* KeptProcess.take(name) : undefined
-    const kept = left ?? (spec.keeps === true ? yield* KeptProcess.start(name, program, spec.gate) : undefined)
+    const kept = left ?? (spec.keeps === true ? yield* KeptProcess.start(name, program) : undefined)
     // a part that might be begun again by the next daemon is held, or does not begin
     if (!known && spec.keeps === true && kept === undefined && (yield* keeper.isThere)) return yield* notHeld
     const isReaped = known && kept === undefined
     const forget = isReaped ? reaper.remove(spec.runId) : Effect.void
-    if (kept === undefined && spec.gate !== undefined) yield* Effect.interruptible(spec.gate)
     if (isReaped) yield* reaper.add(spec.runId)
     const child = kept ?? (yield* Effect.onError(spawn(program), () => forget))
     // no run's id holds a blank: by this mark nothing is found

@@ -54,8 +54,6 @@ export interface Started {
 export interface Ends {
   readonly wrote: (name: StreamName, chunk: Uint8Array | undefined) => void
   readonly exited: (status: ExitStatus) => void
-  /** The process that becomes the program. */
-  readonly fork: Pick<AgentProcess, "born" | "pid">
 }
 
 export type Start = (run: string, program: Program, chance: Chance, ends: Ends) => Started
@@ -163,8 +161,6 @@ class Held {
   /** The machine was switched off since. */
   isCut = false
   started: Started | undefined = undefined
-  /** Begins a program that waits. */
-  begin: (() => void) | undefined = undefined
   /** The keeper whose child the process is. */
   parent: Played | undefined
 
@@ -262,7 +258,6 @@ class Played {
     if (!this.isAlive) return
     this.home.keeper = undefined
     this.client?.hangsUp()
-    this.abandons()
     this.world.note(`keeper ${this.home.folder.split("/").at(-1)} is gone`)
     const { count, runs } = this.home
     // the anchors
@@ -343,15 +338,9 @@ class Played {
     })
   }
 
-  /** Nobody says any more that they may begin. */
-  private abandons(): void {
-    for (const held of this.home.runs.values()) if (held.started === undefined) this.forgets(held)
-  }
-
   private forgets(held: Held): void {
     held.forgotten = true
-    if (held.started === undefined) this.world.sometimes("keeper: a program that waits does not begin")
-    else if (!held.ended) return
+    if (!held.ended) return
     this.home.runs.delete(held.name)
     fs.rmSync(held.folder, { recursive: true, force: true })
     this.rests()
@@ -401,7 +390,6 @@ class Played {
     this.does(() => {
       if (this.client !== wire) return
       this.client = undefined
-      this.abandons()
       this.unwatched(this.lease)
     })
   }
@@ -423,7 +411,6 @@ class Played {
     if (held === undefined) return reply({ error: "unknown" })
     if (order.op === "write") return this.writes(held, order, reply)
     if (order.op === "forget") this.forgets(held)
-    if (order.op === "go") held.begin?.()
     reply({})
   }
 
@@ -432,7 +419,6 @@ class Played {
     if (fs.existsSync(file) && epoch < Number(fs.readFileSync(file, "utf8"))) return reply({ error: "fenced" })
     fs.writeFileSync(file, String(epoch))
     if (this.client !== wire) this.client?.hangsUp()
-    if (this.client !== wire) this.abandons()
     this.client = wire
     const runs = [...this.home.runs.values()].filter(({ started }) => started !== undefined)
     if (runs.length > 0) this.world.sometimes("keeper: a daemon finds programs")
@@ -441,7 +427,7 @@ class Played {
 
   private spawns(
     wire: Wire,
-    { run: name, script, waits = false }: Extract<Order, { op: "spawn" }>,
+    { run: name, script }: Extract<Order, { op: "spawn" }>,
     reply: (reply: Omit<Reply, "re">) => void
   ): void {
     const { home, world } = this
@@ -457,9 +443,7 @@ class Played {
       const held = new Held(name, folder, this)
       home.runs.set(name, held)
       const keeper = () => home.keeper
-      const fork = world.processes.fork()
-      const ends: Ends = {
-        fork,
+      held.started = world.start(name, program, chance, {
         wrote: (of, chunk) => {
           if (held.isCut) return
           if (chunk === undefined) held[of].isOver = true
@@ -471,15 +455,10 @@ class Played {
           // to another one it is no child
           held.parent?.exits(held, status)
         }
-      }
-      held.begin = () => {
-        held.begin = undefined
-        held.started = world.start(name, program, chance, ends)
-      }
-      if (!waits) held.begin()
-      const known = { pid: fork.pid, start: String(fork.born) }
-      held.writes("meta", { ...known, boot: RecordedPrograms.boot() })
-      reply(known)
+      })
+      const { born, pid } = held.started.process
+      held.writes("meta", { pid, start: String(born), boot: RecordedPrograms.boot() })
+      reply({ pid, start: String(born) })
     })
   }
 

@@ -77,12 +77,7 @@ export class AgentProcess {
   private readonly odd: Chance
   private readonly more: Chance
 
-  constructor(
-    world: Processes,
-    { agent, cwd, runId }: Of,
-    { born, pid }: Pick<AgentProcess, "born" | "pid">,
-    chance: Chance
-  ) {
+  constructor(world: Processes, { agent, cwd, runId }: Of, pid: number, chance: Chance) {
     const { swarm } = world
     this.cwd = cwd
     this.world = world
@@ -90,7 +85,7 @@ export class AgentProcess {
     this.agent = agent
     this.runId = runId
     this.pid = pid
-    this.born = born
+    this.born = world.machine?.tick ?? 1
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
     this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
     this.odd = new Chance(world.seed, `end of ${pid}`)
@@ -439,13 +434,8 @@ export class Processes {
     return new Chance(this.seed, `run ${number} of ${agent}`)
   }
 
-  /** A process that has not become the agent's program yet. */
-  fork(): Pick<AgentProcess, "born" | "pid"> {
-    return { pid: ++this.pids, born: this.machine?.tick ?? 1 }
-  }
-
-  born(of: Of, chance: Chance, fork: Pick<AgentProcess, "born" | "pid"> = this.fork()): AgentProcess {
-    const process = new AgentProcess(this, of, fork, chance)
+  born(of: Of, chance: Chance): AgentProcess {
+    const process = new AgentProcess(this, of, ++this.pids, chance)
     this.living.add(process)
     this.witness.spawned(process)
     return process

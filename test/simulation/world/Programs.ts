@@ -261,10 +261,10 @@ export class Programs {
   }
 
   /** A program that a keeper starts. */
-  private readonly held: Start = (run, { argv, cwd, env, isDeaf }, chance, { exited, fork, wrote }) => {
+  private readonly held: Start = (run, { argv, cwd, env, isDeaf }, chance, { exited, wrote }) => {
     const { world } = this
     const [agent, runId] = [env["AGENTD_AGENT"] ?? "", env["AGENTD_RUN"] ?? run]
-    const process = world.born({ agent, runId, cwd }, chance, fork)
+    const process = world.born({ agent, runId, cwd }, chance)
     process.isKept = true
     const out = this.pipe((chunk) => {
       if (chunk !== undefined) world.witness.contract?.wrote(process, chunk)
