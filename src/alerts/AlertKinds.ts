@@ -90,7 +90,9 @@ export const Overtaken = Schema.Struct({
   upTo: Schema.Int,
   /** Batches that tell of it no more, and the alerts that they held. */
   drops: Schema.Array(Schema.String),
-  alertIds: Schema.Array(Schema.String)
+  alertIds: Schema.Array(Schema.String),
+  /** Facts that may be told again: facts of the moment are newer than the rune that they are told for. */
+  once: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
 export const alertKinds = {

@@ -129,14 +129,14 @@ export const overtaken = (
   const isIt = ({ notice }: Alert): boolean => notice?.about === about && notice.kind === "done"
   const drops = unsent(outbox, isIt, begun)
   if (drops.length === 0) return undefined
+  const gone = drops.flatMap(({ alerts }) => [...alerts.values()].filter(({ alert }) => isIt(alert)))
   const payload: typeof Overtaken.Type = {
     about,
     kind: "done",
     upTo,
     drops: drops.map(({ id }) => id),
-    alertIds: drops.flatMap(({ alerts }) =>
-      [...alerts.values()].flatMap(({ alert, alertId }) => (isIt(alert) ? [alertId] : []))
-    )
+    alertIds: gone.map(({ alertId }) => alertId),
+    once: gone.flatMap(({ alert }) => alert.notice?.once ?? [])
   }
   return { stream: DAEMON_STREAM, kind: "alert.overtaken", actor: "alerter", payload }
 }

@@ -145,7 +145,11 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
     case "alert.failed":
       return failed(state, rune.at, rune.payload)
     case "alert.overtaken":
-      return { ...state, waiting: without(state.waiting, rune.payload.alertIds) }
+      return {
+        ...state,
+        waiting: without(state.waiting, rune.payload.alertIds),
+        once: without(state.once, rune.payload.once ?? [])
+      }
     case "alert.answered": {
       const { about, at, by } = rune.payload
       return {

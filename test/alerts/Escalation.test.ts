@@ -455,6 +455,18 @@ describe("an agent that is done", () => {
       }).pipe(Effect.scoped, withLog)
   )
 
+  it.effect("is told so where the fact was known before its turn's beginning was read", () =>
+    Effect.gen(function* () {
+      const play = played("desk")
+      yield* living(play, notify, { facts: (rune) => ({ ...facts(rune), turn: "t2" }) })
+      yield* append(turn("one", "turn.started", "t1"), turn("one", "turn.completed", "t1"))
+      yield* passing("5 seconds")
+      yield* append(turn("one", "turn.started", "t2"), turn("one", "turn.completed", "t2"))
+      yield* passing("1 minute")
+      assert.deepStrictEqual(kindsOf(play), [["done"]])
+    }).pipe(Effect.scoped, withLog)
+  )
+
   it.effect("is not over a restart between", () =>
     Effect.gen(function* () {
       const play = played("desk")
