@@ -41,6 +41,16 @@ const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]
   return made
 }
 
+/** The newest runes that may leave the daemon, so many of them as far as there are. */
+const newest = Effect.fnUntraced(function* (log: EventLog["Service"], selection: Selection, count: number) {
+  for (let looked = count; count > 0; looked *= 2) {
+    const found = yield* log.tail(selection, looked)
+    const shown = found.filter(open)
+    if (shown.length >= count || found.length < looked) return shown.slice(-count)
+  }
+  return []
+})
+
 /** The runes of a selection, oldest first; then, if asked, what comes, without gap or duplicate. */
 export const select = (...args: Parameters<typeof selected>): Stream.Stream<Rune, StorageError> =>
   Stream.flattenArray(Stream.flatMap(Stream.chunks(selected(...args)), (runes) => Stream.fromIterable(lines(runes))))
@@ -57,10 +67,10 @@ const selected = (
   return Stream.unwrap(
     Effect.gen(function* () {
       const head = yield* log.head
-      const found = count === 0 ? [] : yield* log.tail(selection, count)
-      if (!options.follow) return Stream.fromIterable(found.filter(open))
+      const found = yield* newest(log, selection, count)
+      if (!options.follow) return Stream.fromIterable(found)
       // what was appended while we looked comes from the subscription
-      const before = found.filter((rune) => rune.eventId <= head && open(rune))
+      const before = found.filter(({ eventId }) => eventId <= head)
       const after = Math.max(selection.after ?? 0, head)
       return Stream.concat(Stream.fromIterable(before), Stream.filter(log.subscribe({ ...selection, after }), open))
     })
