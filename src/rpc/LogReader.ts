@@ -43,12 +43,12 @@ const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]
 
 /** The newest runes that may leave the daemon, so many of them as far as there are. */
 const newest = Effect.fnUntraced(function* (log: EventLog["Service"], selection: Selection, count: number) {
-  for (let looked = count; count > 0; looked *= 2) {
+  if (count === 0) return []
+  for (let looked = count; ; looked *= 2) {
     const found = yield* log.tail(selection, looked)
     const shown = found.filter(open)
     if (shown.length >= count || found.length < looked) return shown.slice(-count)
   }
-  return []
 })
 
 /** The runes of a selection, oldest first; then, if asked, what comes, without gap or duplicate. */
