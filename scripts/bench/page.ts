@@ -93,7 +93,7 @@ const boardIn = async (context: BrowserContext, origin: string): Promise<Page> =
 
 const paints = async (context: BrowserContext, ours: string, peer: string): Promise<ReadonlyArray<Row>> => {
   const found: { [name: string]: Array<Stand.Paint> } = { [OURS]: [], [WORD]: [] }
-  for (let round = -1; round < ROUNDS * 2; round++) {
+  for (let round = -1; round < ROUNDS * 5; round++) {
     const all = [
       [OURS, ours, "a.row"],
       [WORD, peer, "p"]
