@@ -8,7 +8,8 @@
  * user's own stands.
  */
 
-const FLAGS = ["--max-semi-space-size=1"]
+/** The second: code that has not run for long goes, also where V8 has compiled it once more. */
+const FLAGS = ["--max-semi-space-size=1", "--flush-baseline-code"]
 
 /** Read by the C library as the process begins. */
 const VARIABLES = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072", MALLOC_MMAP_THRESHOLD_: "8000" } as const
