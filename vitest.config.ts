@@ -7,7 +7,10 @@ const alone = [
   "test/patterns.test.ts",
   "test/simulation/*.test.ts",
   "test/systemd/Notify.test.ts",
-  "test/supervision/Supervisor.test.ts"
+  "test/supervision/Supervisor.test.ts",
+  // they make a browser of it
+  "test/web/Glimpse.test.ts",
+  "test/web/Streams.test.ts"
 ]
 
 const include = ["test/**/*.test.ts"]

@@ -1,7 +1,7 @@
 /** Streams of the page, without a browser: what a page that comes is told, and what a try leaves behind. */
 import { assert, describe, it } from "@effect/vitest"
 import { BroadcastChannel } from "node:worker_threads"
-import { afterEach, vi } from "vitest"
+import { afterEach, beforeEach, vi } from "vitest"
 
 interface Heard {
   readonly heard: (value: unknown, id: number) => void
@@ -66,6 +66,8 @@ const channels = (test: string) => {
   return { made, slept }
 }
 
+// a page asks for as long as it is there, and these end with their test
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }))
 afterEach(() => {
   vi.useRealTimers()
   vi.unstubAllGlobals()
@@ -115,7 +117,6 @@ describe("a stream of the page", () => {
 
   it("a page that its browser puts to sleep is listened for by one in sight, and follows it when it wakes", async () => {
     sight()
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
     const { made, slept } = channels("sleeping")
     const streams: Array<(text: string) => void> = []
     const ended: Array<number> = []
