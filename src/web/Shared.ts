@@ -46,8 +46,11 @@ const turns = (lead: (until: AbortSignal) => Promise<void>, lost: () => void) =>
         return lead(ends.signal)
       })
       return true
-    } catch {
-      return false
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return false
+      // a page that may have no lock (a browser that keeps nothing for this origin) listens for itself
+      await lead(new AbortController().signal)
+      return true
     } finally {
       ends.abort()
     }

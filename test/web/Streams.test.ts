@@ -179,6 +179,30 @@ describe("a stream of the page", () => {
     assert.lengthOf(streams, 2)
   })
 
+  it("a page that its browser gives no lock listens for itself", async () => {
+    sight()
+    channels("alone")
+    let asked = 0
+    const request = () => ((asked += 1), Promise.reject(new DOMException("no", "SecurityError")))
+    vi.stubGlobal("navigator", { locks: { request } })
+    let streams = 0
+    const body = () =>
+      new ReadableStream<Uint8Array>({
+        start: (stream) => stream.enqueue(new TextEncoder().encode('id: 1\ndata: "one"\n\n'))
+      })
+    vi.stubGlobal("fetch", () => ((streams += 1), Promise.resolve(new Response(body()))))
+    const { listen } = await load<Shared>("Shared")
+    const told: Array<unknown> = []
+    const note = (what: unknown) => void told.push(what)
+    listen({
+      path: "/board",
+      listener: { heard: note, up: () => note("up"), down: () => note("down") },
+      whole: () => ""
+    })
+    await vi.waitFor(() => assert.deepStrictEqual(told, ["up", "one"]), { timeout: 4_000 })
+    assert.deepStrictEqual([asked, streams], [1, 1])
+  })
+
   it("tries that fail leave nobody who looks whether the page is in sight", async () => {
     const looking = sight()
     let tries = 0
