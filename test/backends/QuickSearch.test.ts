@@ -5,7 +5,9 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
+import { once } from "node:events"
 import * as fs from "node:fs"
+import { Worker } from "node:worker_threads"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import type { Process, ProcessId } from "../../src/backends/process/ProcessTable.ts"
 import { environmentOf, type Machine, ProcessTree } from "../../src/backends/process/ProcessTree.ts"
@@ -263,6 +265,23 @@ layer(Support.layer, { excludeTestServices: true })("on this machine", (it) => {
         const { quarry } = yield* leaving("sleep 0; sleep 0 & wait")
         yield* tree.terminate(quarry, "10 seconds")
         // where others begin without a pause, nothing is seen quickly
+      } while (looks.count > before && ++tries < 10)
+      assert.strictEqual(looks.count, before)
+    })
+  )
+
+  it.effect("threads that others begin meanwhile are none of it", () =>
+    Effect.gen(function* () {
+      const { looks, tree } = here()
+      let before: number
+      let tries = 0
+      do {
+        before = looks.count
+        const { quarry } = yield* leaving("sleep 0")
+        const thread = new Worker("setInterval(() => {}, 1000)", { eval: true })
+        yield* Effect.promise(() => once(thread, "online"))
+        yield* tree.terminate(quarry, "10 seconds")
+        yield* Effect.promise(() => thread.terminate())
       } while (looks.count > before && ++tries < 10)
       assert.strictEqual(looks.count, before)
     })

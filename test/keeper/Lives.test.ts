@@ -239,7 +239,8 @@ describe("the keeper", () => {
   it.live("its death ends no program; the next one takes it over, and its anchor stands down", () =>
     Effect.gen(function* () {
       const folder = yield* Stand.stand
-      const daemon = yield* Stand.daemon(folder, lease(2000))
+      // a machine that is busy takes its time to start a keeper
+      const daemon = yield* Stand.daemon(folder, lease(6000))
       const held = yield* Stand.script(
         daemon,
         "kept",
@@ -248,7 +249,7 @@ describe("the keeper", () => {
       yield* Stand.readUntil(held, "before")
       const before = yield* Stand.killKeeper(folder)
       yield* Stand.until(() => Stand.pidOf(folder) !== before)
-      yield* Effect.sleep("3 seconds")
+      yield* Effect.sleep("7 seconds")
       assert.isTrue(Stand.lives(held.pid))
       Stand.kill(held.pid, "SIGTERM")
       assert.strictEqual(yield* Stand.readUntil(held, "bye"), "bye\n")
@@ -295,7 +296,9 @@ describe("the keeper", () => {
     Effect.gen(function* () {
       const folder = yield* Stand.stand
       const daemon = yield* Stand.daemon(folder)
-      const held = yield* Stand.script(daemon, "long", "exec sleep 300")
+      const held = yield* Stand.script(daemon, "long", "echo up; exec sleep 300")
+      // before that it is a shell that a next keeper ends
+      yield* Stand.readUntil(held, "up")
       const pid = Stand.pidOf(folder)
       yield* daemon.vanish
       Stand.kill(pid, "SIGSTOP")

@@ -71,8 +71,8 @@ export const parseStat = (text: string): Stat | undefined => {
 /** Synchronous: between this and a signal nothing else of ours runs. */
 const read = (pid: number): Stat | undefined => {
   try {
-    // latin1: a command's name need not be UTF-8
-    return parseStat(fs.readFileSync(`/proc/${pid}/stat`, "latin1"))
+    // as UTF-8 it is one call; where a command's name is none, that name alone is damaged
+    return parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8"))
   } catch {
     return undefined
   }
@@ -96,7 +96,7 @@ export const isAlive = (id: ProcessId): boolean => {
 /** The fields of a process behind its name; none where it has ended. */
 const fieldsOf = (pid: number): ReadonlyArray<string> => {
   try {
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, "latin1")
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8")
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ")
   } catch {
     return []
@@ -142,7 +142,7 @@ export const givenSince = (
   return pids.filter((pid) => (newest >= first ? pid >= first && pid <= newest : pid >= first || pid <= newest))
 }
 
-const wordIn = (file: string, pattern: RegExp): number => Number(pattern.exec(fs.readFileSync(file, "latin1"))?.[1])
+const wordIn = (file: string, pattern: RegExp): number => Number(pattern.exec(fs.readFileSync(file, "utf8"))?.[1])
 
 const pidsNow = (): ReadonlyArray<number> =>
   fs
@@ -165,15 +165,28 @@ export const whileStill = <A>(count: () => number, look: (count: number) => A): 
   return undefined
 }
 
-/** The processes that live and may have been begun from `first` on; undefined where they may be any. At one go: a few hundred µs. */
+const newestNow = (): number => wordIn("/proc/loadavg", / (\d+)\n$/)
+
+/** So many numbers are tried each, where the system's list of all would cost more. */
+const FEW = 40
+
+/** Pids that may have been given from `first` on, all that there are among them, and a newest one that is later than them. */
+const candidates = (first: number): { readonly pids: ReadonlyArray<number>; readonly newest: number } => {
+  const newest = newestNow()
+  const count = newest - first + 1
+  if (count > 0 && count <= FEW) return { pids: Array.from({ length: count }, (_, index) => first + index), newest }
+  const pids = pidsNow()
+  return { pids, newest: newestNow() }
+}
+
+/** The processes that live and may have been begun from `first` on; undefined where they may be any. At one go: some 100 µs. */
 export const since = (first: number, before: number): ReadonlyArray<Process> | undefined => {
   try {
     const limit = wordIn("/proc/sys/kernel/pid_max", /^(\d+)/)
     const count = () => wordIn("/proc/stat", /^processes (\d+)$/m)
     return whileStill(count, (count) => {
-      const pids = pidsNow()
-      // later than the pids: none of them is newer
-      const births = { count, newest: wordIn("/proc/loadavg", / (\d+)\n$/), limit }
+      const { newest, pids } = candidates(first)
+      const births = { count, newest, limit }
       if (!Object.values(births).every(Number.isInteger)) return undefined
       const stats = givenSince(pids, first, before, births)?.map(read)
       return stats?.filter((one) => one !== undefined).filter(({ ended, kernel }) => !ended && !kernel)
