@@ -146,8 +146,14 @@ const whole = {
   }
 } as const satisfies RolldownOptions
 
+interface Daemon {
+  readonly code: string
+  /** Modules of Node that it needs. */
+  readonly needs: ReadonlyArray<string>
+}
+
 /** The daemon that nobody looks at, as one script; with what it loads only sometimes. */
-const daemonOf = async (input: string): Promise<string> => {
+const daemonOf = async (input: string): Promise<Daemon> => {
   const build = await rolldown({
     ...whole,
     input,
@@ -159,7 +165,7 @@ const daemonOf = async (input: string): Promise<string> => {
   await build.close()
   const [entry, ...others] = output
   if (others.length > 0) throw new Error("bundle: the daemon is not one file")
-  return ascii(entry.code)
+  return { code: ascii(entry.code), needs: entry.imports.filter((id) => id.startsWith("node:")) }
 }
 
 const nameOf = (kind: string, code: string): string =>
@@ -170,11 +176,16 @@ const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
 const daemonInput = join(root, "src/app/DaemonBin.ts")
-const daemon = existsSync(daemonInput) ? await daemonOf(daemonInput) : ""
+const { code: daemon, needs } = existsSync(daemonInput) ? await daemonOf(daemonInput) : { code: "", needs: [] }
 const daemonName = `chunks/${nameOf("daemon", daemon)}.cjs`
 const daemonFile = `import { fileURLToPath } from "node:url"
 import { run } from ${JSON.stringify(join(root, "src/app/CompiledScript.ts"))}
-export const start = async (compiled) => run(fileURLToPath(new URL(${JSON.stringify(daemonName)}, import.meta.url)), compiled)
+import { set } from ${JSON.stringify(join(root, "src/app/V8Flags.ts"))}
+export const start = async (compiled) => {
+  for (const name of ${JSON.stringify(needs)}) process.getBuiltinModule(name)
+  set()
+  run(fileURLToPath(new URL(${JSON.stringify(daemonName)}, import.meta.url)), compiled)
+}
 `
 type Groups = ReadonlyArray<{ readonly name: string; readonly test: (id: string) => boolean }>
 const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {

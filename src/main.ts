@@ -9,6 +9,7 @@ import { enableCompileCache } from "node:module"
 import { isAbsolute, join } from "node:path"
 import { isatty } from "node:tty"
 import { start } from "./app/DaemonFile.ts"
+import * as V8Flags from "./app/V8Flags.ts"
 
 // Read bare: loading Config first would load what is to be cached.
 const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
@@ -22,8 +23,11 @@ const isUnattended = (args: ReadonlyArray<string>): boolean => {
   return isUp && !isSeen && args[1]?.trim() !== ""
 }
 
-if (isUnattended(process.argv.slice(2))) await start(compiled)
+const args = process.argv.slice(2)
+if (isUnattended(args)) await start(compiled)
 else {
+  // compiled code is kept for the flags that V8 has as it is read
+  if (args.includes("up")) V8Flags.set()
   if (compiled !== undefined) enableCompileCache(compiled)
   await import("./app/Bin.ts")
 }

@@ -4,7 +4,7 @@
  */
 import { actorFileOf, ActorIndex } from "./ActorIndex.ts"
 import { ChainCheck } from "./ChainCheck.ts"
-import { Chores } from "./Chore.ts"
+import { type Chore, Chores } from "./Chore.ts"
 import type { Erasing } from "./Erasure.ts"
 import type { Problem, Sealing } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
@@ -63,8 +63,13 @@ export class LogStore {
   /** Hears what is found wrong with older runes. */
   onDamage: (problem: Problem) => void = () => {}
 
-  /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. */
-  constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
+  /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. `further`: chores behind those of the store. */
+  constructor(
+    options: StoreOptions,
+    sqlite = nodeSqlite,
+    now: () => number = () => 0,
+    further: ReadonlyArray<Chore> = []
+  ) {
     this.store = new SqliteStore(options, sqlite)
     let index: StreamIndex | undefined
     try {
@@ -81,7 +86,7 @@ export class LogStore {
       this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
       this.sealer = new Sealer(this.store, folder)
       const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
-      this.chores = new Chores([this.sealer, this.actors, check], now)
+      this.chores = new Chores([this.sealer, this.actors, check, ...further], now)
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
     } catch (error) {
       // it is opened once more when the disk is well

@@ -7,8 +7,10 @@
  * of the control words, and is then read from the port.
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
+import type { Chore } from "./Chore.ts"
 import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
+import { collector, ROUNDS } from "./HeapRest.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { Pace } from "./Pace.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
@@ -52,6 +54,22 @@ const LONGEST_PAUSE = 500
 
 type Asked = Exclude<ToThread, { readonly _tag: "Parcel" | "Reset" }>
 
+/** Gives back the memory that the thread's start has used, when nothing else is to be done. */
+class Resting implements Chore {
+  readonly chore = "rest"
+  private readonly collect = collector()
+  private left = this.collect === undefined ? 0 : ROUNDS
+
+  get isDone(): boolean {
+    return this.left === 0
+  }
+
+  step(): void {
+    this.left -= 1
+    this.collect?.()
+  }
+}
+
 class LogThread {
   private readonly data: ThreadData
   private readonly port: NonNullable<typeof parentPort>
@@ -66,7 +84,7 @@ class LogThread {
   constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
     this.data = data
     this.port = port
-    this.store = new LogStore(data.store, nodeSqlite, () => performance.now())
+    this.store = new LogStore(data.store, nodeSqlite, () => performance.now(), [new Resting()])
     this.ring = new RingReader(data.shared, () => this.parcel())
     this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
     this.store.onTrouble = (message) => this.say({ _tag: "Troubled", message })

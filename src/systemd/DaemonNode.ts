@@ -8,8 +8,8 @@
  * user's own stands.
  */
 
-/** The second: code that has not run for long goes, also where V8 has compiled it once more. */
-const FLAGS = ["--max-semi-space-size=1", "--flush-baseline-code"]
+/** Only such as leave valid what Node brings compiled of its own modules; for others there is V8Flags. */
+const FLAGS = ["--max-semi-space-size=1"]
 
 /** Read by the C library as the process begins. */
 const VARIABLES = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072", MALLOC_MMAP_THRESHOLD_: "8000" } as const

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import * as DaemonNode from "../../src/systemd/DaemonNode.ts"
 
@@ -19,5 +20,18 @@ describe("DaemonNode", () => {
     const env: Record<string, string | undefined> = { PATH: "/bin", [DaemonNode.GIVEN]: "PATH MALLOC_ARENA_MAX" }
     DaemonNode.forget(env)
     assert.deepStrictEqual(env, { PATH: "/bin" })
+  })
+
+  it("its flags leave valid what Node brings compiled of its own modules", () => {
+    const program = `const { internalBinding } = require("internal/test/binding")
+      require("node:https")
+      const { compiledWithCache, compiledWithoutCache } = internalBinding("builtins").getCacheUsage()
+      console.log([...compiledWithoutCache].length, [...compiledWithCache].length > 0)`
+    const said = (flags: ReadonlyArray<string>) =>
+      execFileSync(process.execPath, ["--expose-internals", "--no-warnings", ...flags, "-e", program], {
+        encoding: "utf8"
+      }).trim()
+    assert.strictEqual(said(DaemonNode.commandOf(["node"]).slice(1)), "0 true")
+    assert.match(said(["--flush-baseline-code"]), /^[1-9]\d* false$/)
   })
 })
