@@ -13,6 +13,7 @@ import { shown as bytes } from "../config/ByteCount.ts"
 import { load, loadUser } from "../config/ConfigFile.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import * as Unit from "../systemd/Unit.ts"
+import { noProject } from "./NearName.ts"
 import { count } from "./Output.ts"
 import type { Paths } from "./Paths.ts"
 
@@ -157,7 +158,8 @@ export const configs = Effect.fnUntraced(function* (project: string | null, user
   const found: Array<Check> = []
   if (mine._tag === "Failure") found.push(fail("config", mine.failure.message, mine.failure.remedy))
   else if (mine.success === null) {
-    found.push(warn("config", "there is no agentd.jsonc here or above", "Write a sample: agentd init"))
+    const { message, remedy } = yield* noProject
+    found.push(warn("config", message.replace(/^T/, "t").replace(/\.$/, ""), remedy))
   } else found.push(ok("config", `${project}: ${count(Object.keys(mine.success.agents).length, "agent")}`))
   if (users._tag === "Failure") found.push(fail("config", users.failure.message, users.failure.remedy))
   const mail =

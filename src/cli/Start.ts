@@ -10,6 +10,7 @@ import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { hint, Invocation, print, printLines } from "./Invocation.ts"
+import { noProject, unregistered } from "./NearName.ts"
 import { plainLines } from "./Output.ts"
 import { checkName, rename } from "./ProjectFile.ts"
 import * as Trust from "./Trust.ts"
@@ -103,11 +104,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const over = project !== null && (yield* isOver(project))
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
-    ...(project === null
-      ? ["There is no agentd.jsonc here or above: no project was registered. Write a sample: agentd init"]
-      : over
-        ? []
-        : [...projectLines(project), ...(yield* twinOf(project))])
+    ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))])
   ]
   const told = yield* Effect.forEach(lines, hint)
   yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
@@ -137,10 +134,11 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
 const called = Effect.fnUntraced(function* (name: string) {
   const { caller } = yield* Invocation
   const { config } = caller
-  if (config === null || (yield* Trust.isRun)) {
+  if (config === null) return yield* new VerbFailed({ ...(yield* noProject), exitCode: ExitCode.failed })
+  if (yield* Trust.isRun) {
     return yield* new VerbFailed({
-      message: config === null ? "There is no agentd.jsonc here or above: no project to be named." : RUN,
-      remedy: config === null ? "Write a sample: agentd init" : "A person runs it, in a terminal of their own.",
+      message: RUN,
+      remedy: "A person runs it, in a terminal of their own.",
       exitCode: ExitCode.failed
     })
   }

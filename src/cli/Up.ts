@@ -11,6 +11,7 @@ import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { credentials } from "./Credentials.ts"
 import { Entry, hint, Invocation, printLines } from "./Invocation.ts"
+import { unregistered } from "./NearName.ts"
 import { supported } from "./Supported.ts"
 
 export const run = Effect.fnUntraced(function* () {
@@ -21,6 +22,7 @@ export const run = Effect.fnUntraced(function* () {
   // Whoever sees it start is told what to do beside it; a service manager keeps what goes wrong only.
   if (columns !== null) {
     yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd watch"))
+    if (caller.config === null) yield* Console.log(yield* hint(yield* unregistered))
   }
   const context = yield* Effect.context<Invocation | Prompt.Environment>()
   const agrees = (change: ConfigChangeInfo) =>
