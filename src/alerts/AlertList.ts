@@ -9,7 +9,8 @@ import type { AlertRow } from "../domain/AlertMessages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
-import * as Outbox from "./Outbox.ts"
+import { departures, type Way } from "./Departure.ts"
+import type * as Outbox from "./Outbox.ts"
 
 export interface Given {
   readonly state: Outbox.State
@@ -19,6 +20,8 @@ export interface Given {
   readonly projects: ReadonlyMap<string, string>
   /** The addresses to which a stream's alerts go now. */
   readonly mailed: ReadonlyMap<string, ReadonlyArray<string>>
+  /** How a message would go now; undefined: nothing is configured for it. */
+  readonly wayOf: (batch: Outbox.Batch) => Way | undefined
   readonly now: number
 }
 
@@ -43,12 +46,18 @@ type Standing = Pick<AlertRow, "attempts" | "error" | "nextAt" | "rejected" | "s
 
 const NOT_YET = { rejected: [], sentAt: null, attempts: 0, error: null, nextAt: null }
 
-const standingOf = (given: Given, batch: Outbox.Batch, to: ReadonlyArray<string> | undefined): Standing => {
-  const { failure } = batch
+const standingOf = (
+  { mailed, state, wayOf }: Given,
+  batch: Outbox.Batch,
+  alert: Alert,
+  leaves: ReadonlyMap<string, number>
+): Standing => {
+  const { channel, failure } = batch
+  const to = channel === undefined ? mailed.get(streamOf(alert)) : [channel]
   const failed = failure === null ? {} : { attempts: failure.attempt, error: failure.error }
-  if (given.state.givenUp.includes(batch)) return { ...NOT_YET, ...failed, state: "given up", to: to ?? [] }
-  if (to === undefined) return { ...NOT_YET, ...failed, state: "nobody", to: [] }
-  const nextAt = Outbox.readyAt(given.state, batch, given.now) ?? null
+  if (state.givenUp.includes(batch)) return { ...NOT_YET, ...failed, state: "given up", to: to ?? [] }
+  if (to === undefined || wayOf(batch) === undefined) return { ...NOT_YET, ...failed, state: "nobody", to: [] }
+  const nextAt = leaves.get(batch.id) ?? null
   return { ...NOT_YET, ...failed, state: failure === null ? "waiting" : "failed", to, nextAt }
 }
 
@@ -124,14 +133,9 @@ const isOpen = ({ state }: AlertRow): boolean => state === "failed" || state ===
 export const listOf = (given: Given, options: { readonly count: number; readonly failed: boolean }) => {
   const { batches, givenUp } = given.state
   const all = [...batches, ...givenUp]
+  const leaves = departures(given.state, given.wayOf, given.now)
   const there = all.flatMap((batch) =>
-    [...batch.alerts.values()].map(({ alert }) =>
-      rowOf(
-        given,
-        alert,
-        standingOf(given, batch, batch.channel === undefined ? given.mailed.get(streamOf(alert)) : [batch.channel])
-      )
-    )
+    [...batch.alerts.values()].map(({ alert }) => rowOf(given, alert, standingOf(given, batch, alert, leaves)))
   )
   const rows = [...there, ...gone(given, new Set(all.map(({ id }) => id)))]
   return merged(rows)

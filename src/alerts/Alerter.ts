@@ -199,10 +199,9 @@ const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNot
 const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | undefined, options: Options): Way => {
   const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
   return {
-    destination: Route.destinationOf(mail),
+    ...Route.wayOfMail(mail),
     messageId,
     isMail: true,
-    maxPerHour: mail.maxPerHour,
     send: Effect.gen(function* () {
       const mailer = yield* Mailer
       const text = yield* Letter.of(batch, options.host ?? mailer.host())
@@ -218,19 +217,12 @@ const wayOfChannel = (
   notify: NotifyConfig,
   more: Options & { readonly earlier: string | undefined }
 ): Way => {
-  const whole = notify.channels[name]
-  const config = whole && Route.mailingTo(whole, batch.to)
+  const { config, destination, maxPerHour } = Route.wayOfChannel(batch, name, notify)
   const messageId = Outbox.idOf(batch)
-  const way = { messageId, isMail: false, maxPerHour: notify.maxPerHour }
-  if (config === undefined) return { ...way, destination: batch.destination, send: Telling.gone(name) }
+  const way = { messageId, isMail: false, destination, maxPerHour }
+  if (config === undefined) return { ...way, send: Telling.gone(name) }
   const how = { name, config, messageId, ...more }
-  return batch.back === undefined
-    ? {
-        ...way,
-        destination: Route.destinationOfChannel(name, config, batch.destination),
-        send: Telling.send(batch, how)
-      }
-    : { ...way, destination: batch.destination, send: Telling.withdraw(batch.back, how) }
+  return { ...way, send: batch.back === undefined ? Telling.send(batch, how) : Telling.withdraw(batch.back, how) }
 }
 
 /** How a batch goes now; undefined: nothing is configured for it, or its time is a quiet one. */

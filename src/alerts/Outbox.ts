@@ -131,25 +131,28 @@ const queued = (state: State, rune: Queued): State => {
 }
 
 /** The name under which what leaves is counted: the ways to one channel are counted together. */
-const countedAs = ({ channel, destination }: Pick<Batch, "channel" | "destination">): string => channel ?? destination
+export const countedAs = ({ channel, destination }: Pick<Batch, "channel" | "destination">): string =>
+  channel ?? destination
 
 /** Times within the hour before; one of the future was told by a clock that has been set back since. */
 const recent = (times: ReadonlyArray<number> = [], now: number): ReadonlyArray<number> =>
   times.filter((at) => at > now - HOUR && at <= now)
 
+/** The times of the last hour, with one that leaves now. */
+export const departed = ({ left: before }: State, at: number, name: string | undefined): State["left"] => {
+  const left = new Map([...before].map(([name, times]) => [name, recent(times, at)] as const))
+  for (const [name, times] of left) if (times.length === 0) left.delete(name)
+  return name === undefined ? left : left.set(name, [...(left.get(name) ?? []), at])
+}
+
 const sentOff = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): State => {
   const { batch: id, channel } = rune
   const known = state.batches.find((one) => one.id === id)
-  const left = new Map([...state.left].map(([name, times]) => [name, recent(times, at)] as const))
-  for (const [name, times] of left) if (times.length === 0) left.delete(name)
-  if (known !== undefined && known.back === undefined) {
-    const name = countedAs(rune)
-    left.set(name, [...(left.get(name) ?? []), at])
-  }
+  const isNew = known !== undefined && known.back === undefined
   return {
     ...state,
     ...(channel === undefined ? { lastSentAt: at, lastError: null } : {}),
-    left,
+    left: departed(state, at, isNew ? countedAs(rune) : undefined),
     batches: state.batches.filter((one) => one !== known)
   }
 }

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import { Duration } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import { type ChannelConfig, channelsFor, type NotifyConfig, type QuietConfig } from "../config/NotifyConfig.ts"
+import type { Way } from "./Departure.ts"
 import * as Notice from "./Notice.ts"
 import type * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
@@ -56,9 +57,42 @@ export const isQuiet = ({ from, timeZone, to }: Omit<QuietConfig, "except">, now
   return begin <= end ? begin <= at && at < end : begin <= at || at < end
 }
 
+const DAY = 24 * 60
+const MINUTE = 60_000
+
+/** When the quiet hours are over that a time lies in; a time that is not quiet is its own. */
+export const quietUntil = (quiet: Omit<QuietConfig, "except">, now: number): number => {
+  if (!isQuiet(quiet, now)) return now
+  const end = minutesOf(quiet.to)
+  const minutes = (end - minuteOfDay(now, quiet.timeZone) + DAY) % DAY
+  const at = Math.floor(now / MINUTE) * MINUTE + minutes * MINUTE
+  // the clocks may be changed meanwhile
+  const off = ((end - minuteOfDay(at, quiet.timeZone) + DAY * 1.5) % DAY) - DAY / 2
+  return at + off * MINUTE
+}
+
 /** Whether nothing may be told to the destination now. */
 export const isHeld = ({ quietHours }: NotifyConfig, destination: string, now: number): boolean =>
   quietHours !== undefined && !destination.endsWith(EXCEPTED) && isQuiet(quietHours, now)
+
+/** How a message goes by a mail section. */
+export const wayOfMail = (mail: MailConfig): Way => ({ destination: destinationOf(mail), maxPerHour: mail.maxPerHour })
+
+/** How a message goes by a channel; one whose channel is gone keeps its destination, and so does what is taken back. */
+export const wayOfChannel = (
+  { back, destination: queued, to }: Outbox.Batch,
+  name: string,
+  notify: NotifyConfig
+): Way & { readonly config: ChannelConfig | undefined } => {
+  const { maxPerHour, quietHours } = notify
+  const whole = notify.channels[name]
+  const config = whole && mailingTo(whole, to)
+  const isAsQueued = config === undefined || back !== undefined
+  const way = { config, maxPerHour, destination: isAsQueued ? queued : destinationOfChannel(name, config, queued) }
+  return quietHours === undefined || back !== undefined || queued.endsWith(EXCEPTED)
+    ? way
+    : { ...way, quietUntil: (at) => quietUntil(quietHours, at) }
+}
 
 /** ms that the first notice of a message waits for others. */
 const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Notice.Urgency): number => {

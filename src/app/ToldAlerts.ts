@@ -5,9 +5,12 @@ import { Clock, Effect } from "effect"
 import { Agents } from "../agents/Agents.ts"
 import { AlertContext } from "../alerts/AlertContext.ts"
 import * as AlertList from "../alerts/AlertList.ts"
+import type { Way } from "../alerts/Departure.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import * as Outbox from "../alerts/Outbox.ts"
+import * as Route from "../alerts/Route.ts"
 import * as Smtp from "../alerts/Smtp.ts"
+import type { MailConfig } from "../config/Config.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 
@@ -21,7 +24,7 @@ export const of = Effect.fnUntraced(function* (
   options: { readonly count: number; readonly failed: boolean }
 ) {
   const agents = yield* Agents
-  const { mailFor } = yield* AlertContext
+  const context = yield* AlertContext
   const state = (yield* (yield* LiveOutbox).seen) ?? Outbox.initial
   const kinds = ["alert.queued", "alert.sent"]
   const count = Math.min(MOST_RUNES, RUNES_A_ROW * options.count)
@@ -29,11 +32,20 @@ export const of = Effect.fnUntraced(function* (
   const waiting = [...state.batches, ...state.givenUp].flatMap(({ alerts }) =>
     [...alerts.values()].map(({ alert }) => AlertList.streamOf(alert))
   )
-  const mailed = new Map<string, ReadonlyArray<string>>()
+  const mails = new Map<string, MailConfig>()
   for (const stream of new Set(waiting)) {
-    const mail = yield* mailFor(stream)
-    if (mail !== undefined) mailed.set(stream, Smtp.recipients(mail))
+    const mail = yield* context.mailFor(stream)
+    if (mail !== undefined) mails.set(stream, mail)
+  }
+  const mailed = new Map([...mails].map(([stream, mail]) => [stream, Smtp.recipients(mail)] as const))
+  const notify = yield* context.notify
+  const wayOf = (batch: Outbox.Batch): Way | undefined => {
+    const { alerts, channel } = batch
+    if (channel !== undefined) return notify && Route.wayOfChannel(batch, channel, notify)
+    // as the alerter: the first of its projects that has one
+    const [mail] = [...alerts.values()].flatMap(({ alert }) => mails.get(AlertList.streamOf(alert)) ?? [])
+    return mail && Route.wayOfMail(mail)
   }
   const projects = new Map((yield* agents.projects).map(({ conversation, name }) => [conversation, name]))
-  return AlertList.listOf({ state, runes, projects, mailed, now: yield* Clock.currentTimeMillis }, options)
+  return AlertList.listOf({ state, runes, projects, mailed, wayOf, now: yield* Clock.currentTimeMillis }, options)
 })

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as AlertList from "../../src/alerts/AlertList.ts"
 import type { Alert } from "../../src/alerts/AlertPolicy.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
+import type { Way } from "../../src/alerts/Departure.ts"
 import { alerts } from "../../src/cli/Alerts.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 
@@ -42,9 +43,11 @@ class Desk {
   attempt(): Outbox.Attempt {
     return { batch: this.state.batches[0]!, destination: "d", messageId: "<m>" }
   }
+  /** As the config says it now. */
+  way: Way | undefined = route
   list(failed = false, mailed: ReadonlyMap<string, ReadonlyArray<string>> = new Map([["shop-1", to]])) {
     const projects = new Map([["shop-1", "shop"]])
-    const given = { state: this.state, runes: this.runes, projects, mailed, now: this.now }
+    const given = { state: this.state, runes: this.runes, projects, mailed, wayOf: () => this.way, now: this.now }
     return AlertList.listOf(given, { count: 10, failed })
   }
   shown(rows = this.list()) {
@@ -96,6 +99,26 @@ describe("alerts", () => {
     while (desk.state.batches.length > 0) desk.append(Outbox.failure(desk.attempt(), wrong, desk.now))
     assert.deepInclude(desk.list(true)[0], { state: "given up", attempts: 5, error: "550 no" })
     assert.include(desk.shown()[1], "never sent: 550 no (5 attempts)")
+  })
+
+  it("one that the hourly limit of its channel, or quiet hours, hold back says when it leaves", () => {
+    const desk = new Desk()
+    desk.way = { destination: "phone/x", maxPerHour: 1 }
+    const phone = { ...route, channel: "phone", settle: 2_000 }
+    desk.queue("ann", { ...phone, destination: "phone/x" })
+    desk.queue("bob", { ...phone, destination: "phone/x/excepted" })
+    const times = () => Object.fromEntries(desk.list().map(({ agent, nextAt }) => [agent, nextAt! - NOW]))
+    assert.deepStrictEqual(times(), { "shop/ann": 2_000, "shop/bob": 3_602_000 })
+    assert.include(desk.shown().join("\n"), "goes to phone in 1h")
+    desk.way = { ...desk.way, quietUntil: (at) => Math.max(at, NOW + 600_000) }
+    assert.deepStrictEqual(times(), { "shop/ann": 600_000, "shop/bob": 4_200_000 })
+  })
+
+  it("one whose channel nobody can use any more is told nobody", () => {
+    const desk = new Desk()
+    desk.queue("ann", { ...route, channel: "phone", destination: "phone/x" })
+    desk.way = undefined
+    assert.deepInclude(desk.list()[0], { state: "nobody", to: [], nextAt: null })
   })
 
   it("without an address nobody was told, and it says so", () => {

@@ -32,6 +32,18 @@ describe("quiet hours", () => {
     })
   }
 
+  for (const [time, over] of [
+    ["2026-01-15T21:00:00Z", "2026-01-16T06:00:00Z"],
+    ["2026-01-16T05:59:59Z", "2026-01-16T06:00:00Z"],
+    ["2026-01-16T06:00:00Z", "2026-01-16T06:00:00Z"],
+    ["2026-03-28T22:00:07Z", "2026-03-29T05:00:00Z"],
+    ["2026-10-24T22:00:07Z", "2026-10-25T06:00:00Z"]
+  ] as const) {
+    it(`${time} in Berlin: quiet until ${over}`, () => {
+      assert.strictEqual(Route.quietUntil(night, at(time)), at(over))
+    })
+  }
+
   it("within a day; from and to alike are none", () => {
     const noon = { from: "12:00", to: "13:00", timeZone: "UTC" }
     assert.isTrue(Route.isQuiet(noon, at("2026-01-15T12:30:00Z")))
