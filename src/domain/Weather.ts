@@ -66,7 +66,7 @@ export interface AccountStanding extends Standing {
 export interface Forecast {
   /** Whether `who` may ask now. If not, `wake` is called as soon as it is worth asking again; the newest one counts. */
   readonly admits: (account: Account, who: string, wake: () => void) => boolean
-  /** Tells of a request. Costs next to nothing where the weather is fair. */
+  /** Tells of a request; trouble is durable then. Costs next to nothing where the weather is fair. */
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
   /** Undefined where nothing was ever amiss. */
   readonly standing: (account: Account) => Standing | undefined

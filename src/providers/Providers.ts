@@ -5,8 +5,8 @@
  *     agent with something to ask ── admits? ──► Queue
  *
  * Guarantees: an agent that may not ask waits and goes on by itself; while a provider is in
- * trouble one agent at a time finds out whether that is over; fair weather costs a look-up;
- * before the log has been read nobody asks. What asks for nothing has no actor.
+ * trouble one agent at a time finds out whether that is over, and trouble is in the log once it is told;
+ * fair weather costs a look-up; before the log has been read nobody asks. What asks for nothing has no actor.
  */
 import { Effect, Layer, type Scope } from "effect"
 import { isNear, isNews, merged, type Noted } from "../domain/UsageWindow.ts"
@@ -131,8 +131,11 @@ class Board implements Forecast {
       if (news._tag === "used") return yield* this.note(provider, account, who, news.windows)
       const { actor, queue } = provider
       const at = this.now
+      const event = eventOf(account, who, news, at)
+      // before it is durable nothing is told of what follows from it, and nobody else finds out
+      if (news._tag !== "answered") yield* Effect.catch(Effect.asVoid(actor.ask(event)), () => actor.tell(event))
       queue.release(who)
-      yield* actor.tell(eventOf(account, who, news, at))
+      if (news._tag === "answered") yield* actor.tell(event)
     }
   )
 

@@ -1,6 +1,6 @@
 /** The weather as agents see it, over a log in memory: who may ask, and when. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import { Clock, Context, Effect, Fiber, Layer, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { type Account, type News, Weather } from "../../src/domain/Weather.ts"
@@ -11,7 +11,9 @@ import { EventLog } from "../../src/event-log/EventLog.ts"
 import { Log } from "../../src/event-log/Log.ts"
 import * as Providers from "../../src/providers/Providers.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import * as Scratch from "../support/Scratch.ts"
 import { until } from "../channels/World.ts"
 
 const T0 = Date.parse("2026-11-20T09:00:00Z")
@@ -52,10 +54,17 @@ const begin = Effect.gen(function* () {
   return { admits, failed, state, weather, woken }
 })
 
-const test = (name: string, body: () => Effect.Effect<void, unknown, Scope.Scope | EventLog | Log>) =>
-  it.effect(name, () =>
-    Effect.andThen(TestClock.setTime(T0), Effect.scoped(body())).pipe(Effect.provide(DaemonLog.layerMemory))
-  )
+const test = (
+  name: string,
+  body: () => Effect.Effect<void, unknown, Scope.Scope | EventLog | Log>,
+  log: () => Layer.Layer<EventLog | Log, unknown> = () => DaemonLog.layerMemory
+) => it.effect(name, () => Effect.andThen(TestClock.setTime(T0), Effect.scoped(body())).pipe(Effect.provide(log())))
+
+/** In a file: what is appended is durable later. */
+const onDisk = () =>
+  Layer.unwrap(
+    Effect.map(Scratch.folder("agentd-weather-"), (folder) => DaemonLog.layer({ file: `${folder}/runes.db` }))
+  ).pipe(Layer.provide(Redact.layer))
 
 describe("who may ask", () => {
   test("one alone once its time has come, however the wall clock was set meanwhile", () =>
@@ -85,6 +94,43 @@ describe("who may ask", () => {
       )
       assert.isTrue(admits("cy"))
     }))
+
+  test("nobody, once a limit or an outage is told: it is in the log before anything that follows from it", () =>
+    Effect.gen(function* () {
+      const { admits, weather } = yield* begin
+      const log = yield* EventLog
+      const told: ReadonlyArray<readonly [News, string]> = [
+        [{ _tag: "failed", began: T0, message: "529 overloaded" }, "Degraded"],
+        [{ _tag: "limited", until: T0 + 120_000, message: "429 too many requests" }, "LimitedUntil"]
+      ]
+      for (const [news, state] of told) {
+        yield* weather.tell(account, "ann", news)
+        assert.deepStrictEqual([admits("bob"), weather.standing(account)?.state], [false, state])
+        assert.strictEqual((yield* log.tail({ kinds: ["provider.moved"] }, 1))[0]?.to, state)
+      }
+    }))
+
+  test(
+    "nobody beside the one that finds out, until what it found is in the log",
+    () =>
+      Effect.gen(function* () {
+        const { admits, failed, woken } = yield* begin
+        yield* failed("ann", T0)
+        assert.isFalse(admits("bob"))
+        yield* TestClock.adjust(2_000)
+        yield* until(
+          "bob is woken",
+          Effect.sync(() => woken.length),
+          (count) => count === 1
+        )
+        assert.isTrue(admits("bob"))
+        const telling = yield* Effect.forkChild(failed("bob", T0 + 2_000), { startImmediately: true })
+        assert.isFalse(admits("cy"))
+        yield* Fiber.join(telling)
+        assert.isFalse(admits("cy"))
+      }),
+    onDisk
+  )
 
   test("failures that are told at once are one provider's, in one stream", () =>
     Effect.gen(function* () {
