@@ -39,6 +39,16 @@ const textOf = async (input: string): Promise<string> => {
   return entry.code
 }
 
+/** A module and all that it imports, as a script: one begins earlier than a module. `modules`: put in the place of others. */
+const scriptOf = async (input: string, modules: typeof programs = {}): Promise<string> => {
+  const build = await rolldown({ cwd: root, input, platform: "node", plugins: [programsOf(modules)] })
+  const { output } = await build.generate({ format: "cjs", comments: false, minify })
+  await build.close()
+  const [entry, ...others] = output
+  if (others.length > 0) throw new Error(`bundle: ${input} is not one file`)
+  return ascii(entry.code)
+}
+
 /** A thread's code as a URL that holds it: made as it is loaded, since the URL is a third longer than the code. */
 const threadOf = async (input: string): Promise<string> =>
   `new URL("data:text/javascript;base64," + Buffer.from(${JSON.stringify(await textOf(input))}).toString("base64"))`
@@ -168,6 +178,9 @@ const daemonOf = async (input: string): Promise<Daemon> => {
   return { code: ascii(entry.code), needs: entry.imports.filter((id) => id.startsWith("node:")) }
 }
 
+/** The module in whose place the bundle has those files. */
+const DAEMON_FILE = "src/app/DaemonFile.ts"
+
 const nameOf = (kind: string, code: string): string =>
   `${kind}-${createHash("sha256").update(code).digest("base64url").slice(0, 8)}`
 
@@ -175,24 +188,44 @@ if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(j
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
-const daemonInput = join(root, "src/app/DaemonBin.ts")
-const { code: daemon, needs } = existsSync(daemonInput) ? await daemonOf(daemonInput) : { code: "", needs: [] }
-const daemonName = `chunks/${nameOf("daemon", daemon)}.cjs`
-const daemonFile = `import { fileURLToPath } from "node:url"
-import { run } from ${JSON.stringify(join(root, "src/app/CompiledScript.ts"))}
-import { set } from ${JSON.stringify(join(root, "src/app/V8Flags.ts"))}
-export const start = async (compiled) => {
+/**
+ * The daemon that nobody looks at: its script, its log's thread, which boots meanwhile, and what starts both, a file of
+ * its own: the program's first one would share modules with others. Files by their names.
+ */
+const daemonFiles = async (input: string) => {
+  const { code: daemon, needs } = await daemonOf(input)
+  const thread = await scriptOf("src/event-log/LogThread.ts")
+  const [daemonName, threadName] = [`${nameOf("daemon", daemon)}.cjs`, `${nameOf("log", thread)}.cjs`]
+  const start = await scriptOf(DAEMON_FILE, {
+    [DAEMON_FILE]: () =>
+      Promise.resolve(`import { join } from "node:path"
+import { run } from "./CompiledScript.ts"
+import { set } from "./V8Flags.ts"
+import { LogWorker } from "../event-log/LogWorker.ts"
+export const start = (compiled) => {
   for (const name of ${JSON.stringify(needs)}) process.getBuiltinModule(name)
   set()
-  run(fileURLToPath(new URL(${JSON.stringify(daemonName)}, import.meta.url)), compiled)
+  const thread = new LogWorker(join(import.meta.dirname, ${JSON.stringify(threadName)}))
+  run(join(import.meta.dirname, ${JSON.stringify(daemonName)}), compiled).start(thread)
 }
+`)
+  })
+  const entry = `${nameOf("start", start)}.cjs`
+  return { entry, files: { [daemonName]: daemon, [threadName]: thread, [entry]: start } }
+}
+
+const daemonInput = join(root, "src/app/DaemonBin.ts")
+const daemon = existsSync(daemonInput) ? await daemonFiles(daemonInput) : { entry: "", files: {} }
+const daemonFile = `import { createRequire } from "node:module"
+export const start = async (compiled) =>
+  createRequire(import.meta.url)(${JSON.stringify(`./chunks/${daemon.entry}`)}).start(compiled)
 `
 type Groups = ReadonlyArray<{ readonly name: string; readonly test: (id: string) => boolean }>
 const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
   const build = await rolldown({
     ...whole,
     input: { agentd: "src/main.ts" },
-    plugins: [programsOf({ ...programs, "src/app/DaemonFile.ts": () => Promise.resolve(daemonFile) }), lists]
+    plugins: [programsOf({ ...programs, [DAEMON_FILE]: () => Promise.resolve(daemonFile) }), lists]
   })
   const { output } = await build.generate({
     format: "esm",
@@ -244,9 +277,9 @@ for (const file of output.slice(1)) {
   await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
 }
-if (daemon !== "") {
-  await writeFile(join(out, daemonName), daemon)
-  written.add(daemonName)
+for (const [name, code] of Object.entries(daemon.files)) {
+  await writeFile(join(chunks, name), code)
+  written.add(`chunks/${name}`)
 }
 const entry = output[0]
 await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))

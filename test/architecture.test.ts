@@ -111,6 +111,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/CopyThread.ts": "the thread that copies a store: files of the store's owner",
   "src/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
+  "src/event-log/LogWorker.ts": "that thread, as the threaded form has it",
   "src/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
   "src/event-log/Beginning.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",

@@ -59,8 +59,8 @@ const keepSoon = (script: Script, text: Buffer, path: string): void => {
   process.once("exit", now)
 }
 
-/** Runs a CommonJS file `KIND-HASH.cjs`, which is named by its content. `folder`: where compiled code is kept. */
-export const run = (file: string, folder: string | undefined): void => {
+/** Runs a CommonJS file `KIND-HASH.cjs`, which is named by its content, and returns what it exports. `folder`: where compiled code is kept. */
+export const run = (file: string, folder: string | undefined): unknown => {
   const kept = folder === undefined ? undefined : join(folder, `${basename(file)}.compiled`)
   const text = readFileSync(file)
   const cachedData = kept === undefined ? undefined : read(kept, text)
@@ -75,4 +75,5 @@ export const run = (file: string, folder: string | undefined): void => {
     keepSoon(script, text, kept)
   const module = { exports: {} }
   script.runInThisContext()(module.exports, createRequire(file), module, file, dirname(file))
+  return module.exports
 }

@@ -248,7 +248,7 @@ const services = (
       )
     ),
     Layer.provideMerge(platform.channels),
-    Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds })),
+    Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds, thread: options.thread })),
     Layer.provideMerge(Redact.layer),
     Layer.provideMerge(machine)
   )

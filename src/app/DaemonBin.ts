@@ -14,6 +14,7 @@ import * as Paths from "../cli/Paths.ts"
 import { worldOf } from "../config/Places.ts"
 import { reported } from "../cli/Reported.ts"
 import { supported } from "../cli/Supported.ts"
+import type { LogWorker } from "../event-log/LogWorker.ts"
 import { checkLength } from "../rpc/Endpoint.ts"
 import * as Activation from "../systemd/Activation.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
@@ -21,48 +22,52 @@ import * as JournalLogger from "../systemd/JournalLogger.ts"
 import * as Daemon from "./Daemon.ts"
 import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 
-DaemonNode.forget(process.env)
-const { env } = process
-const handed = Activation.handed(env, process.pid)
-for (const name of Activation.VARIABLES) delete env[name]
-InheritedDescriptors.close(env, [...handed.values()])
+/** `thread`: the log's, which boots by now. */
+export const start = (thread: LogWorker): void => {
+  DaemonNode.forget(process.env)
+  const { env } = process
+  const handed = Activation.handed(env, process.pid)
+  for (const name of Activation.VARIABLES) delete env[name]
+  InheritedDescriptors.close(env, [...handed.values()])
 
-/** The script as it was called: chunks of a bundle change their names. */
-const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
-/** `[--state DIR] up`. */
-const [first, chosen] = process.argv.slice(2)
+  /** The script as it was called: chunks of a bundle change their names. */
+  const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
+  /** `[--state DIR] up`. */
+  const [first, chosen] = process.argv.slice(2)
 
-const variables = Object.fromEntries(
-  Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
-)
-
-const program = Effect.gen(function* () {
-  const paths = yield* Paths.resolve(first === "--state" ? Option.fromUndefinedOr(chosen) : Option.none())
-  const up = Effect.gen(function* () {
-    yield* supported
-    const config = yield* Paths.findProject
-    yield* checkLength(paths.socket)
-    yield* Daemon.run({
-      state: paths.state,
-      socket: paths.socket,
-      userConfig: paths.userConfig,
-      environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...variables },
-      ...(config === null ? {} : { config }),
-      command,
-      handed
-    })
-    return 0
-  })
-  return yield* Effect.catchCauseIf(
-    up,
-    (cause) => !Cause.hasInterruptsOnly(cause),
-    (cause) => reported(cause, worldOf(paths), false)
+  const variables = Object.fromEntries(
+    Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   )
-}).pipe(Effect.provide(JournalLogger.layer(env)), (whole) => behindDoor(whole, false))
 
-NodeRuntime.runMain(Effect.provide(program, NodeServices.layer), {
-  disableErrorReporting: true,
-  // a daemon that is told to end has done its work
-  // a daemon that is told to end has done its work
-  teardown: (exit, end) => end(Exit.isSuccess(exit) ? Number(exit.value) : Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
-})
+  const program = Effect.gen(function* () {
+    const paths = yield* Paths.resolve(first === "--state" ? Option.fromUndefinedOr(chosen) : Option.none())
+    const up = Effect.gen(function* () {
+      yield* supported
+      const config = yield* Paths.findProject
+      yield* checkLength(paths.socket)
+      yield* Daemon.run({
+        state: paths.state,
+        socket: paths.socket,
+        userConfig: paths.userConfig,
+        environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...variables },
+        ...(config === null ? {} : { config }),
+        command,
+        handed,
+        thread
+      })
+      return 0
+    })
+    return yield* Effect.catchCauseIf(
+      up,
+      (cause) => !Cause.hasInterruptsOnly(cause),
+      (cause) => reported(cause, worldOf(paths), false)
+    )
+  }).pipe(Effect.provide(JournalLogger.layer(env)), (whole) => behindDoor(whole, false))
+
+  NodeRuntime.runMain(Effect.provide(program, NodeServices.layer), {
+    disableErrorReporting: true,
+    // a daemon that is told to end has done its work
+    teardown: (exit, end) =>
+      end(Exit.isSuccess(exit) ? Number(exit.value) : Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+  })
+}

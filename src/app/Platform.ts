@@ -27,6 +27,7 @@ import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Log } from "../event-log/Log.ts"
+import type { LogWorker } from "../event-log/LogWorker.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { StateFolderRefused } from "../event-log/StateFolder.ts"
@@ -75,6 +76,8 @@ export interface Options {
   readonly environment: { readonly [name: string]: string | undefined }
   /** Sockets on which systemd listens, by their names. */
   readonly handed?: ReadonlyMap<string, number>
+  /** The log's thread, where it has been started already. */
+  readonly thread?: LogWorker
 }
 
 /** The services that the daemon's own children use. */

@@ -3,6 +3,8 @@
  * it as one group, and says how many appends are durable. While it waits for the disk,
  * the next group gathers by itself.
  *
+ * Guarantees: it opens nothing before it is told which store; until then it has only loaded its code.
+ *
  * It sleeps in `Atomics.wait`, so a message does not wake it: every order rings the bell
  * of the control words, and is then read from the port.
  */
@@ -13,27 +15,29 @@ import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.
 import { collector, ROUNDS } from "./HeapRest.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { Pace } from "./Pace.ts"
-import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
+import { RingReader, type Row } from "./Ring.ts"
+import { BELL, controlOf, DONE, EPOCH, STOP } from "./RingControl.ts"
 import type { Sealed } from "./Sealer.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 
-/** The thread's input. */
-export interface ThreadData {
-  readonly store: StoreOptions
-  readonly shared: SharedArrayBuffer
-  /** How long (ms) an error that may pass is waited out. */
-  readonly giveUpAfter: number
-}
-
 /** To the thread, beside the ring. */
 export type ToThread =
+  | Open
   | Order
   | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
   /** An append that is too large for the ring. */
   | { readonly _tag: "Parcel"; readonly rows: ReadonlyArray<Row> }
   /** Parcels before it are undone. */
   | { readonly _tag: "Reset" }
+
+/** Comes first: nothing is opened before it. */
+export interface Open {
+  readonly _tag: "Open"
+  readonly store: StoreOptions
+  /** How long (ms) an error that may pass is waited out. */
+  readonly giveUpAfter: number
+}
 
 /** From the thread, beside the count of durable appends. */
 export type FromThread =
@@ -52,7 +56,7 @@ export type FromThread =
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
 
-type Asked = Exclude<ToThread, { readonly _tag: "Parcel" | "Reset" }>
+type Asked = Exclude<ToThread, { readonly _tag: "Open" | "Parcel" | "Reset" }>
 
 /** Gives back the memory that the thread's start has used, when nothing else is to be done. */
 class Resting implements Chore {
@@ -70,8 +74,14 @@ class Resting implements Chore {
   }
 }
 
+const isAsked = (message: ToThread): message is Asked =>
+  message._tag !== "Open" && message._tag !== "Parcel" && message._tag !== "Reset"
+
+const nextOf = (port: NonNullable<typeof parentPort>): ToThread | undefined =>
+  (receiveMessageOnPort(port) as { readonly message: ToThread } | undefined)?.message
+
 class LogThread {
-  private readonly data: ThreadData
+  private readonly giveUpAfter: number
   private readonly port: NonNullable<typeof parentPort>
   private readonly store: LogStore
   private readonly ring: RingReader
@@ -81,11 +91,11 @@ class LogThread {
   private readonly pace = new Pace(performance.now())
   private hasFailed = false
 
-  constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
-    this.data = data
+  constructor({ giveUpAfter, store }: Open, shared: SharedArrayBuffer, port: NonNullable<typeof parentPort>) {
+    this.giveUpAfter = giveUpAfter
     this.port = port
-    this.store = new LogStore(data.store, nodeSqlite, () => performance.now(), [new Resting()])
-    this.ring = new RingReader(data.shared, () => this.parcel())
+    this.store = new LogStore(store, nodeSqlite, () => performance.now(), [new Resting()])
+    this.ring = new RingReader(shared, () => this.parcel())
     this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
     this.store.onTrouble = (message) => this.say({ _tag: "Troubled", message })
     this.say({ _tag: "Up", opened: this.store.opened })
@@ -140,8 +150,8 @@ class LogThread {
     let pause = FIRST_PAUSE
     for (let step = writing.next(true); ;) {
       if (step.done === true) return step.value
-      const again = waited < this.data.giveUpAfter
-      if (again) Atomics.wait(this.nothing, 0, 0, Math.min(pause, this.data.giveUpAfter - waited))
+      const again = waited < this.giveUpAfter
+      if (again) Atomics.wait(this.nothing, 0, 0, Math.min(pause, this.giveUpAfter - waited))
       waited += pause
       pause = Math.min(pause * 2, LONGEST_PAUSE)
       step = writing.next(again)
@@ -155,14 +165,14 @@ class LogThread {
     this.say({ _tag: "Failed", failure })
     Atomics.wait(this.ring.control, EPOCH, epoch)
     for (let message = this.next(); message !== undefined && message._tag !== "Reset"; message = this.next()) {
-      if (message._tag !== "Parcel") this.orders.push(message)
+      if (isAsked(message)) this.orders.push(message)
     }
     this.parcels.length = 0
     this.ring.reset()
   }
 
   private next(): ToThread | undefined {
-    return (receiveMessageOnPort(this.port) as { readonly message: ToThread } | undefined)?.message
+    return nextOf(this.port)
   }
 
   /** Orders that have come. A parcel is left to the record that names it: none comes without its record. */
@@ -171,7 +181,7 @@ class LogThread {
       const message = this.next()
       if (message === undefined) return
       if (message._tag === "Parcel") this.parcels.push(message.rows)
-      else if (message._tag !== "Reset") this.orders.push(message)
+      else if (isAsked(message)) this.orders.push(message)
     }
   }
 
@@ -183,7 +193,7 @@ class LogThread {
       const message = this.next()
       if (message === undefined) throw new Error("an append that was to come as a message did not come")
       if (message._tag === "Parcel") return message.rows
-      if (message._tag !== "Reset") this.orders.push(message)
+      if (isAsked(message)) this.orders.push(message)
     }
   }
 
@@ -201,10 +211,24 @@ class LogThread {
   }
 }
 
+/** Sleeps until it is told which store; undefined: none, after all. */
+const told = (port: NonNullable<typeof parentPort>, control: Int32Array): Open | undefined => {
+  for (;;) {
+    const heard = Atomics.load(control, BELL)
+    const message = nextOf(port)
+    if (message?._tag === "Open") return message
+    if (Atomics.load(control, STOP) === 1) return undefined
+    Atomics.wait(control, BELL, heard)
+  }
+}
+
 const start = (port: NonNullable<typeof parentPort>): void => {
+  const shared = workerData as SharedArrayBuffer
+  const open = told(port, controlOf(shared))
+  if (open === undefined) return
   let thread: LogThread
   try {
-    thread = new LogThread(workerData as ThreadData, port)
+    thread = new LogThread(open, shared, port)
   } catch (error) {
     return port.postMessage({ _tag: "NotUp", failure: failureOf(error) } satisfies FromThread)
   }

@@ -14,9 +14,8 @@
  */
 import { joinHeader, quote } from "./HashChain.ts"
 import type { Unit } from "./Log.ts"
+import { BELL, CONTROL_BYTES, controlOf, EPOCH, FREED, ring, RING_BYTES, WRITTEN } from "./RingControl.ts"
 import type { Rune } from "./Rune.ts"
-
-export const RING_BYTES = 8 * 1024 * 1024
 
 /** A rune as it is inserted: its columns, and the texts of header and payload. */
 export interface Row {
@@ -38,18 +37,6 @@ export interface Row {
   readonly text: string
 }
 
-/** Places in the control words. Counts are of 8 bytes, or of appends, and wrap. */
-export const WRITTEN = 0
-export const FREED = 1
-/** Appends that are durable. */
-export const DONE = 2
-/** Rises when both ends begin anew. */
-export const EPOCH = 3
-export const STOP = 4
-/** Rises whenever there is something to do: a record, an order, the end. */
-export const BELL = 5
-const CONTROL_BYTES = 64
-
 const SKIP = 0
 const NAME = 1
 const APPEND = 2
@@ -64,10 +51,8 @@ const UNITS = RING_BYTES / 8
 /** An append that may be larger than this goes as a message. */
 const MAX_UNITS = UNITS / 4
 
-export const makeShared = (): SharedArrayBuffer => new SharedArrayBuffer(CONTROL_BYTES + RING_BYTES)
-
 const views = (shared: SharedArrayBuffer) => ({
-  control: new Int32Array(shared, 0, CONTROL_BYTES / 4),
+  control: controlOf(shared),
   words: new Uint32Array(shared, CONTROL_BYTES),
   doubles: new Float64Array(shared, CONTROL_BYTES),
   bytes: Buffer.from(shared, CONTROL_BYTES)
@@ -150,13 +135,7 @@ export class RingWriter {
 
   publish(): void {
     Atomics.store(this.control, WRITTEN, this.written)
-    this.ring()
-  }
-
-  /** Wakes the thread. */
-  ring(): void {
-    Atomics.add(this.control, BELL, 1)
-    Atomics.notify(this.control, BELL)
+    ring(this.control)
   }
 
   /** After a failure: both ends begin anew. */

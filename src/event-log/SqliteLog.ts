@@ -7,7 +7,6 @@
  * all, and nothing becomes durable any more.
  */
 import { Deferred, Effect, Exit, Latch, type Scope } from "effect"
-import { Worker } from "node:worker_threads"
 import type { AdmissionState } from "./AdmissionState.ts"
 import { AdmittingLog } from "./AdmittingLog.ts"
 import type { Erasing } from "./Erasure.ts"
@@ -16,8 +15,9 @@ import { type Problem, type Sealing, StorageError } from "./EventLog.ts"
 import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { Flight, shareOf, type Unit } from "./Log.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
-import type { FromThread, ThreadData, ToThread } from "./LogThread.ts"
-import { DONE, makeShared, RingWriter, rowOf, STOP } from "./Ring.ts"
+import { LogWorker } from "./LogWorker.ts"
+import { RingWriter, rowOf } from "./Ring.ts"
+import { DONE } from "./RingControl.ts"
 import type { Sealed } from "./Sealer.ts"
 import type { Made } from "./SegmentFile.ts"
 import type { Soon } from "./Soon.ts"
@@ -186,46 +186,12 @@ const broken = (reason: string) =>
     remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
   })
 
-/** A thread's life as this thread sees it. */
-class Thread {
-  readonly ring: RingWriter
-  readonly worker: Worker
-  private ended = false
-  private hear: (message: FromThread | { readonly _tag: "Broken"; readonly error: StorageError }) => void = () => {}
-
-  constructor(data: ThreadData) {
-    this.ring = new RingWriter(data.shared)
-    this.worker = new Worker(logThread, { workerData: data, name: "log" })
-    this.worker.on("message", (message: FromThread) => this.hear(message))
-    this.worker.on("error", (error) => this.hear({ _tag: "Broken", error: broken(String(error)) }))
-    this.worker.on("exit", () => {
-      this.ended = true
-      this.hear({ _tag: "Broken", error: broken("it ended") })
-    })
-  }
-
-  onMessage(hear: (message: FromThread | { readonly _tag: "Broken"; readonly error: StorageError }) => void): void {
-    this.hear = hear
-  }
-
-  say(message: ToThread): void {
-    this.worker.postMessage(message)
-    this.ring.ring()
-  }
-
-  /** Lets the thread finish what it has taken. */
-  get stop(): Effect.Effect<void> {
-    return Effect.callback<void>((resume) => {
-      if (this.ended) return resume(Effect.void)
-      this.worker.once("exit", () => resume(Effect.void))
-      Atomics.store(this.ring.control, STOP, 1)
-      this.ring.publish()
-    })
-  }
-}
+const stopped = (thread: LogWorker): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => thread.stop(() => resume(Effect.void)))
 
 class ThreadedLog extends SqliteLog {
-  private readonly thread: Thread
+  private readonly thread: LogWorker
+  private readonly ring: RingWriter
   /** No room in the ring. */
   private overflow: Array<Unit> = []
   private seen = 0
@@ -234,9 +200,10 @@ class ThreadedLog extends SqliteLog {
   private readonly sealing = new Map<number, (sealed: Sealed) => void>()
   private isClosed = false
 
-  constructor(thread: Thread, parts: Parts, file: string) {
+  constructor(thread: LogWorker, parts: Parts, file: string) {
     super(parts, file)
     this.thread = thread
+    this.ring = new RingWriter(thread.shared)
     thread.onMessage((message) => {
       switch (message._tag) {
         case "Failed":
@@ -254,7 +221,7 @@ class ThreadedLog extends SqliteLog {
         case "Troubled":
           return this.onTrouble(message.message)
         case "Broken":
-          return this.broke(message.error)
+          return this.broke(broken(message.reason))
         default:
           return undefined
       }
@@ -264,8 +231,9 @@ class ThreadedLog extends SqliteLog {
 
   readonly close: Effect.Effect<void> = Effect.suspend(() => {
     this.isClosed = true
+    this.ring.publish()
     return Effect.andThen(
-      this.thread.stop,
+      stopped(this.thread),
       // what landed last is told before anybody hears of the end
       Effect.sync(() => this.land())
     )
@@ -316,7 +284,7 @@ class ThreadedLog extends SqliteLog {
   }
 
   protected flush(): void {
-    this.thread.ring.publish()
+    this.ring.publish()
   }
 
   protected carryOut(order: Order): void {
@@ -324,15 +292,15 @@ class ThreadedLog extends SqliteLog {
   }
 
   private enters(unit: Unit): boolean {
-    const room = this.thread.ring.append(unit)
+    const room = this.ring.append(unit)
     if (room !== "too-large") return room === "taken"
-    if (!this.thread.ring.parcel(unit.runes.length)) return false
+    if (!this.ring.parcel(unit.runes.length)) return false
     this.thread.say({ _tag: "Parcel", rows: unit.runes.map((rune, index) => rowOf(rune, unit.texts[index]!)) })
     return true
   }
 
   private listen(): void {
-    const waited = Atomics.waitAsync(this.thread.ring.control, DONE, this.seen)
+    const waited = Atomics.waitAsync(this.ring.control, DONE, this.seen)
     const next = () => {
       this.land()
       if (!this.isClosed) this.listen()
@@ -342,7 +310,7 @@ class ThreadedLog extends SqliteLog {
   }
 
   private land(): void {
-    const done = Atomics.load(this.thread.ring.control, DONE)
+    const done = Atomics.load(this.ring.control, DONE)
     const appends = (done - this.seen) | 0
     this.seen = done
     if (appends > 0) this.landed(appends)
@@ -350,14 +318,14 @@ class ThreadedLog extends SqliteLog {
     while (index < this.overflow.length && this.enters(this.overflow[index]!)) index += 1
     if (index === 0) return
     this.overflow = this.overflow.slice(index)
-    this.thread.ring.publish()
+    this.ring.publish()
   }
 
   private notTaken(failure: Failure): void {
     this.land()
     this.overflow = []
-    this.thread.worker.postMessage({ _tag: "Reset" } satisfies ToThread)
-    this.thread.ring.reset()
+    this.thread.say({ _tag: "Reset" })
+    this.ring.reset()
     this.undone(failure)
   }
 
@@ -377,21 +345,24 @@ class ThreadedLog extends SqliteLog {
   }
 }
 
-/** Opens the store in a thread of its own. */
-export const openThreaded = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
+/** Opens the store in a thread of its own. `booted`: one that has been started already; it is taken once. */
+export const openThreaded = (
+  options: Options,
+  booted?: LogWorker
+): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
   Effect.gen(function* () {
     const { file } = options.store
-    const data: ThreadData = { ...options, shared: makeShared() }
     const thread = yield* Effect.acquireRelease(
-      Effect.sync(() => new Thread(data)),
-      (thread) => thread.stop
+      Effect.sync(() => (booted?.isFree === true ? booted : new LogWorker(logThread))),
+      stopped
     )
     const opened = yield* Effect.callback<Opened, StorageError>((resume) => {
       thread.onMessage((message) => {
         if (message._tag === "Up") resume(Effect.succeed(message.opened))
         else if (message._tag === "NotUp") resume(Effect.fail(storageError(file, errorOf(message.failure))))
-        else if (message._tag === "Broken") resume(Effect.fail(message.error))
+        else if (message._tag === "Broken") resume(Effect.fail(broken(message.reason)))
       })
+      thread.open(options)
     })
     return { opened, log: (parts) => Effect.sync(() => new ThreadedLog(thread, parts, file)) }
   })

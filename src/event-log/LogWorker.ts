@@ -1,0 +1,74 @@
+/**
+ * LogWorker: the log's thread as the one that starts it sees it. Free of imports at run time but Node's: a daemon lets
+ * it boot beside the loading of all its other code, which takes longer than all else that the thread does to start.
+ *
+ * Guarantees: the thread opens nothing before `open`; it keeps no process alive before that; an end that came early is
+ * told to the first who listens.
+ */
+import { Worker } from "node:worker_threads"
+import type { FromThread, Open, ToThread } from "./LogThread.ts"
+import { controlOf, makeShared, ring, STOP } from "./RingControl.ts"
+
+/** The thread is no more, and why. */
+export interface Broken {
+  readonly _tag: "Broken"
+  readonly reason: string
+}
+
+export class LogWorker {
+  readonly shared = makeShared()
+  private readonly control = controlOf(this.shared)
+  private readonly worker: Worker
+  private broken: Broken | undefined
+  private isTaken = false
+  private hasEnded = false
+  private hear: ((message: FromThread | Broken) => void) | undefined
+
+  /** `code`: where the thread's is. */
+  constructor(code: string | URL) {
+    this.worker = new Worker(code, { workerData: this.shared, name: "log" })
+    this.worker.on("message", (message: FromThread) => this.hear?.(message))
+    this.worker.on("error", (error) => this.broke(String(error)))
+    this.worker.on("exit", () => {
+      this.hasEnded = true
+      this.broke("it ended")
+    })
+    // a listener for messages keeps the process again
+    this.worker.unref()
+  }
+
+  /** No store was asked of it yet. */
+  get isFree(): boolean {
+    return !this.isTaken
+  }
+
+  /** From now on it keeps the process. */
+  open(order: Omit<Open, "_tag">): void {
+    this.isTaken = true
+    this.worker.ref()
+    this.say({ _tag: "Open", ...order })
+  }
+
+  onMessage(hear: (message: FromThread | Broken) => void): void {
+    this.hear = hear
+    if (this.broken !== undefined) hear(this.broken)
+  }
+
+  say(message: ToThread): void {
+    this.worker.postMessage(message)
+    ring(this.control)
+  }
+
+  /** Lets the thread finish what it has taken. */
+  stop(ended: () => void): void {
+    if (this.hasEnded) return ended()
+    this.worker.once("exit", ended)
+    Atomics.store(this.control, STOP, 1)
+    ring(this.control)
+  }
+
+  private broke(reason: string): void {
+    this.broken ??= { _tag: "Broken", reason }
+    this.hear?.(this.broken)
+  }
+}
