@@ -381,7 +381,11 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const log = yield* EventLog
     const agents = yield* Agents
     const notify = yield* Notify
-    yield* note("daemon.started", { pid, version: VERSION, state: options.state, socket: options.socket })
+    // commands are answered while the disk writes it; what follows in the log is durable after it
+    const noted = yield* Effect.forkScoped(
+      note("daemon.started", { pid, version: VERSION, state: options.state, socket: options.socket }),
+      { startImmediately: true }
+    )
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid })))
     const asked = yield* Deferred.make<DaemonInfo.Asked>()
     const taken = yield* Deferred.make<void>()
@@ -411,6 +415,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
       ]
     })
     top = root
+    yield* Fiber.join(noted)
     const done = Deferred.succeed(taken, undefined)
     yield* options.config === undefined ? done : takeUp(options.config, options.agrees, done)
     yield* Fiber.interrupt(starting)
