@@ -42,8 +42,8 @@ export interface Point {
 
 /** The form of a point's file. */
 const FORMAT = 1
-/** Most bytes of one read. */
-const CHUNK = 1 << 16
+/** All reads go through it, one after the other: room of its own for each would be 64 kB for every line. */
+const room = Buffer.allocUnsafeSlow(1 << 16)
 const BUSY = "100 millis"
 
 const fileOf = (folder: string, name: StreamName, base: number) => path.join(folder, `${name}.${base}`)
@@ -99,12 +99,11 @@ class Segments {
   read(): Uint8Array | undefined {
     if (this.fd < 0) this.open(this.baseOf(this.position))
     if (this.fd < 0) return undefined
-    const bytes = Buffer.allocUnsafe(CHUNK)
     const from = this.position - this.base
-    const size = fs.readSync(this.fd, bytes, 0, CHUNK, from)
+    const size = fs.readSync(this.fd, room, 0, room.length, from)
     if (size > 0) {
       this.position += size
-      return bytes.subarray(0, size)
+      return Buffer.from(room.subarray(0, size))
     }
     // the next one begins where this one ends
     if (from === 0 || !fs.existsSync(fileOf(this.folder, this.name, this.position))) return undefined

@@ -35,17 +35,17 @@ describe.skipIf(!isAble)("a reboot", () => {
             Effect.map(log(machine, "turn.completed"), ({ length }) => `${length}`),
             (count) => count === "3"
           )
-          // how they ended is not known, and no agent is to blame
-          const errors = (yield* log(machine, "turn.error")).map(({ payload }) => payload["message"])
-          assert.deepStrictEqual(
-            new Set(errors),
-            new Set([how === "cut" ? "the run ended: lost" : "killed by SIGTERM"])
-          )
-          const { agents } = JSON.parse(yield* machine.agentd("--json ps")) as {
-            readonly agents: ReadonlyArray<{ readonly totalErrors: number }>
+          // how they ended is not known, unless its keeper saw a program end before it was told to end itself
+          const errors = new Set((yield* log(machine, "turn.error")).map(({ payload }) => payload["message"]))
+          if (how === "in order") errors.delete("killed by SIGTERM")
+          assert.isTrue(errors.size > 0 || how === "in order")
+          assert.isEmpty([...errors].filter((message) => message !== "the run ended: lost"))
+          // no agent is to blame
+          const { rows } = JSON.parse(yield* machine.agentd("--json ps")) as {
+            readonly rows: ReadonlyArray<{ readonly errors: { readonly total: number } }>
           }
           assert.deepStrictEqual(
-            agents.map(({ totalErrors }) => totalErrors),
+            rows.map(({ errors: { total } }) => total),
             [0, 0, 0]
           )
           for (const { actor, payload } of yield* log(machine, "turn.completed")) {
