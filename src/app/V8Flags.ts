@@ -7,8 +7,14 @@
  */
 import { setFlagsFromString } from "node:v8"
 
-/** The second: code that has not run for long goes, also where V8 has compiled it once more. */
+export const FLAGS = [
+  "--expose-gc",
+  // code that has not run for long goes, also where V8 has compiled it once more
+  "--flush-baseline-code",
+  // of 400: the start of some hundred agents alone would have code optimised, which would stay: 3 MB
+  "--invocation-count-for-maglev=1500"
+]
+
 export const set = (): void => {
-  setFlagsFromString("--expose-gc")
-  setFlagsFromString("--flush-baseline-code")
+  for (const flag of FLAGS) setFlagsFromString(flag)
 }

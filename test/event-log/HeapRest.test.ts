@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process"
 import { describe, expect, it } from "vitest"
+import * as V8Flags from "../../src/app/V8Flags.ts"
 
 const [FLAGS, REST] = ["../../src/app/V8Flags.ts", "../../src/event-log/HeapRest.ts"].map((file) =>
   JSON.stringify(new URL(file, import.meta.url).href)
@@ -33,5 +34,10 @@ describe("HeapRest", () => {
 
   it("leaves other programs to V8", () => {
     expect(said("")).toEqual(["none", "none"])
+  })
+
+  it("sets flags that V8 has", () => {
+    const { stdout } = spawnSync(process.execPath, ["--v8-options"], { encoding: "utf8" })
+    for (const flag of V8Flags.FLAGS) expect(stdout).toContain(`  ${flag.replace(/=.*/u, "")} (`)
   })
 })
