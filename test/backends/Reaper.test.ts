@@ -116,10 +116,27 @@ layer(Support.layer, { excludeTestServices: true })("Reaper", (it) => {
     })
   )
 
-  it.effect("without runs it goes when the daemon goes, and touches nothing", () =>
+  it.effect("runs that come together are all known when it is there", () =>
     Effect.gen(function* () {
       const world = yield* Support.world
-      const { shell, close } = yield* reaping(world)
+      const { close, reaper, shell } = yield* reaping(world)
+      const ids = ["run-1", "run-2", "run-3"]
+      const lost = yield* Effect.forEach(ids, (id) => marked(world, id))
+      yield* Effect.forEach(ids, (id) => reaper.add(id), { concurrency: "unbounded" })
+      const pid = yield* shell
+      assert.isTrue(isAlive(pid))
+      yield* close
+      yield* Support.until(() => !isAlive(pid) && !lost.some(isAlive))
+    })
+  )
+
+  it.effect("without runs there is none; when it has none any more it goes with the daemon, and touches nothing", () =>
+    Effect.gen(function* () {
+      const world = yield* Support.world
+      const { close, reaper, shell } = yield* reaping(world)
+      assert.isUndefined(yield* reaper.pid)
+      yield* reaper.add("run-1")
+      yield* reaper.remove("run-1")
       const [pid, other] = [yield* shell, yield* marked(world, "run-1")]
       assert.isTrue(isAlive(pid))
       yield* close

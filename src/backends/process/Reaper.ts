@@ -3,7 +3,8 @@
  * SIGKILL and nobody starts it again.
  *
  * It is one POSIX shell per daemon, in a session of its own, blocked in a read of
- * the pipe that the daemon holds open; idle it costs nothing but its memory. The
+ * the pipe that the daemon holds open; idle it costs nothing but its memory. It comes with
+ * the first run: a daemon whose runs the keeper holds has none, and starts without the fork. The
  * daemon writes `+ run` before it spawns and `- run` when all of a run is gone. The
  * pipe's end means that the daemon is gone: the reaper ends every process of the runs
  * it knows (SIGTERM, grace, SIGKILL until none is left) and exits, at once if it knows none.
@@ -16,7 +17,7 @@
  * there is no /proc it finds none. It ignores SIGTERM: a service manager that stops
  * the whole control group must not end it before the daemon.
  */
-import { Context, Duration, Effect, Layer, type Scope } from "effect"
+import { Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import type { Writable } from "node:stream"
 import * as Backoff from "../../supervision/Backoff.ts"
@@ -102,7 +103,7 @@ export class Reaper extends Context.Service<
     readonly add: (runId: string) => Effect.Effect<void>
     /** When nothing of the run is left. */
     readonly remove: (runId: string) => Effect.Effect<void>
-    /** The shell's pid, while there is one. */
+    /** The shell's pid, while there is one: from the first run on. */
     readonly pid: Effect.Effect<number | undefined>
   }
 >()("agentd/backends/Reaper") {
@@ -147,14 +148,17 @@ const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Reaper["Service"], never, Scope.Scope> {
   const runs = new Set<string>()
   let current: ReturnType<typeof startShell> | undefined
+  const wanted = Latch.makeUnsafe(false)
+  /** Opened when the first reaper knows all runs. */
+  const told = Latch.makeUnsafe(false)
 
   /** A reaper's life: started, told all runs, its end awaited. */
   const one = Effect.acquireUseRelease(
     Effect.sync(() => (current = startShell(config))),
     (shell) =>
-      Effect.andThen(
-        write(shell.stdin, [...runs].map((runId) => `+ ${runId}\n`).join("")),
-        Effect.promise(() => shell.ended)
+      write(shell.stdin, [...runs].map((runId) => `+ ${runId}\n`).join("")).pipe(
+        Effect.andThen(told.open),
+        Effect.andThen(Effect.promise(() => shell.ended))
       ),
     (shell) =>
       Effect.sync(() => {
@@ -163,20 +167,20 @@ const make = Effect.fnUntraced(function* (
         shell.unref()
       })
   )
-  yield* one.pipe(
+  const always = one.pipe(
     Effect.andThen(Effect.logWarning("the reaper has ended; the next one takes over")),
-    Effect.repeat(Backoff.waits(TAKES_OVER)),
-    Effect.forkScoped({ startImmediately: true })
+    Effect.repeat(Backoff.waits(TAKES_OVER))
   )
+  yield* Effect.forkScoped(Effect.andThen(wanted.await, always), { startImmediately: true })
 
   const tell = (line: string) =>
     Effect.suspend(() => (current === undefined ? Effect.void : write(current.stdin, line)))
   return {
     add: (runId) =>
-      Effect.andThen(
-        Effect.sync(() => runs.add(runId)),
-        tell(`+ ${runId}\n`)
-      ),
+      Effect.sync(() => {
+        runs.add(runId)
+        wanted.openUnsafe()
+      }).pipe(Effect.andThen(told.await), Effect.andThen(tell(`+ ${runId}\n`))),
     remove: (runId) =>
       Effect.andThen(
         Effect.sync(() => runs.delete(runId)),
