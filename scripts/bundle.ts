@@ -49,9 +49,9 @@ const scriptOf = async (input: string, modules: typeof programs = {}): Promise<s
   return ascii(entry.code)
 }
 
-/** A thread's code as a URL that holds it: made as it is loaded, since the URL is a third longer than the code. */
+/** A thread's code as a URL that holds it: made as the thread begins, since the URL is a third longer than the code. */
 const threadOf = async (input: string): Promise<string> =>
-  `new URL("data:text/javascript;base64," + Buffer.from(${JSON.stringify(await textOf(input))}).toString("base64"))`
+  `() => new URL("data:text/javascript;base64," + Buffer.from(${JSON.stringify(await textOf(input))}).toString("base64"))`
 
 /**
  * The same code in ASCII: one other character makes V8 keep a whole file as two bytes a character, for as long as the

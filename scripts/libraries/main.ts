@@ -118,9 +118,9 @@ const keeperFiles = async () => {
  * thread starts from the file itself.
  */
 const places: { readonly [module: string]: string } = {
-  "src/event-log/ThreadFile.ts": `export const logThread = new URL("./LogThread.js", import.meta.url)
-export const verifyThread = new URL("./VerifyThread.js", import.meta.url)
-export const copyThread = new URL("./CopyThread.js", import.meta.url)
+  "src/event-log/ThreadFile.ts": `export const logThread = () => new URL("./LogThread.js", import.meta.url)
+export const verifyThread = () => new URL("./VerifyThread.js", import.meta.url)
+export const copyThread = () => new URL("./CopyThread.js", import.meta.url)
 `,
   "src/gateway/GatewayFile.ts":
     "export const program = `import ${JSON.stringify(new URL('./main.js', import.meta.url).href)}\\n`\n",

@@ -7,7 +7,7 @@
  * reports is durable; after `stop` no process of the agent is left; the run outlives the
  * actors' crashes.
  */
-import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
+import { Clock, Duration, Effect, Semaphore } from "effect"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import type { ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
@@ -45,6 +45,7 @@ import { type Answer, askedCall, callRow, tooLate } from "./CallRow.ts"
 import type { Tenant } from "./ConversationPort.ts"
 import { sizeOf } from "./Excerpt.ts"
 import type { InboxMessage, VoiceOf } from "./Agents.ts"
+import { Gate } from "./Gate.ts"
 import * as Inbox from "./Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
 import { LiveRun } from "./LiveRun.ts"
@@ -135,7 +136,7 @@ export class AgentScope {
     const live = new LiveRun()
     const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
     const redact = yield* Redact
-    const adopted = Latch.makeUnsafe(false)
+    const adopted = new Gate(false)
     const hearers = () => ({
       tools: actor<ToolsState.ToolsState, Messages.ToolsMessage>(toolsName(agent)),
       turn: actor<TurnState, Messages.TurnMessage>(turnName(agent)),
@@ -153,8 +154,8 @@ export class AgentScope {
         if (worker.state.now?.state === "BuildingPrompt") worker.tellNow({ _tag: "Look" })
         else actor<TurnState, Messages.TurnMessage>(turnName(agent)).tellNow({ _tag: "Look" })
       },
-      over: Latch.makeUnsafe(isOver),
-      idle: Latch.makeUnsafe(true),
+      over: new Gate(isOver),
+      idle: new Gate(true),
       adopted,
       now: () => ({
         inbox: actor<InboxState, unknown>(inboxName(agent)).state,

@@ -6,11 +6,11 @@
  * In memory only, and a hint for decisions: a turn that this does not know was lost
  * with the daemon that knew it.
  */
-import { Latch } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../backends/Backend.ts"
 import type { Offers } from "../backends/Offers.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
 import * as Excerpt from "./Excerpt.ts"
+import { Gate } from "./Gate.ts"
 
 /** Most troubles that are known at once. */
 const MAX_LACKS = 20
@@ -77,7 +77,7 @@ export class LiveRun {
   /** Work that goes on, or is scheduled, beside its turns. */
   background: ReadonlyArray<Work> = []
   /** Open while there is nothing of that. */
-  readonly quiet = Latch.makeUnsafe(true)
+  readonly quiet = new Gate(true)
   /** The turns that it has begun by itself: our names, by its own. */
   private readonly opened = new Map<string, string>()
   /** The run that is being ended; it takes no turn any more. */

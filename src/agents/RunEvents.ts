@@ -6,7 +6,7 @@
  * a turn takes what is open with it, the end of a run takes its turn; where a backend
  * knows no turns, its whole run is one.
  */
-import { Clock, Duration, Effect, type Latch } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import * as Backoff from "../supervision/Backoff.ts"
 import { ActorStopped } from "../event-actor/ActorError.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
@@ -21,6 +21,7 @@ import { isActive, turnName, type TurnState, type WorkerState, workerName } from
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
+import type { Gate } from "./Gate.ts"
 import { GatewaySums, RENEWED } from "./GatewaySums.ts"
 import type { KnownRun, LiveRun } from "./LiveRun.ts"
 import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
@@ -59,7 +60,7 @@ export interface Surroundings {
   readonly log: EventLog["Service"]
   readonly redact: Redact["Service"]
   /** Opened once what an earlier daemon had heard of a run is told again. */
-  readonly adopted: Latch.Latch
+  readonly adopted: Gate
 }
 
 const MAX_ARGUMENTS = 128 * 1024
@@ -183,7 +184,7 @@ export class RunEvents implements RunSink {
   private place: Place | undefined = undefined
   /** The run that is heard. */
   private runId = ""
-  private readonly adopted: Latch.Latch
+  private readonly adopted: Gate
   private readonly recalled: Recalling
 
   constructor({ adopted, log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {

@@ -2,9 +2,10 @@
  * RunPlace: the one run of an agent, as its actors reach it: what is known of it, what
  * can be done to it, and the ids of runs and turns.
  */
-import { Context, Effect, type Latch, Random } from "effect"
+import { Context, Effect, Random } from "effect"
 import * as Ids from "../domain/Ids.ts"
 import type { InboxState, TurnState, WorkerState } from "./AgentStates.ts"
+import type { Gate } from "./Gate.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import type { RunSupervisor } from "./RunSupervisor.ts"
 
@@ -18,11 +19,11 @@ export class RunPlace extends Context.Service<
     /** Has its actors look whether there is something to do. */
     readonly look: () => void
     /** Open while the agent has no life, or one that has ended and whose end is told. */
-    readonly over: Latch.Latch
+    readonly over: Gate
     /** Open while no turn is under way. */
-    readonly idle: Latch.Latch
+    readonly idle: Gate
     /** Open once the run that an earlier daemon left is taken up, or is known to be lost. */
-    readonly adopted: Latch.Latch
+    readonly adopted: Gate
     /** The other actors of the agent, as committed: for what runs beside them. */
     readonly now: () => { readonly inbox: InboxState; readonly turn: TurnState; readonly worker: WorkerState }
   }

@@ -13,7 +13,7 @@ import * as V8Flags from "./V8Flags.ts"
 export const start = async (compiled: string | undefined): Promise<void> => {
   V8Flags.set()
   if (compiled !== undefined) enableCompileCache(compiled)
-  const thread = new LogWorker(logThread)
+  const thread = new LogWorker(logThread())
   const daemon = await import("./DaemonBin.ts")
   daemon.start(thread)
 }

@@ -72,7 +72,8 @@ export class Activities {
       let slot = this.slots.find(({ name }) => name === activity.name)
       if (slot === undefined) {
         slot = { name: activity.name, fiber: undefined, wanted: undefined, begun: undefined }
-        this.slots = [...this.slots, slot]
+        // a list that is spread from an empty one takes room for 17
+        this.slots = this.slots.concat(slot)
       }
       this.want(slot, activity)
     }

@@ -79,7 +79,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (this.find(name) !== undefined) throw new Error(`${this.stream}/${name} is there already`)
     const member = new Member(this.self, name, definition, state)
     if (this.first === undefined) this.first = member
-    else this.others = [...this.others, member]
+    else this.others = this.others.concat(member)
     const leftover = this.rare?.leftovers?.get(name)
     if (leftover !== undefined) {
       this.rare!.leftovers!.delete(name)

@@ -353,7 +353,7 @@ export const openThreaded = (
   Effect.gen(function* () {
     const { file } = options.store
     const thread = yield* Effect.acquireRelease(
-      Effect.sync(() => (booted?.isFree === true ? booted : new LogWorker(logThread))),
+      Effect.sync(() => (booted?.isFree === true ? booted : new LogWorker(logThread()))),
       stopped
     )
     const opened = yield* Effect.callback<Opened, StorageError>((resume) => {

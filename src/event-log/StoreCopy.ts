@@ -22,7 +22,7 @@ export const copy = (file: string, into: string): Effect.Effect<void, StorageErr
   Effect.acquireUseRelease(
     Effect.sync(() => {
       const workerData: CopyData = { file, into }
-      return new Worker(copyThread, { workerData, name: "copy" })
+      return new Worker(copyThread(), { workerData, name: "copy" })
     }),
     (worker) =>
       Effect.callback<void, StorageError>((resume) => {

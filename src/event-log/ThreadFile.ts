@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url"
 
 const cache = fileURLToPath(new URL("../../node_modules/.cache/compiled", import.meta.url))
 
-const threadOf = (file: string): URL => {
+const threadOf = (file: string) => (): URL => {
   const entry = `import { enableCompileCache } from "node:module"
 enableCompileCache(${JSON.stringify(cache)})
 await import(${JSON.stringify(new URL(file, import.meta.url).href)})`

@@ -73,7 +73,7 @@ export const walkThere =
     Effect.acquireUseRelease(
       Effect.sync(() => {
         const workerData: VerifyData = { file, relevant, pause, ...marks }
-        return new Worker(verifyThread, { workerData, name: "verify" })
+        return new Worker(verifyThread(), { workerData, name: "verify" })
       }),
       (worker) =>
         Effect.callback<Walked, StorageError>((resume) => {

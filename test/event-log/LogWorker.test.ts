@@ -32,7 +32,7 @@ describe("a log's thread that was started early", () => {
   it.live("is the one that opens the store; the next opening has another", () =>
     Effect.gen(function* () {
       const file = join(yield* folder, "runes.db")
-      const thread = new LogWorker(logThread)
+      const thread = new LogWorker(logThread())
       assert.isTrue(thread.isFree)
       assert.isFalse(existsSync(file))
       assert.strictEqual(yield* written(file, thread), 1)
@@ -45,7 +45,7 @@ describe("a log's thread that was started early", () => {
   it.live("ends without a store where none is asked for, and has made no file", () =>
     Effect.gen(function* () {
       const at = yield* folder
-      const thread = new LogWorker(logThread)
+      const thread = new LogWorker(logThread())
       yield* stopped(thread)
       assert.deepStrictEqual(readdirSync(at), [])
     }).pipe(Effect.scoped)
@@ -67,7 +67,7 @@ describe("a log's thread that was started early", () => {
     const program = `
       const { LogWorker } = await import(${module("../../src/event-log/LogWorker.ts")})
       const { logThread } = await import(${module("../../src/event-log/ThreadFile.ts")})
-      new LogWorker(logThread)`
+      new LogWorker(logThread())`
     const done = execFileSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 20_000 })
     assert.strictEqual(String(done), "")
   })

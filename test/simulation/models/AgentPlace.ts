@@ -3,7 +3,7 @@
  * nothing: a conversation that is open, a backend whose run is played by whoever steps.
  */
 import * as Prices from "../../../src/domain/Prices.ts"
-import { Clock, Effect, Latch, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import * as AgentAllowance from "../../../src/agents/AgentAllowance.ts"
 import * as AgentWeather from "../../../src/agents/AgentWeather.ts"
 import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
@@ -13,6 +13,7 @@ import * as MessageFiles from "../../../src/agents/MessageFiles.ts"
 import * as WaitingInputs from "../../../src/agents/WaitingInputs.ts"
 import { inboxName, lifeName, toolsName, turnName, workerName } from "../../../src/agents/AgentStates.ts"
 import * as InboxActor from "../../../src/agents/InboxActor.ts"
+import { Gate } from "../../../src/agents/Gate.ts"
 import { LiveRun } from "../../../src/agents/LiveRun.ts"
 import { RunPlace } from "../../../src/agents/RunPlace.ts"
 import * as ToolCalls from "../../../src/agents/ToolCalls.ts"
@@ -130,9 +131,9 @@ export class AgentPlace {
       },
       newId: (_, eventId) => idOf(eventId),
       look: () => {},
-      over: Latch.makeUnsafe(true),
-      idle: Latch.makeUnsafe(true),
-      adopted: Latch.makeUnsafe(true),
+      over: new Gate(true),
+      idle: new Gate(true),
+      adopted: new Gate(true),
       now: () => of().states as never
     }
     const made = Effect.all({

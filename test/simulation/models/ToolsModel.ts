@@ -10,10 +10,11 @@
  * Left out: ids and times (a limit on time may run out whenever there is one), money, and the
  * log: a macrostep is durable at once, as `ScopeModel` does not assume.
  */
-import { Cause, Clock, Effect, Exit, Latch } from "effect"
+import { Cause, Clock, Effect, Exit } from "effect"
 import type { Backend, Decision, Run, RunEvent, RunSpec } from "../../../src/backends/Backend.ts"
 import type { Outcome } from "../../../src/backends/Outcome.ts"
 import type { TurnState } from "../../../src/agents/AgentStates.ts"
+import { Gate } from "../../../src/agents/Gate.ts"
 import { LiveRun } from "../../../src/agents/LiveRun.ts"
 import { RunEvents } from "../../../src/agents/RunEvents.ts"
 import { openCalls, type ToolsState, waits } from "../../../src/agents/ToolsState.ts"
@@ -329,7 +330,7 @@ class Step implements Stepped {
     }
     const hearers = { tools: of(NAMES.tools), worker: of(NAMES.worker) }
     const { live, setting } = this.place
-    return new RunEvents({ setting, log, redact, adopted: Latch.makeUnsafe(true) }, live, () => hearers as never)
+    return new RunEvents({ setting, log, redact, adopted: new Gate(true) }, live, () => hearers as never)
   }
 
   private get request() {
