@@ -175,7 +175,7 @@ describe.skipIf(lacks.length > 0)("the package", () => {
       /^scripts\/(agentd|find-node\.sh|install)$/,
       /^dist\/(agentd\.mjs|quick\.cjs)$/,
       /^dist\/chunks\/[\w-]+\.mjs$/,
-      /^dist\/chunks\/daemon-[\w-]+\.cjs$/,
+      /^dist\/chunks\/(daemon|log|start)-[\w-]+\.cjs$/,
       /^dist\/chunks\/quick-[\w-]+\.(js|cache)$/,
       /^dist\/web\/[\w.-]+$/,
       /^dist\/man\/agentd(\.1|\.jsonc\.5)\.gz$/,
