@@ -11,14 +11,17 @@
 import { Effect, HashMap } from "effect"
 import type { Ref } from "../event-actor/ActorHandle.ts"
 import {
-  actor,
+  type Acting,
+  type Activity,
   type Context,
   type Decision,
   type Draft,
+  type EventSourcedActor,
   later,
   Refuse,
   type Tell,
-  tell
+  tell,
+  type Timer
 } from "../event-actor/EventSourcedActor.ts"
 import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
@@ -28,6 +31,7 @@ import type { ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
+import type { LiveRun } from "./LiveRun.ts"
 import { verdictOf } from "./RunEvents.ts"
 import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
 import * as ToolMachine from "./ToolMachine.ts"
@@ -117,19 +121,64 @@ class Moves {
   }
 }
 
-// The parts of one definition, over the services that they share.
-// oxlint-disable-next-line max-lines-per-function
-export const make = Effect.gen(function* () {
-  const setting = yield* AgentSetting
-  const place = yield* RunPlace
-  const { agent, config, recoveredTo } = setting
-  const { live } = place
+const decided = (moves: Moves, tells: ReadonlyArray<Tell>, reply?: unknown): Decision<ToolsState, Act> => ({
+  runes: moves.runes,
+  ...(moves.runes.length === 0 ? {} : { state: moves.state }),
+  tells: [...tells, ...moves.tells],
+  acts: moves.acts,
+  ...(reply === undefined ? {} : { reply })
+})
+
+const allow = ({ callId, snapshot: { data } }: Call): Act => ({
+  _tag: "Tell",
+  callId,
+  decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
+})
+
+/** Denies a call: its run is told why, and the call has its result. */
+const denied = (moves: Moves, callId: string, approver: string, reason: string, words = false): boolean => {
+  if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
+  moves.acts.push({
+    _tag: "Tell",
+    callId,
+    decision: { behavior: "deny", message: reason, ...(words ? { words } : {}) }
+  })
+  moves.step(callId, { _tag: "denial_reported", callId })
+  return true
+}
+
+/** The same again, for what is left. */
+const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
+  decided(moves, [later(self as Ref<ToolsMessage>, message)])
+
+class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, CommandRefused> {
+  readonly initial = fresh
+  readonly apply = apply
+  private readonly setting: AgentSetting["Service"]
+  private readonly place: RunPlace["Service"]
+
+  constructor(setting: AgentSetting["Service"], place: RunPlace["Service"]) {
+    this.setting = setting
+    this.place = place
+  }
+
+  private get agent(): string {
+    return this.setting.agent
+  }
+
+  private get live(): LiveRun {
+    return this.place.live
+  }
+
+  parts(name: string): boolean {
+    return name.startsWith(toolName(this.agent, ""))
+  }
 
   /** The news for the turn: its calls have their results, and where a steer waits, that nothing executes. */
-  const told = (moves: Moves, siblings: Siblings, alsoLost = false): ReadonlyArray<Tell> => {
+  private told(moves: Moves, siblings: Siblings, alsoLost = false): ReadonlyArray<Tell> {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
-    const isLive = (call: Call) => alsoLost || live.origin(call.callId) !== undefined
+    const isLive = (call: Call) => alsoLost || this.live.origin(call.callId) !== undefined
     const had = moves.settled.filter((call) => call.snapshot.data.turnId === turnId && isLive(call))
     const tells: Array<Tell> = []
     const finish = () => {
@@ -138,14 +187,15 @@ export const make = Effect.gen(function* () {
     }
     const isOpen = get(moves.state.counts, turnId) !== undefined
     if (had.length > 0 && !isOpen) finish()
-    const isSteered = isActive(turn) && live.turnId === turnId && inbox.data.waiting.some(({ steer }) => steer === true)
+    const isSteered =
+      isActive(turn) && this.live.turnId === turnId && inbox.data.waiting.some(({ steer }) => steer === true)
     if (isSteered && isOpen && moves.runes.length > 0 && moves.of(turnId).every(waits))
-      tells.push(...boundary(moves, turnId, siblings))
+      tells.push(...this.boundary(moves, turnId, siblings))
     return tells
   }
 
   /** The turn is steered away; what waits for a person is called off first. */
-  const boundary = (moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> => {
+  private boundary(moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> {
     const open = moves.of(turnId)
     if (open.every(waits)) {
       for (const { callId } of open) moves.step(callId, { _tag: "cancelled", callId, reason: "its turn was steered" })
@@ -155,41 +205,29 @@ export const make = Effect.gen(function* () {
     return isFree ? [tell(toTurn, { _tag: "tools_finished", turnId, results, continue: true })] : []
   }
 
-  const steer = (state: ToolsState, { turnId }: Extract<ToolsMessage, { _tag: "Steer" }>, context: Context) => {
-    const siblings = new Siblings(agent, context)
-    const moves = new Moves(agent, state, context)
-    const before = boundary(moves, turnId, siblings)
+  private steer(state: ToolsState, { turnId }: Extract<ToolsMessage, { _tag: "Steer" }>, context: Context) {
+    const siblings = new Siblings(this.agent, context)
+    const moves = new Moves(this.agent, state, context)
+    const before = this.boundary(moves, turnId, siblings)
     const { inbox, toTurn } = siblings
     const messages = inbox.data.waiting.filter((message) => message.steer === true)
     const event = {
       _tag: "steer" as const,
       from: turnId,
-      turnId: place.newId(context.now, context.nextId + moves.runes.length),
-      agentId: agent,
+      turnId: this.place.newId(context.now, context.nextId + moves.runes.length),
+      agentId: this.agent,
       input: "",
       messageIds: messages.map(({ messageId }) => messageId),
-      ...live.partial,
+      ...this.live.partial,
       at: context.now
     }
     return decided(moves, [...before, tell(toTurn, event)])
   }
 
-  const decided = (moves: Moves, tells: ReadonlyArray<Tell>, reply?: unknown): Decision<ToolsState, Act> => ({
-    runes: moves.runes,
-    ...(moves.runes.length === 0 ? {} : { state: moves.state }),
-    tells: [...tells, ...moves.tells],
-    acts: moves.acts,
-    ...(reply === undefined ? {} : { reply })
-  })
-
-  const called = (
-    state: ToolsState,
-    { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>,
-    context: Context
-  ) => {
-    const { toLife, toTurn, turn } = new Siblings(agent, context)
+  private called(state: ToolsState, { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>, context: Context) {
+    const { toLife, toTurn, turn } = new Siblings(this.agent, context)
     if (turn.data.turnId !== turnId || turn.state === "idle") return "stale" as const
-    const moves = new Moves(agent, state, context)
+    const moves = new Moves(this.agent, state, context)
     for (const call of calls) moves.step(call.callId, call)
     const callIds = calls.map(({ callId }) => callId)
     return decided(moves, [
@@ -199,24 +237,26 @@ export const make = Effect.gen(function* () {
   }
 
   /** Behind all that its run has told before. */
-  const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
-    runes: [],
-    tells: [tell(new Siblings(agent, context).toTurn, message)]
-  })
+  private open(message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> {
+    return {
+      runes: [],
+      tells: [tell(new Siblings(this.agent, context).toTurn, message)]
+    }
+  }
 
-  const asked = (
+  private asked(
     state: ToolsState,
     { asked: event, callId, hash }: Extract<ToolsMessage, { _tag: "Asked" }>,
     context: Context
-  ) => {
-    const moves = new Moves(agent, state, context)
+  ) {
+    const moves = new Moves(this.agent, state, context)
     const call = moves.call(callId)
     if (call === undefined || call.snapshot.state !== "pending_call") return "stale" as const
     const { key, snapshot } = call
     const { questions = [], reason } = event
     const granted = get(state.grants, key)
     const tool = snapshot.data.toolName ?? ""
-    const verdict = verdictOf(config().approvals, live, { callId, tool, asked: event })
+    const verdict = verdictOf(this.setting.config().approvals, this.live, { callId, tool, asked: event })
     if (granted !== undefined && verdict._tag === "Ask") {
       const policyReason = `approved before by ${granted.by}`
       moves.step(callId, { _tag: "auto_approved", callId, policyReason, answers: granted.answers ?? undefined })
@@ -227,7 +267,7 @@ export const make = Effect.gen(function* () {
     } else {
       // the same question from before the restart: one is enough
       for (const other of HashMap.values(state.open)) {
-        if (other.callId === callId || other.key !== key || live.origin(other.callId) !== undefined) continue
+        if (other.callId === callId || other.key !== key || this.live.origin(other.callId) !== undefined) continue
         moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
       }
       const asks = questions.length === 0 ? {} : { questions }
@@ -239,33 +279,11 @@ export const make = Effect.gen(function* () {
     }
     const now = moves.call(callId)
     if (now === undefined || !waits(now)) moves.acts.push({ _tag: "Drop", callId })
-    return decided(moves, told(moves, new Siblings(agent, context)))
+    return decided(moves, this.told(moves, new Siblings(this.agent, context)))
   }
 
-  const allow = ({ callId, snapshot: { data } }: Call): Act => ({
-    _tag: "Tell",
-    callId,
-    decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
-  })
-
-  /** Denies a call: its run is told why, and the call has its result. */
-  const denied = (moves: Moves, callId: string, approver: string, reason: string, words = false): boolean => {
-    if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
-    moves.acts.push({
-      _tag: "Tell",
-      callId,
-      decision: { behavior: "deny", message: reason, ...(words ? { words } : {}) }
-    })
-    moves.step(callId, { _tag: "denial_reported", callId })
-    return true
-  }
-
-  const answer = (
-    state: ToolsState,
-    { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>,
-    context: Context
-  ) => {
-    const moves = new Moves(agent, state, context)
+  private answer(state: ToolsState, { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>, context: Context) {
+    const moves = new Moves(this.agent, state, context)
     const call = moves.call(callId)
     const ended = state.ended.find(([id]) => id === callId)?.[1]
     const late = () => new Refuse(tooLate(callId, ended, call?.snapshot.state))
@@ -276,7 +294,7 @@ export const make = Effect.gen(function* () {
     const isLeave = said.behavior === "allow" && chosen === undefined
     const unseen = isLeave ? CallHash.refusalOf(callId, said.hash, call.hash) : undefined
     if (unseen !== undefined) return new Refuse(new CommandRefused(unseen))
-    const isOver = live.origin(callId) === undefined
+    const isOver = this.live.origin(callId) === undefined
     if (said.behavior === "deny") {
       const reason = said.reason.trim()
       if (!denied(moves, callId, by, reason || `denied by ${by}`, reason !== "")) return late()
@@ -288,50 +306,48 @@ export const make = Effect.gen(function* () {
       } else moves.acts.push(allow(moves.call(callId)!))
     }
     const reply: Answered = { eventId: context.nextId, tool, answers: chosen, late: isOver }
-    return decided(moves, told(moves, new Siblings(agent, context)), reply)
+    return decided(moves, this.told(moves, new Siblings(this.agent, context)), reply)
   }
 
   /** A run that was taken up in the turn has all of its calls, what the machine has lost of its output among them. */
-  const hasAll = (turnId: string): boolean => live.resumed === turnId
+  private hasAll(turnId: string): boolean {
+    return this.live.resumed === turnId
+  }
 
   /** Ends the turn's remaining calls with it. False: there are more than one append takes. */
-  const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
-    const left = moves.of(turnId).filter(({ callId }) => hasAll(turnId) || live.origin(callId) !== undefined)
+  private endAll(moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean {
+    const left = moves.of(turnId).filter(({ callId }) => this.hasAll(turnId) || this.live.origin(callId) !== undefined)
     for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
     return left.length <= AT_ONCE
   }
 
-  /** The same again, for what is left. */
-  const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
-    decided(moves, [later(self as Ref<ToolsMessage>, message)])
-
-  const close = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Close" }>, context: Context) => {
+  private close(state: ToolsState, message: Extract<ToolsMessage, { _tag: "Close" }>, context: Context) {
     const { ending, how, reason, spent, turnId } = message
-    const siblings = new Siblings(agent, context)
-    const moves = new Moves(agent, state, context)
-    if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
+    const siblings = new Siblings(this.agent, context)
+    const moves = new Moves(this.agent, state, context)
+    if (!this.endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
     return decided(moves, [
-      ...told(moves, siblings, hasAll(turnId)),
+      ...this.told(moves, siblings, this.hasAll(turnId)),
       tell(toLife, { _tag: "Used", turnId, spent }),
       tell(toTurn, { _tag: "Over", turnId, ending })
     ])
   }
 
-  const exited = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Exited" }>, context: Context) => {
+  private exited(state: ToolsState, message: Extract<ToolsMessage, { _tag: "Exited" }>, context: Context) {
     const { ending, outcome, runId, spent, worked } = message
     const exit = { runId, outcome, ...(worked === true ? { worked } : {}) }
-    const siblings = new Siblings(agent, context)
+    const siblings = new Siblings(this.agent, context)
     const { toLife, toTurn, toWorker, turn, worker } = siblings
-    const moves = new Moves(agent, state, context)
+    const moves = new Moves(this.agent, state, context)
     const turnId = turn.data.turnId ?? ""
     // a worker whose grace is over knows a killed run no more; the turn that is being stopped is still its
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
-    const isOurs = turn.entered > recoveredTo || live.resumed === turnId
+    const isOurs = turn.entered > this.setting.recoveredTo || this.live.resumed === turnId
     const isOpen = turn.state !== "idle" && isOurs && isIts
-    if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
+    if (isOpen && !this.endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
     return decided(moves, [
-      ...told(moves, siblings, hasAll(turnId)),
+      ...this.told(moves, siblings, this.hasAll(turnId)),
       ...(isOpen
         ? [
             tell(toLife, { _tag: "Used" as const, turnId, spent }),
@@ -342,151 +358,158 @@ export const make = Effect.gen(function* () {
   }
 
   /** Marks running calls as unknown; asking ones go on asking, where a person can still see all that they would do. */
-  const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
+  private unknown(moves: Moves, calls: ReadonlyArray<Call>): void {
     for (const call of calls) {
       const { callId, questions } = call
-      if (live.origin(callId) !== undefined) continue
+      if (this.live.origin(callId) !== undefined) continue
       if (!waits(call)) moves.end(call, "unknown", OVER)
-      else if (questions.length === 0 && setting.waiting.get(callId) === undefined) {
+      else if (questions.length === 0 && this.setting.waiting.get(callId) === undefined) {
         moves.step(callId, { _tag: "cancelled", callId, reason: UNSEEN })
       }
     }
   }
 
-  const lost = (state: ToolsState, { message, turnId }: Extract<ToolsMessage, { _tag: "Lost" }>, context: Context) => {
-    const { toTurn } = new Siblings(agent, context)
-    const moves = new Moves(agent, state, context)
-    unknown(moves, moves.of(turnId))
+  private lost(state: ToolsState, { message, turnId }: Extract<ToolsMessage, { _tag: "Lost" }>, context: Context) {
+    const { toTurn } = new Siblings(this.agent, context)
+    const moves = new Moves(this.agent, state, context)
+    this.unknown(moves, moves.of(turnId))
     return decided(moves, [tell(toTurn, { _tag: "Lost", turnId, message })])
   }
 
-  const callOff = (state: ToolsState, which: (call: Call) => boolean, reason: string, context: Context) => {
-    const moves = new Moves(agent, state, context)
+  private callOff(state: ToolsState, which: (call: Call) => boolean, reason: string, context: Context) {
+    const moves = new Moves(this.agent, state, context)
     for (const { callId } of moves.all.filter(which)) moves.step(callId, { _tag: "cancelled", callId, reason })
-    return decided(moves, told(moves, new Siblings(agent, context)))
+    return decided(moves, this.told(moves, new Siblings(this.agent, context)))
   }
 
-  const time = (state: ToolsState, context: Context) => {
-    const siblings = new Siblings(agent, context)
-    const moves = new Moves(agent, state, context)
+  private time(state: ToolsState, context: Context) {
+    const siblings = new Siblings(this.agent, context)
+    const moves = new Moves(this.agent, state, context)
     // a result may be among what its run told while nobody heard: once that is told, the time is looked at again
-    const due = isAwaited(place, siblings.worker, recoveredTo) ? [] : state.due
+    const due = isAwaited(this.place, siblings.worker, this.setting.recoveredTo) ? [] : state.due
     for (const { at, callId } of due) {
       const call = moves.call(callId)
       if (at > context.now || call === undefined) continue
       const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
       moves.step(call.callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
     }
-    return decided(moves, told(moves, siblings))
+    return decided(moves, this.told(moves, siblings))
   }
 
-  const ofCall = (state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => void) => {
-    const moves = new Moves(agent, state, context)
+  private ofCall(state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => void) {
+    const moves = new Moves(this.agent, state, context)
     const call = moves.call(callId)
     if (call === undefined) return "stale" as const
     act(moves, call)
-    return decided(moves, told(moves, new Siblings(agent, context)))
+    return decided(moves, this.told(moves, new Siblings(this.agent, context)))
   }
 
-  const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
+  decide(state: ToolsState, message: ToolsMessage, context: Context) {
     switch (message._tag) {
       case "Open":
-        return open(message, context)
+        return this.open(message, context)
       case "Called":
-        return called(state, message, context)
+        return this.called(state, message, context)
       case "Asked":
-        return asked(state, message, context)
+        return this.asked(state, message, context)
       case "Paid": {
-        const { toLife } = new Siblings(agent, context)
+        const { toLife } = new Siblings(this.agent, context)
         return { runes: [], tells: [tell(toLife, { ...message, _tag: "Used" })] }
       }
       case "Ran":
-        return ofCall(state, message.callId, context, (moves, { callId, snapshot }) => {
+        return this.ofCall(state, message.callId, context, (moves, { callId, snapshot }) => {
           if (snapshot.state === "pending_call") moves.step(callId, { _tag: "no_approval_needed", callId })
         })
       case "Result":
-        return ofCall(state, message.callId, context, (moves, call) => moves.end(call, message.status, message.output))
+        return this.ofCall(state, message.callId, context, (moves, call) =>
+          moves.end(call, message.status, message.output)
+        )
       case "Answer":
-        return answer(state, message, context)
+        return this.answer(state, message, context)
       case "Close":
-        return close(state, message, context)
+        return this.close(state, message, context)
       case "Exited":
-        return exited(state, message, context)
+        return this.exited(state, message, context)
       case "Cut": {
-        const moves = new Moves(agent, state, context)
-        const isAll = endAll(moves, message.turnId, "cancelled", message.reason)
-        return isAll ? decided(moves, told(moves, new Siblings(agent, context))) : more(moves, message, context)
+        const moves = new Moves(this.agent, state, context)
+        const isAll = this.endAll(moves, message.turnId, "cancelled", message.reason)
+        return isAll
+          ? decided(moves, this.told(moves, new Siblings(this.agent, context)))
+          : more(moves, message, context)
       }
       case "Withdraw":
-        return callOff(
+        return this.callOff(
           state,
           (call) =>
-            waits(call) && call.snapshot.data.turnId === message.turnId && live.origin(call.callId) !== undefined,
+            waits(call) && call.snapshot.data.turnId === message.turnId && this.live.origin(call.callId) !== undefined,
           "its turn was interrupted",
           context
         )
       case "Lost":
-        return lost(state, message, context)
+        return this.lost(state, message, context)
       case "Orphans": {
-        const { turn } = new Siblings(agent, context)
-        const moves = new Moves(agent, state, context)
+        const { turn } = new Siblings(this.agent, context)
+        const moves = new Moves(this.agent, state, context)
         // those of a turn that has not ended end with it
         const open = isActive(turn) ? turn.data.turnId : null
-        unknown(
+        this.unknown(
           moves,
           moves.all.filter(({ snapshot }) => snapshot.data.turnId !== open)
         )
-        const kept = setting.waiting.of(setting.conversation, agent)
+        const kept = this.setting.waiting.of(this.setting.conversation, this.agent)
         const isAsking = (callId: string) => moves.all.some((call) => call.callId === callId && waits(call))
         moves.acts.push(...kept.flatMap((callId) => (isAsking(callId) ? [] : [{ _tag: "Drop" as const, callId }])))
         return decided(moves, [])
       }
       case "Abandon":
-        return callOff(state, () => true, message.reason, context)
+        return this.callOff(state, () => true, message.reason, context)
       case "Steer":
-        return steer(state, message, context)
+        return this.steer(state, message, context)
       case "Heard":
         return { runes: [] }
       case "Time":
-        return time(state, context)
+        return this.time(state, context)
     }
   }
 
-  const perform = (action: Act): Effect.Effect<void> | void => {
+  perform(action: Act): Effect.Effect<void> | void {
     switch (action._tag) {
       case "Tell":
-        return live.answerer(action.callId)?.(action.decision)
+        return this.live.answerer(action.callId)?.(action.decision)
       case "StopTool": {
-        const origin = live.origin(action.callId ?? "")
+        const origin = this.live.origin(action.callId ?? "")
         return origin?.run.cancelCall(origin.id)
       }
       case "ReportResult":
-        return live.settled(action.callId ?? "")
+        return this.live.settled(action.callId ?? "")
       case "Drop":
-        return setting.waiting.drop(action.callId)
+        return this.setting.waiting.drop(action.callId)
     }
   }
 
-  return actor<ToolsState, ToolsMessage, Act, CommandRefused>({
-    initial: fresh,
-    parts: (name) => name.startsWith(toolName(agent, "")),
-    decide,
-    apply,
-    timers: ({ due: [first] }) => {
-      if (first === undefined) return []
-      const { at, callId, entered, since } = first
-      return [{ key: `${callId}/${entered}`, since, after: at - since, message: { _tag: "Time" } }]
-    },
-    activities: () => [{ name: "Orphans", key: 0 }],
-    perform,
-    run: (_, { self }) =>
-      Effect.suspend(() => {
-        const orphans = self.tell({ _tag: "Orphans" })
-        if (!isAwaited(place, place.now().worker, recoveredTo)) return orphans
-        return whenAdopted(place, recoveredTo).pipe(
-          Effect.andThen(orphans),
-          Effect.andThen(self.tell({ _tag: "Time" }))
-        )
-      })
-  })
+  timers({ due: [first] }: ToolsState): ReadonlyArray<Timer<ToolsMessage>> {
+    if (first === undefined) return []
+    const { at, callId, entered, since } = first
+    return [{ key: `${callId}/${entered}`, since, after: at - since, message: { _tag: "Time" } }]
+  }
+
+  activities(): ReadonlyArray<Activity> {
+    return [{ name: "Orphans", key: 0 }]
+  }
+
+  run(_: Activity, { self }: Acting<ToolsState, ToolsMessage, CommandRefused>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const orphans = self.tell({ _tag: "Orphans" })
+      const { recoveredTo } = this.setting
+      if (!isAwaited(this.place, this.place.now().worker, recoveredTo)) return orphans
+      return whenAdopted(this.place, recoveredTo).pipe(
+        Effect.andThen(orphans),
+        Effect.andThen(self.tell({ _tag: "Time" }))
+      )
+    })
+  }
+}
+
+export const make = Effect.gen(function* () {
+  return new ToolCalls(yield* AgentSetting, yield* RunPlace)
 })
