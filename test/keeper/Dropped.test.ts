@@ -1,4 +1,4 @@
-/** A shell that waited and was dropped: it ends later, and by then its descriptors may be another's. */
+/** A shell or a program whose descriptors are closed: what follows of it later touches none of another, which may have their numbers by then. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
@@ -40,5 +40,24 @@ it.live("what is told to its anchor once it has ended comes into no output of a 
       assert.strictEqual(outOf(name), whole, name)
       assert.strictEqual(onDisk(Stand.runFolder(folder, name), "err"), "", name)
     }
+  }).pipe(Effect.scoped)
+)
+
+it.live("one that has ended is forgotten without a descriptor of those that began meanwhile", () =>
+  Effect.gen(function* () {
+    const folder = yield* Stand.stand
+    const daemon = yield* Stand.daemon(folder)
+    const short = yield* Stand.script(daemon, "short", "exit 3")
+    yield* short.exited
+    yield* daemon.vanish
+    let owner = yield* Stand.owner(folder)
+    // by then all of it is closed
+    while (owner.runs[0]?.ended !== true) owner = yield* Effect.delay(Stand.owner(folder), "20 millis")
+    for (const run of NAMES)
+      assert.isUndefined((yield* owner.ask({ op: "spawn", run, script: "exec cat >out" }, null)).error)
+    yield* owner.ask({ op: "forget", run: "short" }, null)
+    for (const run of NAMES)
+      assert.deepInclude(yield* owner.ask({ op: "write", run, seq: 1, data: "up\n" }, null), { seq: 1 })
+    yield* Stand.until(() => NAMES.every((name) => onDisk(Stand.runFolder(folder, name), "out") === "up\n"))
   }).pipe(Effect.scoped)
 )
