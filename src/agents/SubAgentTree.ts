@@ -82,6 +82,8 @@ export class SubAgentTree {
   /** Sub-agents that were requested, oldest first. */
   get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
     const { spawned } = this.house.record.life
+    // whoever looks at the board asks, and most projects have none
+    if (spawned.size === 0) return []
     return this.house.residents().flatMap(({ name }) => {
       const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
       return parent === undefined ? [] : [{ name, parent, stands: this.stands(name) }]
