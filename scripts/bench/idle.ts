@@ -11,8 +11,8 @@ import { ownMemory } from "./History.ts"
 import { crewOf, dismissed, installed } from "./Installed.ts"
 
 const AGENTS = 200
-/** ms for which is looked; and of each look until they are all alike, so many in a row, of at most so many. */
-const [LOOK, STEP, ALIKE, MOST] = [60_000, 5_000, 4, 60]
+/** ms for which is looked; and of each look until they are all alike, so many in a row, of at least and at most so many. */
+const [LOOK, STEP, ALIKE, LEAST, MOST] = [60_000, 5_000, 4, 12, 60]
 
 /** Context switches that the threads of a process made of their own accord. */
 const wakeupsOf = (pid: number): number =>
@@ -20,14 +20,17 @@ const wakeupsOf = (pid: number): number =>
     .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8"))
     .reduce((sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/mu.exec(status)?.[1] ?? 0), 0)
 
-/** Returns when what the start began is over: it wakes no less from one look to the next. */
+/**
+ * Returns when what the start began is over: it wakes no less from one look to the next. Collections that give its memory
+ * back come for most of a minute, and as regularly.
+ */
 const settled = async (pid: number): Promise<void> => {
   const looks: Array<number> = []
   for (let before = wakeupsOf(pid); looks.length < MOST; before = wakeupsOf(pid)) {
     await wait(STEP)
     looks.push(wakeupsOf(pid) - before)
     const last = looks.slice(-ALIKE)
-    if (last.length === ALIKE && Math.max(...last) <= Math.min(...last) * 1.5 + 3) return
+    if (looks.length >= LEAST && Math.max(...last) <= Math.min(...last) * 1.5 + 3) return
   }
   console.log(`It does not settle: wakeups of looks of ${STEP} ms: ${looks.join(" ")}`)
 }
