@@ -123,6 +123,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/StateFolder.ts": "behind Platform.lock",
   "src/event-log/StoreHolder.ts": "behind Platform.lock",
   "src/event-log/StoreLock.ts": "behind Platform.lock",
+  "src/event-log/StorePlace.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/event-log/HeadAnchor.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
   "src/event-log/Repair.ts": "files of the store's owner, while no daemon runs",
   "src/event-log/TableCheck.ts": "the head of the store's file, which no query names; a simulated disk has none",

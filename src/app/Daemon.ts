@@ -425,6 +425,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const { keep, reason } = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),
+      Effect.flatMap(platform.lost, Effect.fail),
       Effect.andThen(agents.recovered, Effect.never),
       Effect.flatMap(root.ended, crashing)
     ])

@@ -124,6 +124,8 @@ export interface Platform {
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
   /** Once, when the start is over. `isBusy`: some run is at work. */
   readonly atRest: (isBusy: Effect.Effect<boolean>) => Effect.Effect<void>
+  /** Completes once the store is no more in its place. */
+  readonly lost: Effect.Effect<StorageError>
   /** Of this process. */
   readonly pid: number
   /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
@@ -311,6 +313,7 @@ export const node = (options: Options): Platform => {
       ]
     }),
     atRest: AtRest.giveBack,
+    lost: StoreLock.lost(state),
     isUnit: unit !== undefined,
     ...partingOf(given),
     pid: process.pid

@@ -14,6 +14,7 @@ import type { SnapshotOrder } from "./Snapshot.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import { type Sealed, Sealer } from "./Sealer.ts"
 import { type Made, SEGMENTS } from "./SegmentFile.ts"
+import { moved, StorePlace } from "./StorePlace.ts"
 import { dirname, join } from "node:path"
 import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
@@ -59,6 +60,7 @@ export class LogStore {
   private readonly sealer: Sealer
   private readonly chores: Chores
   private readonly anchor: HeadAnchor | undefined
+  private readonly place: StorePlace | undefined
   readonly opened: Opened
   /** Hears what is found wrong with older runes. */
   onDamage: (problem: Problem) => void = () => {}
@@ -88,6 +90,7 @@ export class LogStore {
       const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
       this.chores = new Chores([this.sealer, this.actors, check, ...further], now)
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
+      this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {
       // it is opened once more when the disk is well
       index?.close()
@@ -98,6 +101,8 @@ export class LogStore {
 
   *commit(appends: ReadonlyArray<ReadonlyArray<Row>>): Generator<void, GroupCommit.Outcome, boolean> {
     const outcome = yield* GroupCommit.commit(this.store, appends)
+    // looked at behind the commit: what is acknowledged is where the next daemon looks for it
+    if (outcome.done > 0 && this.place?.isLeft === true) return { done: 0, failure: moved }
     let rows = 0
     const streams = new Set<string>()
     for (let index = 0; index < outcome.done; index++) {

@@ -6,6 +6,7 @@ import { Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { StorageError } from "./EventLog.ts"
+import { MOVED } from "./StorePlace.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 /** SQLite's primary result codes. */
@@ -50,6 +51,12 @@ const taken = [
   "End the other program that writes to the file, then start it again: agentd start"
 ] as const
 
+const moved = [
+  "moved",
+  "the file was removed, or moved, while agentd ran: what was not yet told as done may be gone with it",
+  "Put the state folder back in its place, or a backup (agentd restore), then start it again: agentd start"
+] as const
+
 /** Reasons that may pass: somebody else's lock, a full disk, a hiccup of the disk. */
 const passing = new Set(["locked", "full", "io"])
 
@@ -78,7 +85,7 @@ const codeOf = (cause: unknown): number | undefined => {
 export const storageError = (where: string, cause: unknown): StorageError => {
   const detail = cause instanceof Error ? cause.message : String(cause)
   const code = codeOf(cause) ?? -1
-  const known = TAKEN.has(code) ? taken : codes[code & 0xff]
+  const known = TAKEN.has(code) ? taken : code === MOVED ? moved : codes[code & 0xff]
   return known === undefined
     ? new StorageError({
         reason: "unknown",

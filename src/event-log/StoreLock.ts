@@ -7,13 +7,15 @@
  * before it is touched.
  */
 import { Duration, Effect, Schedule, Schema, type Scope } from "effect"
-import { closeSync, constants, fchmodSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { closeSync, constants, fchmodSync, mkdirSync, openSync, renameSync, rmSync, watch, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { StorageError } from "./EventLog.ts"
 import * as StoreHolder from "./StoreHolder.ts"
 import * as StateFolder from "./StateFolder.ts"
 import { storageError } from "./StorageFailure.ts"
+import { errorOf } from "./GroupCommit.ts"
+import { moved, StorePlace } from "./StorePlace.ts"
 
 /** Another daemon holds the store. Its pid and socket are given where they are known. */
 export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
@@ -36,8 +38,8 @@ export interface Options {
 /** Two that start in the same instant can refuse each other: ms that each tries again. */
 const SETTLE = 250
 
-/** The store's database. */
-const STORE = "runes.db"
+/** The store's database, and the file whose lock says who has it. */
+const [STORE, LOCK] = ["runes.db", "lock.db"] as const
 
 /** The holder of the store, as far as that is written down. */
 export const holderOf = StoreHolder.noted
@@ -93,7 +95,7 @@ const look = ({ folder }: Options): void => {
 
 const lock = (options: Options): DatabaseSync => {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
-  const path = join(options.folder, "lock.db")
+  const path = join(options.folder, LOCK)
   makeFile(path)
   const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
@@ -128,7 +130,7 @@ const locked = (options: Options) =>
     try: () => lock(options),
     catch: (cause) => {
       if (cause instanceof StoreInUse) return cause
-      const error = storageError(join(options.folder, "lock.db"), cause)
+      const error = storageError(join(options.folder, LOCK), cause)
       return error.reason === "locked" ? inUse(options.folder, holderOf(options.folder)) : error
     }
   })
@@ -141,3 +143,22 @@ export const acquire = (
     Effect.andThen(StateFolder.check(options.folder), Effect.andThen(alone(options), locked(options))),
     (database) => Effect.sync(() => unlock(options.folder, database))
   ).pipe(Effect.asVoid)
+
+/**
+ * Completes once the folder that is held was removed. Waits for ever where the system tells of no files: as where the
+ * folder is moved, the log finds it out with its next append. The folder itself is not watched: it tells of each write.
+ */
+export const lost = (folder: string): Effect.Effect<StorageError> =>
+  Effect.callback((resume) => {
+    const file = join(folder, LOCK)
+    const place = new StorePlace(file)
+    const look = () => {
+      if (place.isLeft) resume(Effect.succeed(storageError(join(folder, STORE), errorOf(moved))))
+    }
+    try {
+      const watcher = watch(file, { persistent: false }, look).on("error", look)
+      return Effect.sync(() => watcher.close())
+    } catch {
+      return Effect.void
+    }
+  })

@@ -15,7 +15,7 @@ export const VERSION = 2
 export type StreamName = "out" | "err"
 
 export type Order =
-  /** The newest one owns the keeper; an epoch below its last is refused: "fenced". */
+  /** The newest one owns the keeper; an epoch below its last is refused, and the same one of another while its owner is there: "fenced". */
   | { readonly op: "hello"; readonly epoch: number }
   | {
       readonly op: "spawn"

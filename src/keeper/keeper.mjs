@@ -384,7 +384,7 @@ const adopt = (id) => {
 
 const hello = (from, asked) => {
   if (!Number.isSafeInteger(asked)) return { error: "EINVAL" }
-  if (asked < epoch) return { error: "fenced", epoch }
+  if (asked < epoch || (asked === epoch && client !== undefined && client !== from)) return { error: "fenced", epoch }
   epoch = asked
   attempt("epoch", () => fs.writeFileSync(path.join(DIR, "epoch"), String(epoch)))
   if (client !== from) client?.destroy()

@@ -1,6 +1,6 @@
 /** Lives: who dies when, and what lives on: the daemon, the keeper, both, the machine, the folder, a version. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schedule } from "effect"
 import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -126,6 +126,25 @@ describe("the daemon", () => {
       for (const run of ["one", "two", "three"]) assert.isUndefined((yield* newer.ask(spawn(run), null)).error)
       const there = readdirSync(join(Stand.homeOf(folder), "runs")).filter((name) => !name.startsWith("slot-"))
       assert.sameMembers(there, [...told, "one", "two", "three"])
+    })
+  )
+
+  it.live("of two that chose the same epoch the one that is there stays, and the other has it once that is gone", () =>
+    Effect.gen(function* () {
+      const folder = yield* Stand.stand
+      const daemon = yield* Stand.daemon(folder)
+      yield* Stand.script(daemon, "run", "exec sleep 300")
+      yield* daemon.vanish
+      const first = yield* Stand.owner(folder)
+      const epoch = Number(readFileSync(join(Stand.homeOf(folder), "epoch"), "utf8"))
+      const other = yield* Stand.link(folder)
+      assert.strictEqual((yield* other.ask({ op: "hello", epoch })).error, "fenced")
+      // on its own connection it may say it again
+      assert.isUndefined((yield* first.ask({ op: "hello", epoch })).error)
+      assert.isUndefined((yield* first.ask({ op: "mark", run: "run", out: 0, err: 0 })).error)
+      first.close()
+      const hello = Effect.map(other.ask({ op: "hello", epoch }), ({ error }) => error)
+      yield* Effect.repeat(hello, { until: (error) => error === undefined, schedule: Schedule.spaced("10 millis") })
     })
   )
 

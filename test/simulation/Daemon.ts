@@ -210,6 +210,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
     backends: (user) => backendsOf(world, life, user),
     channels: Layer.empty,
     atRest: () => Effect.void,
+    lost: Effect.never,
     edges: (control) => ({
       commands: [
         {
