@@ -62,7 +62,7 @@ export type Happening =
   | { readonly _tag: "Given"; readonly input: string }
   /** The run works on the input with this id: the spec's, or that of a `send`. Only then may the input be taken for delivered. */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
-  /** The run has begun a turn that nobody asked for, under a name of its own, unique within the run; a turn that it is given meanwhile takes it in. */
+  /** The run has begun a turn that nobody asked for, under a name of its own, unique within the run; a turn that it is given meanwhile takes it in. One that begins while a given turn waits is taken in untold. */
   | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
   /** The whole of what it has at work or scheduled beside its turns: it may begin a turn of its own for that. */
   | { readonly _tag: "Background"; readonly works: ReadonlyArray<Work> }

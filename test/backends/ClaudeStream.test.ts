@@ -284,6 +284,26 @@ describe("ClaudeStream", () => {
     assert.deepStrictEqual(of(after, "TurnCompleted"), [{ _tag: "TurnCompleted", turnId: "own-1", output: "Woke up." }])
   })
 
+  it("a turn of its own that crosses an input on its way is taken in: its call is asked, its result ends nothing", () => {
+    const stream = new ClaudeStream(7)
+    const lifecycle = (state: string, uuid = UUID) => ({ type: "command_lifecycle", command_uuid: uuid, state })
+    heard([lifecycle("started"), init, done("x", { user_message_uuids: [UUID] })], stream)
+    stream.give("t2", "2", "more")
+    const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
+    const own = [init, { type: "control_request", request_id: "r", request }].map((record) => stream.take(record, NOW))
+    assert.deepStrictEqual(
+      own.flatMap(({ events }) => events.map(({ _tag }) => _tag)),
+      ["ToolCall", "ApprovalRequested"]
+    )
+    assert.deepStrictEqual(
+      own.flatMap(({ says }) => says),
+      []
+    )
+    assert.deepStrictEqual(stream.take(done("its own", { origin: { kind: "task-notification" } }), NOW).events, [])
+    const { tags } = heard([lifecycle("started", "2"), init, done("ours", { user_message_uuids: ["2"] })], stream)
+    assert.deepStrictEqual(tags, ["TurnStarted", "TurnCompleted"])
+  })
+
   it("an input that is given while a turn of its own goes on takes that in, and ends with its own result", () => {
     const stream = new ClaudeStream(7)
     const lifecycle = (state: string, uuid = UUID) => ({ type: "command_lifecycle", command_uuid: uuid, state })
