@@ -7,7 +7,17 @@
  * before it is touched.
  */
 import { Duration, Effect, Schedule, Schema, type Scope } from "effect"
-import { closeSync, constants, fchmodSync, mkdirSync, openSync, renameSync, rmSync, watch, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  watch,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { StorageError } from "./EventLog.ts"

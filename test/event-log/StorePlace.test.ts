@@ -84,7 +84,10 @@ describe("a store that is taken away", () => {
       yield* box.gone
       assert.match(box.output, /was removed, or moved, while agentd ran/)
       assert.match(box.output, /agentd .*restore/)
-      yield* Effect.repeat(box.processes, { until: (left) => left.length === 0, schedule: Schedule.spaced("50 millis") })
+      yield* Effect.repeat(box.processes, {
+        until: (left) => left.length === 0,
+        schedule: Schedule.spaced("50 millis")
+      })
     })
   )
 })
