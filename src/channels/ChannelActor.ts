@@ -252,7 +252,9 @@ export class ChannelActor implements Place {
     if (typeof finish !== "string") return quietly(Effect.forEach(messageIds, one, { discard: true }))
     // where a turn carries one of them, that turn is of this floor, and so is what comes after that one
     return agents.withdraw(this.to(agent), messageIds).pipe(
-      Effect.flatMap((isBack) => (isBack ? self.tell({ _tag: "Recalled", agent, prompt: finish }) : Effect.void)),
+      Effect.flatMap((isBack) =>
+        isBack ? self.tell({ _tag: "Recalled", agent, prompt: finish, messageIds }) : Effect.void
+      ),
       quietly
     )
   }

@@ -47,7 +47,14 @@ export const channelKinds = {
   "channel.unsignalled": kind(Schema.Struct({ agent: text, turnId: text })),
   "channel.withheld": kind(Schema.Struct({ agent: text, turnId: text, text })),
   "channel.signalled": kind(Schema.Struct({ agent: text, signal: Signal })),
-  "channel.read": kind(Schema.Struct({ agent: text, upTo: Schema.Int })),
+  "channel.read": kind(
+    Schema.Struct({
+      agent: text,
+      upTo: Schema.Int,
+      /** Posts of after `upTo` that it had been told of: the turn that carried them came to nothing, and they wait again. */
+      again: Schema.optional(Schema.Array(Schema.Struct({ messageId: text, seq: Schema.Int })))
+    })
+  ),
   "channel.stirred": kind(Schema.Struct({ agent: text, messageId: text })),
   "channel.ordered": kind(Schema.Struct({ order: Order, agents: Schema.Array(text) })),
   "channel.paused": kind(person),

@@ -151,6 +151,9 @@ export const isOfChannel = (name: string, messageId: string): boolean => message
 export const isOfTurn = (prompt: string, messageId: string): boolean =>
   messageId === prompt || messageId.startsWith(`${prompt}/`)
 
+/** The post that was sent along with the message, whose id ends with it. */
+export const seqOf = (injected: string): number => Number(injected.slice(injected.lastIndexOf("/") + 1))
+
 /** Whether somebody else said something beyond what it was told; what the channel itself says wakes nobody. */
 export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean => {
   for (let index = channel.posts.length - 1; index >= 0; index--) {
@@ -232,9 +235,13 @@ const posted = (channel: Channel, rune: RuneOfKind<"channel.posted">): Channel =
   }))
 }
 
-const read = (channel: Channel, agent: string, upTo: number): Channel => {
+const read = (channel: Channel, { again, agent, upTo }: RuneOfKind<"channel.read">["payload"]): Channel => {
   const seated = seatOf(channel, agent)
   if (seated === undefined) return channel
+  if (again !== undefined) {
+    const back = withSeat(channel, { ...seated, told: upTo })
+    return withFloor(back, (floor) => ({ injected: [...again, ...floor.injected] }))
+  }
   const next = withSeat(channel, { ...seated, told: Math.max(seated.told, upTo) })
   return withFloor(next, (floor) => ({ injected: floor.injected.filter(({ seq }) => seq > upTo) }))
 }
@@ -341,7 +348,7 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
     case "channel.signalled":
       return withFloor(channel, () => ({ signal: rune.payload.signal }))
     case "channel.read":
-      return read(channel, rune.payload.agent, rune.payload.upTo)
+      return read(channel, rune.payload)
     case "channel.ordered":
       return {
         ...configure(channel, { ...channel.settings, order: rune.payload.order }),

@@ -8,7 +8,7 @@
 import type { Signal as SaidSignal } from "../domain/ChannelMessages.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { CommandRefused } from "../domain/Messages.ts"
-import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated } from "./ChannelState.ts"
+import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated, seqOf } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
 import type { Ended, Fact, Input } from "./Input.ts"
 import * as Signal from "./Signal.ts"
@@ -112,6 +112,20 @@ const carried = (transaction: ChannelTransaction, agent: string, messageIds: Rea
   if (upTo > 0 && transaction.holder?.agent === agent) transaction.record("channel.read", { agent, upTo }, "carried")
 }
 
+/** Records that posts of meanwhile are new to the agent still: whether their turn had told it anything is not known. */
+const offered = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
+  const { channel, holder } = transaction
+  if (holder?.agent !== agent || channel.floor === null) return
+  const { injected, sent } = channel.floor
+  const again = sent
+    .filter((id) => messageIds.includes(id) && !injected.some(({ messageId }) => messageId === id))
+    .map((messageId) => ({ messageId, seq: seqOf(messageId) }))
+  const seqs = again.map(({ seq }) => seq)
+  // where a later turn has told it more, that turn goes on from what these had said
+  if (again.length === 0 || Math.max(...seqs) !== holder.told) return
+  transaction.record("channel.read", { agent, upTo: Math.min(...seqs) - 1, again }, "offered")
+}
+
 /** The turn's last words; of half an answer, too, a signal is no part. */
 const answerIn = (output: string, now: number): Signal.Answer => {
   const { signal, text } = Signal.read(HalfAnswer.partOf(output), now)
@@ -131,6 +145,7 @@ const ended = (transaction: ChannelTransaction, input: Ended): void => {
   else withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
   const floor = transaction.channel.floor!
   // It is offered again, or goes on with what a person said meanwhile: it is still its turn.
+  if (input.again) offered(transaction, agent, input.messageIds)
   if (input.again || (outcome === "interrupted" && floor.injected.length > 0)) return
   const reason = input.reason ?? outcome
   const isError = outcome === "error"
@@ -201,10 +216,14 @@ const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSig
 }
 
 /** Nothing more comes within its turn. */
-const recalled = (transaction: ChannelTransaction, { agent, prompt }: Extract<Input, { _tag: "Recalled" }>): void => {
+const recalled = (transaction: ChannelTransaction, input: Extract<Input, { _tag: "Recalled" }>): void => {
+  const { agent, messageIds, prompt } = input
   const { holder } = transaction
+  if (holder?.agent !== agent || holder.prompt !== prompt) return
+  // a turn that carried them may have begun and failed before they were taken back
+  offered(transaction, agent, messageIds)
   const signal = transaction.channel.floor?.signal ?? null
-  if (holder?.agent === agent && holder.prompt === prompt && signal !== null) signalled(transaction, holder, signal)
+  if (signal !== null) signalled(transaction, holder, signal)
 }
 
 const signalled = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {

@@ -43,8 +43,13 @@ export type Input =
   | Ended
   /** The agent could not be told that the floor is its own. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
-  /** The agent has ended its turn, and a person's posts of meanwhile are taken back. */
-  | { readonly _tag: "Recalled"; readonly agent: string; readonly prompt: string }
+  /** The agent has ended its turn, and a person's posts of meanwhile are taken back: no turn has come to an end with them. */
+  | {
+      readonly _tag: "Recalled"
+      readonly agent: string
+      readonly prompt: string
+      readonly messageIds: ReadonlyArray<string>
+    }
   /** The deadline is reached. */
   | { readonly _tag: "Due"; readonly key: string }
   /** A new daemon has found who has the floor at work, or not told of it: its time begins anew. */

@@ -69,7 +69,8 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
   // a signal that it gave in another turn ends no floor whose prompt it has still to hear
   const isOver = fates.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
   // It had ended its turn, and nothing that was said meanwhile keeps it.
-  if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt })
+  const messageIds = later.flatMap(([id, { _tag }]) => (_tag === "Dropped" ? [id] : []))
+  if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt, messageIds })
   yield* actor.tell({ _tag: "Resumed" })
 })
 

@@ -439,6 +439,28 @@ describe("3. human interrupts mid-turn", () => {
     )
   )
 
+  it.effect("inject, where the turn that carried it failed and it is taken back: it is new still, and told again", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.steering = "queue"
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.post("And at #43")
+        yield* world.quiet
+        // the post's own turn is over, and the post waits again, before the channel takes it back
+        yield* world.crew.answer("pm", "Fine.\nTURN_COMPLETE")
+        yield* world.crew.error("pm", "its process died", true)
+        yield* world.turn("dev", "Fine, too.\nTURN_COMPLETE")
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "You have the floor")
+        assert.include(world.heard("pm"), "> And at #43")
+        assert.notInclude(world.heard("pm"), "> Look at #42")
+      })
+    )
+  )
+
   it.effect("inject, while its agent is still at work on something else: it is told with the next floor", () =>
     run((world) =>
       Effect.gen(function* () {
