@@ -2,7 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { assembly, bodyOf, urlOf } from "../../src/backends/model/AnthropicProvider.ts"
 import { repair } from "../../src/backends/model/ModelHistory.ts"
-import { Message, type ModelRequest, ProviderError, type ProviderEvent } from "../../src/backends/model/Provider.ts"
+import {
+  Message,
+  type ModelRequest,
+  type Part,
+  ProviderError,
+  type ProviderEvent
+} from "../../src/backends/model/Provider.ts"
 import type { Account } from "../../src/backends/model/ProviderFault.ts"
 
 const account: Account = { key: "k", keySource: "K", baseUrl: "https://api.example.org", model: "m" }
@@ -63,6 +69,23 @@ describe("the request", () => {
     ])
     assert.deepStrictEqual(answer?.content[0], thought)
     assert.strictEqual(answer?.content.length, 2)
+  })
+
+  it("holds no thoughts at the end of an answer: the API refuses all of a conversation that does", () => {
+    const thoughts = ["thinking", "redacted_thinking"].map((type) => {
+      return { type: "opaque", provider: "anthropic", block: { type, signature: "s" } } as const
+    })
+    const text = { type: "text", text: "y" } as const
+    const wire = ([...parts]: ReadonlyArray<Part>) =>
+      messages([
+        { role: "user", text: "x" },
+        { role: "assistant", parts }
+      ]).map(({ content }) => content.map(({ type }) => type))
+    assert.deepStrictEqual(wire(thoughts), [["text"]])
+    assert.deepStrictEqual(wire([...thoughts, text, ...thoughts]), [
+      ["text"],
+      ["thinking", "redacted_thinking", "text"]
+    ])
   })
 
   it.prop(

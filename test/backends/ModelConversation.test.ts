@@ -12,19 +12,25 @@ const HALF = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\ud
 
 describe.each(Stand.dialects)("%s", (dialect) => {
   layer(Stand.layer, { excludeTestServices: true })((it) => {
-    it.effect("an input that was answered with nothing is still there in the next run", () =>
-      Effect.gen(function* () {
-        const sessions = path.join(yield* Stand.folder, "sessions")
-        const { asked, url } = yield* Stand.provider(dialect, [{}, { text: ["Ok."] }])
-        const first = yield* whole(dialect, url, { sessions })
-        assert.strictEqual(only(first, "TurnCompleted")[0]?.output, "")
-        const resume = { sessionId: "run-1", fork: false }
-        yield* whole(dialect, url, { sessions, spec: { runId: "run-2", turnId: "turn-2", prompt: "more", resume } })
-        const told = Stand.heard(asked[1]!)
-        assert.strictEqual(told[0], "user: do it")
-        assert.include(told[1], "nothing")
-        assert.deepStrictEqual(told.slice(2), ["user: more"])
-      })
+    it.effect.each([
+      ["nothing", {}],
+      ["a thought alone", { thought: "hm" }],
+      ["blanks", { text: [" \n"] }]
+    ] as const)(
+      "an input that was answered with %s is still there in the next run, and no more than that",
+      ([, reply]) =>
+        Effect.gen(function* () {
+          const sessions = path.join(yield* Stand.folder, "sessions")
+          const { asked, url } = yield* Stand.provider(dialect, [reply, { text: ["Ok."] }])
+          const first = yield* whole(dialect, url, { sessions })
+          assert.strictEqual(only(first, "TurnCompleted")[0]?.output.trim(), "")
+          const resume = { sessionId: "run-1", fork: false }
+          yield* whole(dialect, url, { sessions, spec: { runId: "run-2", turnId: "turn-2", prompt: "more", resume } })
+          const told = Stand.heard(asked[1]!)
+          assert.strictEqual(told[0], "user: do it")
+          assert.include(told[1], "nothing")
+          assert.deepStrictEqual(told.slice(2), ["user: more"])
+        })
     )
 
     it.effect("a tool's name that no API takes back is another one in the conversation", () =>

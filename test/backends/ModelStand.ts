@@ -20,6 +20,8 @@ export const dialects: ReadonlyArray<Dialect> = ["anthropic", "openai"]
 
 export interface Reply {
   readonly text?: ReadonlyArray<string>
+  /** A signed thought, where the dialect has a word for it. */
+  readonly thought?: string
   /** With the arguments as they are written. */
   readonly calls?: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string }>
   /** `pause`: to be asked again, where the dialect has a word for it. */
@@ -102,11 +104,17 @@ const reasons: { readonly [dialect in Dialect]: { readonly [stop: string]: strin
 
 /** The events of an answer, up to where its text ends, and from there. */
 const eventsOf = {
-  anthropic: ({ text = [], calls = [], tokens = USAGE.input }: Reply, reason: string) => {
+  anthropic: ({ text = [], calls = [], thought, tokens = USAGE.input }: Reply, reason: string) => {
     const begin: Array<object> = [
       { type: "message_start", message: { usage: { input_tokens: tokens, output_tokens: 1 } } },
       { type: "ping" }
     ]
+    if (thought !== undefined)
+      begin.push({
+        type: "content_block_start",
+        index: 99,
+        content_block: { type: "redacted_thinking", data: thought }
+      })
     if (text.length > 0)
       begin.push({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } })
     for (const piece of text) {

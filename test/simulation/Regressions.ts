@@ -71,5 +71,10 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 27_525,
     minutes: 3,
     was: "a run's end left its turn open, where a power cut had taken what the run had told of its calls"
+  },
+  {
+    seed: 38_074,
+    minutes: 3,
+    was: "an answer of thoughts alone was sent back, by which an API refuses all of the conversation"
   }
 ]

@@ -30,6 +30,8 @@ export const urlOf = (baseUrl: string): string =>
 
 type Block = JsonObject
 
+const THOUGHTS: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
+
 const blocksOf = (message: Message): ReadonlyArray<Block> => {
   switch (message.role) {
     case "user":
@@ -47,8 +49,8 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
         content: output === "" ? "(no output)" : output,
         ...(error ? { is_error: true } : {})
       }))
-    case "assistant":
-      return message.parts.flatMap((part): ReadonlyArray<Block> => {
+    case "assistant": {
+      const blocks = message.parts.flatMap((part): ReadonlyArray<Block> => {
         switch (part.type) {
           case "text":
             return part.text.trim() === "" ? [] : [part]
@@ -58,6 +60,9 @@ const blocksOf = (message: Message): ReadonlyArray<Block> => {
             return part.provider === "anthropic" ? [part.block] : []
         }
       })
+      // thoughts that nothing follows are refused, and with them all of the conversation
+      return blocks.slice(0, blocks.findLastIndex(({ type }) => !THOUGHTS.has(type)) + 1)
+    }
   }
 }
 

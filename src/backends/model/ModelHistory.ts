@@ -2,12 +2,20 @@
  * ModelHistory: what a conversation's history must be for a provider to take it. Pure.
  *
  * Guarantees: after `repair` every call is followed by its one result, no result is without
- * its call, and the end is no input that nobody answered: that one comes again.
+ * its call, no answer holds thoughts alone, and the end is no input that nobody answered: that
+ * one comes again.
  */
-import type { CallPart, CallResult, Message } from "./Provider.ts"
+import type { CallPart, CallResult, Message, Part } from "./Provider.ts"
 
 /** The result of a call whose own was lost. */
 export const LOST = "The outcome of this call is unknown: agentd was restarted while it ran. Look before you repeat it."
+
+/** Words of an answer that said nothing, in its place. */
+export const SILENT: Message = { role: "user", text: "(You answered this with nothing.)", note: true }
+
+/** Whether an answer says something or calls: thoughts alone are none, and no API takes them back. */
+export const speaks = (parts: ReadonlyArray<Part>): boolean =>
+  parts.some((part) => part.type === "call" || (part.type === "text" && part.text.trim() !== ""))
 
 export const callsIn = (message: Message | undefined): ReadonlyArray<CallPart> =>
   message?.role === "assistant" ? message.parts.flatMap((part) => (part.type === "call" ? [part] : [])) : []
@@ -29,7 +37,8 @@ export const repair = (history: ReadonlyArray<Message>): ReadonlyArray<Message> 
       if (open.length > 0) sound.push(resultsFor(open, message.results))
     } else {
       if (open.length > 0) sound.push(resultsFor(open, []))
-      if (message.role === "user" || message.parts.length > 0) sound.push(message)
+      if (message.role === "user" || speaks(message.parts)) sound.push(message)
+      else if (unanswered(sound)) sound.push(SILENT)
     }
     open = callsIn(message)
   }

@@ -13,7 +13,7 @@ import * as FileContents from "../FileContents.ts"
 import { type Answer, ask } from "./ModelAsk.ts"
 import { ModelCalls, plan, type Planned } from "./ModelCalls.ts"
 import { ended, endOf, failed, type TurnEnd } from "./ModelEnd.ts"
-import { callsIn, unanswered } from "./ModelHistory.ts"
+import { callsIn, SILENT, speaks, unanswered } from "./ModelHistory.ts"
 import type { ModelMemory } from "./ModelMemory.ts"
 import type { ModelSession } from "./ModelSession.ts"
 import type { CallPart, Message, Part, Provider, ProviderError } from "./Provider.ts"
@@ -37,7 +37,6 @@ export interface TurnOptions {
   readonly read: FileContents.Reader
 }
 
-const SILENT = "(You answered this with nothing.)"
 const INTERRUPTED = "(The turn was interrupted here.)"
 
 /** A name in the form that all providers take back: a model writes any. */
@@ -217,7 +216,7 @@ export class ModelTurn {
   private keep(parts: ReadonlyArray<Part>, planned: ReadonlyArray<Planned>): Effect.Effect<void, ProviderError> {
     return Effect.uninterruptible(
       Effect.gen({ self: this }, function* () {
-        if (parts.length > 0) yield* this.options.session.append({ role: "assistant", parts })
+        if (speaks(parts)) yield* this.options.session.append({ role: "assistant", parts })
         this.coming = false
         if (planned.length === 0) return
         this.open = true
@@ -258,7 +257,7 @@ export class ModelTurn {
     return Effect.gen({ self: this }, function* () {
       if (end._tag !== "Failed") {
         // an input at the end of the history is one that comes again
-        if (unanswered(session.history())) yield* session.append({ role: "user", text: SILENT, note: true })
+        if (unanswered(session.history())) yield* session.append(SILENT)
         return end
       }
       if (this.open) yield* this.results
