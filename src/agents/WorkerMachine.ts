@@ -96,7 +96,7 @@ export const joins = (rune: Said): Event | undefined => {
     return { _tag: "SessionStarted", runId: event.turnId, ...event.run }
   }
   if (rune.kind !== "turn.completed" || event?._tag !== "response_done" || event.exit === undefined) return undefined
-  return { _tag: "SessionExited", runId: event.exit.runId, outcome: { _tag: "Success" } }
+  return { _tag: "SessionExited", runId: event.exit.runId, outcome: { _tag: "Success" }, worked: true }
 }
 
 /** The number of the run that such a rune tells of. */
@@ -331,7 +331,6 @@ const counted = (before: Data, outcome: Outcome): Data => {
         ...data,
         messageIds: [],
         consecutiveErrors: 0,
-        failures: 0,
         uncounted: { reason: null, count: 0 },
         uncountedUntil: null
       }

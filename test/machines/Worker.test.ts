@@ -7,6 +7,7 @@ import {
   type Data,
   type Event,
   initial,
+  joins,
   type State,
   TAKEN_LIMIT,
   UNCOUNTED_LIMIT,
@@ -95,7 +96,22 @@ describe("the counters", () => {
     const again = after([elapsed, prompt("x"), started("x"), worked], failed)
     assert.strictEqual(again.data.failures, 1)
     assert.strictEqual(Worker.timers.cooldown.after(again.data, 0), 2_000)
-    assert.strictEqual(after([elapsed, prompt("y"), started("y"), exited("y", success)], again).data.failures, 0)
+    const answers = { ...exited("y", success), worked: true }
+    assert.strictEqual(after([elapsed, prompt("y"), started("y"), answers], again).data.failures, 0)
+  })
+
+  it("a run that ends well with no answer, since it was interrupted, clears none of them: the next wait is longer", () => {
+    const failed = runs(1, error, { starts: true }).stand
+    const interrupted = after([elapsed, prompt("x"), started("x"), exited("x", success)], failed)
+    assert.strictEqual(interrupted.data.consecutiveErrors, 0)
+    const again = after([ready, prompt("y"), started("y", 2), exited("y", error)], interrupted)
+    assert.strictEqual(Worker.timers.cooldown.after(again.data, 0), 4_000)
+  })
+
+  it("a run that ends with its turn's answer has answered", () => {
+    const event = { _tag: "response_done", turnId: "t", finalOutput: "", usage: null, exit: { runId: "y", seq: 1 } }
+    const joined = joins({ kind: "turn.completed", payload: { turn_id: "t", final_output: "", usage: null, event } })
+    assert.deepStrictEqual(joined, { ...exited("y", success), worked: true } as Event)
   })
 
   it("a provider that cannot be had counts as no error, however often, and is waited for longer and longer", () => {
