@@ -11,17 +11,14 @@
 import { Effect, HashMap } from "effect"
 import type { Ref } from "../event-actor/ActorHandle.ts"
 import {
-  type Acting,
-  type Activity,
+  actor,
   type Context,
   type Decision,
   type Draft,
-  type EventSourcedActor,
   later,
   Refuse,
   type Tell,
-  tell,
-  type Timer
+  tell
 } from "../event-actor/EventSourcedActor.ts"
 import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
@@ -31,7 +28,6 @@ import type { ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
-import type { LiveRun } from "./LiveRun.ts"
 import { verdictOf } from "./RunEvents.ts"
 import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
 import * as ToolMachine from "./ToolMachine.ts"
@@ -121,64 +117,19 @@ class Moves {
   }
 }
 
-const decided = (moves: Moves, tells: ReadonlyArray<Tell>, reply?: unknown): Decision<ToolsState, Act> => ({
-  runes: moves.runes,
-  ...(moves.runes.length === 0 ? {} : { state: moves.state }),
-  tells: [...tells, ...moves.tells],
-  acts: moves.acts,
-  ...(reply === undefined ? {} : { reply })
-})
-
-const allow = ({ callId, snapshot: { data } }: Call): Act => ({
-  _tag: "Tell",
-  callId,
-  decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
-})
-
-/** Denies a call: its run is told why, and the call has its result. */
-const denied = (moves: Moves, callId: string, approver: string, reason: string, words = false): boolean => {
-  if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
-  moves.acts.push({
-    _tag: "Tell",
-    callId,
-    decision: { behavior: "deny", message: reason, ...(words ? { words } : {}) }
-  })
-  moves.step(callId, { _tag: "denial_reported", callId })
-  return true
-}
-
-/** The same again, for what is left. */
-const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
-  decided(moves, [later(self as Ref<ToolsMessage>, message)])
-
-class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, CommandRefused> {
-  readonly initial = fresh
-  readonly apply = apply
-  private readonly setting: AgentSetting["Service"]
-  private readonly place: RunPlace["Service"]
-
-  constructor(setting: AgentSetting["Service"], place: RunPlace["Service"]) {
-    this.setting = setting
-    this.place = place
-  }
-
-  private get agent(): string {
-    return this.setting.agent
-  }
-
-  private get live(): LiveRun {
-    return this.place.live
-  }
-
-  parts(name: string): boolean {
-    return name.startsWith(toolName(this.agent, ""))
-  }
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, config, recoveredTo } = setting
+  const { live } = place
 
   /** The news for the turn: its calls have their results, and where a steer waits, that nothing executes. */
-  private told(moves: Moves, siblings: Siblings, alsoLost = false): ReadonlyArray<Tell> {
+  const told = (moves: Moves, siblings: Siblings, alsoLost = false): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
-    const isLive = (call: Call) => alsoLost || this.live.origin(call.callId) !== undefined
+    const isLive = (call: Call) => alsoLost || live.origin(call.callId) !== undefined
     const had = moves.settled.filter((call) => call.snapshot.data.turnId === turnId && isLive(call))
     const tells: Array<Tell> = []
     const finish = () => {
@@ -187,15 +138,14 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
     }
     const isOpen = get(moves.state.counts, turnId) !== undefined
     if (had.length > 0 && !isOpen) finish()
-    const isSteered =
-      isActive(turn) && this.live.turnId === turnId && inbox.data.waiting.some(({ steer }) => steer === true)
+    const isSteered = isActive(turn) && live.turnId === turnId && inbox.data.waiting.some(({ steer }) => steer === true)
     if (isSteered && isOpen && moves.runes.length > 0 && moves.of(turnId).every(waits))
-      tells.push(...this.boundary(moves, turnId, siblings))
+      tells.push(...boundary(moves, turnId, siblings))
     return tells
   }
 
   /** The turn is steered away; what waits for a person is called off first. */
-  private boundary(moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> {
+  const boundary = (moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> => {
     const open = moves.of(turnId)
     if (open.every(waits)) {
       for (const { callId } of open) moves.step(callId, { _tag: "cancelled", callId, reason: "its turn was steered" })
@@ -205,29 +155,41 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
     return isFree ? [tell(toTurn, { _tag: "tools_finished", turnId, results, continue: true })] : []
   }
 
-  private steer(state: ToolsState, { turnId }: Extract<ToolsMessage, { _tag: "Steer" }>, context: Context) {
-    const siblings = new Siblings(this.agent, context)
-    const moves = new Moves(this.agent, state, context)
-    const before = this.boundary(moves, turnId, siblings)
+  const steer = (state: ToolsState, { turnId }: Extract<ToolsMessage, { _tag: "Steer" }>, context: Context) => {
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    const before = boundary(moves, turnId, siblings)
     const { inbox, toTurn } = siblings
     const messages = inbox.data.waiting.filter((message) => message.steer === true)
     const event = {
       _tag: "steer" as const,
       from: turnId,
-      turnId: this.place.newId(context.now, context.nextId + moves.runes.length),
-      agentId: this.agent,
+      turnId: place.newId(context.now, context.nextId + moves.runes.length),
+      agentId: agent,
       input: "",
       messageIds: messages.map(({ messageId }) => messageId),
-      ...this.live.partial,
+      ...live.partial,
       at: context.now
     }
     return decided(moves, [...before, tell(toTurn, event)])
   }
 
-  private called(state: ToolsState, { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>, context: Context) {
-    const { toLife, toTurn, turn } = new Siblings(this.agent, context)
+  const decided = (moves: Moves, tells: ReadonlyArray<Tell>, reply?: unknown): Decision<ToolsState, Act> => ({
+    runes: moves.runes,
+    ...(moves.runes.length === 0 ? {} : { state: moves.state }),
+    tells: [...tells, ...moves.tells],
+    acts: moves.acts,
+    ...(reply === undefined ? {} : { reply })
+  })
+
+  const called = (
+    state: ToolsState,
+    { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>,
+    context: Context
+  ) => {
+    const { toLife, toTurn, turn } = new Siblings(agent, context)
     if (turn.data.turnId !== turnId || turn.state === "idle") return "stale" as const
-    const moves = new Moves(this.agent, state, context)
+    const moves = new Moves(agent, state, context)
     for (const call of calls) moves.step(call.callId, call)
     const callIds = calls.map(({ callId }) => callId)
     return decided(moves, [
@@ -237,26 +199,24 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
   }
 
   /** Behind all that its run has told before. */
-  private open(message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> {
-    return {
-      runes: [],
-      tells: [tell(new Siblings(this.agent, context).toTurn, message)]
-    }
-  }
+  const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
+    runes: [],
+    tells: [tell(new Siblings(agent, context).toTurn, message)]
+  })
 
-  private asked(
+  const asked = (
     state: ToolsState,
     { asked: event, callId, hash }: Extract<ToolsMessage, { _tag: "Asked" }>,
     context: Context
-  ) {
-    const moves = new Moves(this.agent, state, context)
+  ) => {
+    const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     if (call === undefined || call.snapshot.state !== "pending_call") return "stale" as const
     const { key, snapshot } = call
     const { questions = [], reason } = event
     const granted = get(state.grants, key)
     const tool = snapshot.data.toolName ?? ""
-    const verdict = verdictOf(this.setting.config().approvals, this.live, { callId, tool, asked: event })
+    const verdict = verdictOf(config().approvals, live, { callId, tool, asked: event })
     if (granted !== undefined && verdict._tag === "Ask") {
       const policyReason = `approved before by ${granted.by}`
       moves.step(callId, { _tag: "auto_approved", callId, policyReason, answers: granted.answers ?? undefined })
@@ -267,7 +227,7 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
     } else {
       // the same question from before the restart: one is enough
       for (const other of HashMap.values(state.open)) {
-        if (other.callId === callId || other.key !== key || this.live.origin(other.callId) !== undefined) continue
+        if (other.callId === callId || other.key !== key || live.origin(other.callId) !== undefined) continue
         moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
       }
       const asks = questions.length === 0 ? {} : { questions }
@@ -279,11 +239,33 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
     }
     const now = moves.call(callId)
     if (now === undefined || !waits(now)) moves.acts.push({ _tag: "Drop", callId })
-    return decided(moves, this.told(moves, new Siblings(this.agent, context)))
+    return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  private answer(state: ToolsState, { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>, context: Context) {
-    const moves = new Moves(this.agent, state, context)
+  const allow = ({ callId, snapshot: { data } }: Call): Act => ({
+    _tag: "Tell",
+    callId,
+    decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
+  })
+
+  /** Denies a call: its run is told why, and the call has its result. */
+  const denied = (moves: Moves, callId: string, approver: string, reason: string, words = false): boolean => {
+    if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
+    moves.acts.push({
+      _tag: "Tell",
+      callId,
+      decision: { behavior: "deny", message: reason, ...(words ? { words } : {}) }
+    })
+    moves.step(callId, { _tag: "denial_reported", callId })
+    return true
+  }
+
+  const answer = (
+    state: ToolsState,
+    { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>,
+    context: Context
+  ) => {
+    const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     const ended = state.ended.find(([id]) => id === callId)?.[1]
     const late = () => new Refuse(tooLate(callId, ended, call?.snapshot.state))
@@ -294,7 +276,7 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
     const isLeave = said.behavior === "allow" && chosen === undefined
     const unseen = isLeave ? CallHash.refusalOf(callId, said.hash, call.hash) : undefined
     if (unseen !== undefined) return new Refuse(new CommandRefused(unseen))
-    const isOver = this.live.origin(callId) === undefined
+    const isOver = live.origin(callId) === undefined
     if (said.behavior === "deny") {
       const reason = said.reason.trim()
       if (!denied(moves, callId, by, reason || `denied by ${by}`, reason !== "")) return late()
@@ -306,48 +288,50 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
       } else moves.acts.push(allow(moves.call(callId)!))
     }
     const reply: Answered = { eventId: context.nextId, tool, answers: chosen, late: isOver }
-    return decided(moves, this.told(moves, new Siblings(this.agent, context)), reply)
+    return decided(moves, told(moves, new Siblings(agent, context)), reply)
   }
 
   /** A run that was taken up in the turn has all of its calls, what the machine has lost of its output among them. */
-  private hasAll(turnId: string): boolean {
-    return this.live.resumed === turnId
-  }
+  const hasAll = (turnId: string): boolean => live.resumed === turnId
 
   /** Ends the turn's remaining calls with it. False: there are more than one append takes. */
-  private endAll(moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean {
-    const left = moves.of(turnId).filter(({ callId }) => this.hasAll(turnId) || this.live.origin(callId) !== undefined)
+  const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
+    const left = moves.of(turnId).filter(({ callId }) => hasAll(turnId) || live.origin(callId) !== undefined)
     for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
     return left.length <= AT_ONCE
   }
 
-  private close(state: ToolsState, message: Extract<ToolsMessage, { _tag: "Close" }>, context: Context) {
+  /** The same again, for what is left. */
+  const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
+    decided(moves, [later(self as Ref<ToolsMessage>, message)])
+
+  const close = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Close" }>, context: Context) => {
     const { ending, how, reason, spent, turnId } = message
-    const siblings = new Siblings(this.agent, context)
-    const moves = new Moves(this.agent, state, context)
-    if (!this.endAll(moves, turnId, how, reason)) return more(moves, message, context)
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
     return decided(moves, [
-      ...this.told(moves, siblings, this.hasAll(turnId)),
+      ...told(moves, siblings, hasAll(turnId)),
       tell(toLife, { _tag: "Used", turnId, spent }),
       tell(toTurn, { _tag: "Over", turnId, ending })
     ])
   }
 
-  private exited(state: ToolsState, message: Extract<ToolsMessage, { _tag: "Exited" }>, context: Context) {
+  const exited = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Exited" }>, context: Context) => {
     const { ending, outcome, runId, spent, worked } = message
     const exit = { runId, outcome, ...(worked === true ? { worked } : {}) }
-    const siblings = new Siblings(this.agent, context)
+    const siblings = new Siblings(agent, context)
     const { toLife, toTurn, toWorker, turn, worker } = siblings
-    const moves = new Moves(this.agent, state, context)
+    const moves = new Moves(agent, state, context)
     const turnId = turn.data.turnId ?? ""
     // a worker whose grace is over knows a killed run no more; the turn that is being stopped is still its
     const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
-    const isOurs = turn.entered > this.setting.recoveredTo || this.live.resumed === turnId
+    const isOurs = turn.entered > recoveredTo || live.resumed === turnId
     const isOpen = turn.state !== "idle" && isOurs && isIts
-    if (isOpen && !this.endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
+    if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
     return decided(moves, [
-      ...this.told(moves, siblings, this.hasAll(turnId)),
+      ...told(moves, siblings, hasAll(turnId)),
       ...(isOpen
         ? [
             tell(toLife, { _tag: "Used" as const, turnId, spent }),
@@ -358,158 +342,151 @@ class ToolCalls implements EventSourcedActor<ToolsState, ToolsMessage, Act, Comm
   }
 
   /** Marks running calls as unknown; asking ones go on asking, where a person can still see all that they would do. */
-  private unknown(moves: Moves, calls: ReadonlyArray<Call>): void {
+  const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
     for (const call of calls) {
       const { callId, questions } = call
-      if (this.live.origin(callId) !== undefined) continue
+      if (live.origin(callId) !== undefined) continue
       if (!waits(call)) moves.end(call, "unknown", OVER)
-      else if (questions.length === 0 && this.setting.waiting.get(callId) === undefined) {
+      else if (questions.length === 0 && setting.waiting.get(callId) === undefined) {
         moves.step(callId, { _tag: "cancelled", callId, reason: UNSEEN })
       }
     }
   }
 
-  private lost(state: ToolsState, { message, turnId }: Extract<ToolsMessage, { _tag: "Lost" }>, context: Context) {
-    const { toTurn } = new Siblings(this.agent, context)
-    const moves = new Moves(this.agent, state, context)
-    this.unknown(moves, moves.of(turnId))
+  const lost = (state: ToolsState, { message, turnId }: Extract<ToolsMessage, { _tag: "Lost" }>, context: Context) => {
+    const { toTurn } = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    unknown(moves, moves.of(turnId))
     return decided(moves, [tell(toTurn, { _tag: "Lost", turnId, message })])
   }
 
-  private callOff(state: ToolsState, which: (call: Call) => boolean, reason: string, context: Context) {
-    const moves = new Moves(this.agent, state, context)
+  const callOff = (state: ToolsState, which: (call: Call) => boolean, reason: string, context: Context) => {
+    const moves = new Moves(agent, state, context)
     for (const { callId } of moves.all.filter(which)) moves.step(callId, { _tag: "cancelled", callId, reason })
-    return decided(moves, this.told(moves, new Siblings(this.agent, context)))
+    return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  private time(state: ToolsState, context: Context) {
-    const siblings = new Siblings(this.agent, context)
-    const moves = new Moves(this.agent, state, context)
+  const time = (state: ToolsState, context: Context) => {
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
     // a result may be among what its run told while nobody heard: once that is told, the time is looked at again
-    const due = isAwaited(this.place, siblings.worker, this.setting.recoveredTo) ? [] : state.due
+    const due = isAwaited(place, siblings.worker, recoveredTo) ? [] : state.due
     for (const { at, callId } of due) {
       const call = moves.call(callId)
       if (at > context.now || call === undefined) continue
       const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
       moves.step(call.callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
     }
-    return decided(moves, this.told(moves, siblings))
+    return decided(moves, told(moves, siblings))
   }
 
-  private ofCall(state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => void) {
-    const moves = new Moves(this.agent, state, context)
+  const ofCall = (state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => void) => {
+    const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     if (call === undefined) return "stale" as const
     act(moves, call)
-    return decided(moves, this.told(moves, new Siblings(this.agent, context)))
+    return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
-  decide(state: ToolsState, message: ToolsMessage, context: Context) {
+  const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
     switch (message._tag) {
       case "Open":
-        return this.open(message, context)
+        return open(message, context)
       case "Called":
-        return this.called(state, message, context)
+        return called(state, message, context)
       case "Asked":
-        return this.asked(state, message, context)
+        return asked(state, message, context)
       case "Paid": {
-        const { toLife } = new Siblings(this.agent, context)
+        const { toLife } = new Siblings(agent, context)
         return { runes: [], tells: [tell(toLife, { ...message, _tag: "Used" })] }
       }
       case "Ran":
-        return this.ofCall(state, message.callId, context, (moves, { callId, snapshot }) => {
+        return ofCall(state, message.callId, context, (moves, { callId, snapshot }) => {
           if (snapshot.state === "pending_call") moves.step(callId, { _tag: "no_approval_needed", callId })
         })
       case "Result":
-        return this.ofCall(state, message.callId, context, (moves, call) =>
-          moves.end(call, message.status, message.output)
-        )
+        return ofCall(state, message.callId, context, (moves, call) => moves.end(call, message.status, message.output))
       case "Answer":
-        return this.answer(state, message, context)
+        return answer(state, message, context)
       case "Close":
-        return this.close(state, message, context)
+        return close(state, message, context)
       case "Exited":
-        return this.exited(state, message, context)
+        return exited(state, message, context)
       case "Cut": {
-        const moves = new Moves(this.agent, state, context)
-        const isAll = this.endAll(moves, message.turnId, "cancelled", message.reason)
-        return isAll
-          ? decided(moves, this.told(moves, new Siblings(this.agent, context)))
-          : more(moves, message, context)
+        const moves = new Moves(agent, state, context)
+        const isAll = endAll(moves, message.turnId, "cancelled", message.reason)
+        return isAll ? decided(moves, told(moves, new Siblings(agent, context))) : more(moves, message, context)
       }
       case "Withdraw":
-        return this.callOff(
+        return callOff(
           state,
           (call) =>
-            waits(call) && call.snapshot.data.turnId === message.turnId && this.live.origin(call.callId) !== undefined,
+            waits(call) && call.snapshot.data.turnId === message.turnId && live.origin(call.callId) !== undefined,
           "its turn was interrupted",
           context
         )
       case "Lost":
-        return this.lost(state, message, context)
+        return lost(state, message, context)
       case "Orphans": {
-        const { turn } = new Siblings(this.agent, context)
-        const moves = new Moves(this.agent, state, context)
+        const { turn } = new Siblings(agent, context)
+        const moves = new Moves(agent, state, context)
         // those of a turn that has not ended end with it
         const open = isActive(turn) ? turn.data.turnId : null
-        this.unknown(
+        unknown(
           moves,
           moves.all.filter(({ snapshot }) => snapshot.data.turnId !== open)
         )
-        const kept = this.setting.waiting.of(this.setting.conversation, this.agent)
+        const kept = setting.waiting.of(setting.conversation, agent)
         const isAsking = (callId: string) => moves.all.some((call) => call.callId === callId && waits(call))
         moves.acts.push(...kept.flatMap((callId) => (isAsking(callId) ? [] : [{ _tag: "Drop" as const, callId }])))
         return decided(moves, [])
       }
       case "Abandon":
-        return this.callOff(state, () => true, message.reason, context)
+        return callOff(state, () => true, message.reason, context)
       case "Steer":
-        return this.steer(state, message, context)
+        return steer(state, message, context)
       case "Heard":
         return { runes: [] }
       case "Time":
-        return this.time(state, context)
+        return time(state, context)
     }
   }
 
-  perform(action: Act): Effect.Effect<void> | void {
+  const perform = (action: Act): Effect.Effect<void> | void => {
     switch (action._tag) {
       case "Tell":
-        return this.live.answerer(action.callId)?.(action.decision)
+        return live.answerer(action.callId)?.(action.decision)
       case "StopTool": {
-        const origin = this.live.origin(action.callId ?? "")
+        const origin = live.origin(action.callId ?? "")
         return origin?.run.cancelCall(origin.id)
       }
       case "ReportResult":
-        return this.live.settled(action.callId ?? "")
+        return live.settled(action.callId ?? "")
       case "Drop":
-        return this.setting.waiting.drop(action.callId)
+        return setting.waiting.drop(action.callId)
     }
   }
 
-  timers({ due: [first] }: ToolsState): ReadonlyArray<Timer<ToolsMessage>> {
-    if (first === undefined) return []
-    const { at, callId, entered, since } = first
-    return [{ key: `${callId}/${entered}`, since, after: at - since, message: { _tag: "Time" } }]
-  }
-
-  activities(): ReadonlyArray<Activity> {
-    return [{ name: "Orphans", key: 0 }]
-  }
-
-  run(_: Activity, { self }: Acting<ToolsState, ToolsMessage, CommandRefused>): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const orphans = self.tell({ _tag: "Orphans" })
-      const { recoveredTo } = this.setting
-      if (!isAwaited(this.place, this.place.now().worker, recoveredTo)) return orphans
-      return whenAdopted(this.place, recoveredTo).pipe(
-        Effect.andThen(orphans),
-        Effect.andThen(self.tell({ _tag: "Time" }))
-      )
-    })
-  }
-}
-
-export const make = Effect.gen(function* () {
-  return new ToolCalls(yield* AgentSetting, yield* RunPlace)
+  return actor<ToolsState, ToolsMessage, Act, CommandRefused>({
+    initial: fresh,
+    parts: (name) => name.startsWith(toolName(agent, "")),
+    decide,
+    apply,
+    timers: ({ due: [first] }) => {
+      if (first === undefined) return []
+      const { at, callId, entered, since } = first
+      return [{ key: `${callId}/${entered}`, since, after: at - since, message: { _tag: "Time" } }]
+    },
+    activities: () => [{ name: "Orphans", key: 0 }],
+    perform,
+    run: (_, { self }) =>
+      Effect.suspend(() => {
+        const orphans = self.tell({ _tag: "Orphans" })
+        if (!isAwaited(place, place.now().worker, recoveredTo)) return orphans
+        return whenAdopted(place, recoveredTo).pipe(
+          Effect.andThen(orphans),
+          Effect.andThen(self.tell({ _tag: "Time" }))
+        )
+      })
+  })
 })
