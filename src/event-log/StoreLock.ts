@@ -155,15 +155,16 @@ export const acquire = (
   ).pipe(Effect.asVoid)
 
 /**
- * Completes once the folder that is held was removed. Waits for ever where the system tells of no files: as where the
- * folder is moved, the log finds it out with its next append. The folder itself is not watched: it tells of each write.
+ * Completes once the store that is held, and open, was removed; that of the lock's file alone takes nothing away. Waits for
+ * ever where the system tells of no files: as where the folder is moved, the log finds it out with its next append. The
+ * folder itself is not watched: it tells of each write.
  */
 export const lost = (folder: string): Effect.Effect<StorageError> =>
   Effect.callback((resume) => {
-    const file = join(folder, LOCK)
+    const file = join(folder, STORE)
     const place = new StorePlace(file)
     const look = () => {
-      if (place.isLeft) resume(Effect.succeed(storageError(join(folder, STORE), errorOf(moved))))
+      if (place.isLeft) resume(Effect.succeed(storageError(file, errorOf(moved))))
     }
     try {
       const watcher = watch(file, { persistent: false }, look).on("error", look)

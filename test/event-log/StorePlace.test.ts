@@ -61,9 +61,10 @@ describe("a store that is taken away", () => {
     Effect.gen(function* () {
       const folder = join(yield* tempFolder, "s")
       yield* StoreLock.acquire({ folder, socket: null })
+      writeFileSync(join(folder, "runes.db"), "")
       const lost = yield* Effect.forkChild(StoreLock.lost(folder), { startImmediately: true })
       writeFileSync(join(folder, "other"), "")
-      rmSync(join(folder, "other"))
+      for (const name of ["other", "lock.db"]) rmSync(join(folder, name))
       yield* Effect.sleep("20 millis")
       assert.isUndefined(lost.pollUnsafe())
       rmSync(folder, { recursive: true })
