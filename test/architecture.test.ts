@@ -601,7 +601,6 @@ describe("the project", () => {
   it("reads Linux's /proc in few places, each of them a port to the system", () => {
     const ports: { readonly [path: string]: string } = {
       "src/app/DaemonInfo.ts": "the daemon's own control group",
-      "src/app/InheritedDescriptors.ts": "the descriptors that the daemon was given",
       "src/app/Platform.ts": "the port of the whole daemon",
       "src/backends/process/PeerProcess.ts": "who is at the other end of a socket",
       "src/backends/process/ProcessTable.ts": "the table of processes",
@@ -615,6 +614,7 @@ describe("the project", () => {
       "src/keeper/RecordedPrograms.ts": "the keeper, a program of its own",
       "src/plates/Shells.ts": "shells of a session, in a world that a simulation makes, too",
       "src/systemd/Activation.ts": "the service manager",
+      "src/systemd/Launch.ts": "the descriptors that a daemon would be given",
       "src/systemd/OwnUnit.ts": "the service manager"
     }
     const reads = filesBelow("src").filter((path) => /["'`]\/proc\b/.test(readFileSync(join(root, path), "utf8")))

@@ -11,7 +11,6 @@ import { Entry } from "../cli/Invocation.ts"
 import * as Activation from "../systemd/Activation.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
-import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 
 DaemonNode.forget(process.env)
 
@@ -34,7 +33,6 @@ const entry = Layer.succeed(Entry)({
         interrupted = 0
         const handed = Activation.handed(process.env, process.pid)
         for (const name of Activation.VARIABLES) delete process.env[name]
-        InheritedDescriptors.close(process.env, [...handed.values()])
         return Promise.all([import("./Daemon.ts"), import("../systemd/JournalLogger.ts"), handed])
       }),
       ([daemon, journal, handed]) =>

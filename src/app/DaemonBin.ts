@@ -20,7 +20,6 @@ import * as Activation from "../systemd/Activation.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
 import * as JournalLogger from "../systemd/JournalLogger.ts"
 import * as Daemon from "./Daemon.ts"
-import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 
 /** `thread`: the log's, which boots by now. */
 export const start = (thread: LogWorker): void => {
@@ -28,7 +27,6 @@ export const start = (thread: LogWorker): void => {
   const { env } = process
   const handed = Activation.handed(env, process.pid)
   for (const name of Activation.VARIABLES) delete env[name]
-  InheritedDescriptors.close(env, [...handed.values()])
 
   /** The script as it was called: chunks of a bundle change their names. */
   const command = [process.execPath, resolve(process.argv[1] ?? "")] as const

@@ -3,12 +3,25 @@
  * systemd where there is one, else as a detached process of its own session
  * that writes to a log file.
  *
+ * Guarantees: of what the caller has open the daemon gets nothing, and so does whatever the daemon starts.
+ *
  * Returns when the daemon is on its way: under systemd when it said that it is
  * ready, detached when its process exists. Whether it answers is for the caller
  * to ask over the control socket.
  */
 import { spawn } from "node:child_process"
-import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync } from "node:fs"
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  statSync
+} from "node:fs"
+import { devNull } from "node:os"
 import { dirname } from "node:path"
 import { Effect, Schema } from "effect"
 import * as Unit from "./Unit.ts"
@@ -47,6 +60,37 @@ export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
   return how
 })
 
+const CLOSE_ON_EXEC = 0o2000000
+
+/** Whether a child would get it; one that is closed by now, as that of the reading folder, is no matter. */
+const isInherited = (name: string): boolean => {
+  try {
+    const flags = /^flags:\s+([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "latin1"))?.[1] ?? "0"
+    return (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0
+  } catch {
+    return false
+  }
+}
+
+/** Below this nothing is left open between two that are replaced: a Node marks what it inherits up to the first gap. */
+const DENSE = 4096
+
+/**
+ * The child's descriptors from 3 on, so that it gets none of ours: Node has marked what it inherited as not for
+ * children, up to the first gap. The rest is replaced by `nothing`, without a gap, so that the child's Node marks that.
+ */
+const replacing = (nothing: number): ReadonlyArray<number | "ignore"> => {
+  let names: ReadonlyArray<string>
+  try {
+    names = readdirSync("/proc/self/fd")
+  } catch {
+    return []
+  }
+  const beyond = new Set(names.filter(isInherited).map(Number))
+  const length = Math.max(2, ...beyond) - 2
+  return Array.from({ length }, (_, at) => (at + 3 < DENSE || beyond.has(at + 3) ? nothing : "ignore"))
+}
+
 /** Directly on Node: a ChildProcess of Effect's ends with its scope, and this one must outlive us. */
 export const detach = ({
   command: [program = "", ...args],
@@ -65,8 +109,9 @@ export const detach = ({
     try {
       const fd = openLog(log)
       const from = fstatSync(fd).size
-      const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", fd, fd] })
-      closeSync(fd)
+      const nothing = openSync(devNull, "r+")
+      const child = spawn(program, args, { cwd, env, detached: true, stdio: [nothing, fd, fd, ...replacing(nothing)] })
+      for (const one of [fd, nothing]) closeSync(one)
       child.once("error", failed)
       const code = new Promise<number | null>((ended) => child.once("exit", ended))
       child.once("spawn", () => {

@@ -112,6 +112,34 @@ describe("scripts/agentd", () => {
     assert.deepStrictEqual(said(["send", "bob", "get up"]), [[], null, null, null, null])
   })
 
+  it("closes 3 to 9 for a daemon, but what systemd or a Node hands over, and nothing for another verb", () => {
+    const held = join(project, "held")
+    writeFileSync(held, "")
+    write(
+      join(project, "dist", "agentd.mjs"),
+      "import * as fs from 'node:fs'\n" +
+        "const held = (fd) => { try { return fs.readlinkSync('/proc/self/fd/' + fd).endsWith('/held') } catch { return false } }\n" +
+        "console.log([3, 4, 5, 6, 7, 8, 9].filter(held).join(' '))\n"
+    )
+    age("dist/agentd.mjs", 0)
+    const opened = [3, 4, 5, 6, 7, 8, 9].map((fd) => `${fd}<${held}`).join(" ")
+    const kept = (before: string, verb = "up") =>
+      run("sh", ["-c", `${before} exec "$0" ${verb} ${opened}`, launcher()], { LISTEN_FDNAMES: "control:http" })
+    const all = "3 4 5 6 7 8 9"
+    for (const [before, left] of [
+      ["", ""],
+      ["LISTEN_PID=1 LISTEN_FDS=2", ""],
+      ["LISTEN_PID=$$", ""],
+      ["LISTEN_PID=$$ LISTEN_FDS=0", ""],
+      ["LISTEN_PID=$$ LISTEN_FDS=2", "3 4"],
+      ["LISTEN_PID=$$ LISTEN_FDS=7", all],
+      ["LISTEN_PID=$$ LISTEN_FDS=12", all]
+    ] as const) {
+      assert.deepStrictEqual(kept(before), { status: 0, stdout: left, stderr: "" }, before)
+    }
+    assert.strictEqual(kept("", "ps").stdout, all)
+  })
+
   it("runs the bundle, with every argument as it was given", () => {
     assert.deepStrictEqual(run(launcher(), ["send", "a  b", "", "$x"]), {
       status: 0,

@@ -4,9 +4,9 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as tls from "node:tls"
-import { certificates, inherited } from "../../src/app/InheritedDescriptors.ts"
 import { find, snapshot } from "../../src/backends/process/ProcessTable.ts"
 import * as Stage from "../support/Stage.ts"
 import { missing } from "../support/toolbox.ts"
@@ -20,17 +20,45 @@ const open = (pid: number): ReadonlyArray<readonly [fd: number, target: string]>
     }
   })
 
-/** Opens, for whoever starts the daemon, low numbers and high ones: a file, a folder, a pipe of which it has one end. */
-const OPENED = 'exec 3</etc/hostname 4</etc 7> >(cat > /dev/null) 90<"$0" 200</etc 201</dev/zero; exec "$@"'
+/**
+ * Opens, for whoever starts the daemon, 20 numbers in a row and some beyond: a file, a folder, a device, a pipe of which
+ * it has one end. What another process of the machine gave to this one comes on top.
+ */
+const OPENED = [
+  `for fd in {3..22}; do eval "exec $fd<\\"$0\\""; done`,
+  'exec 4</etc 7> >(cat > /dev/null) 90<"$0" 200</etc 201</dev/zero 2000<"$0"',
+  'exec "$@"'
+].join("; ")
+
+const STARTS = process.env["LONG"] === undefined ? 2 : 300
+
+/** A process that is never at rest. */
+const load = Effect.acquireRelease(
+  Effect.sync(() => spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" })),
+  (child) => Effect.sync(() => child.kill("SIGKILL"))
+)
+
+/** `agentd start`, with all that open; the daemon's pid. It ends with the scope. */
+const startUnder = Effect.fnUntraced(function* (stage: Stage.Stage) {
+  const { box } = stage
+  const held = box.file("held")
+  fs.writeFileSync(held, "")
+  box.under = ["bash", "-c", OPENED, held]
+  const started = yield* box.cliUnder("start", "--json")
+  assert.strictEqual(started.code, 0, started.stderr)
+  const { pid } = JSON.parse(started.stdout) as { readonly pid: number }
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      if (find(pid) !== undefined) process.kill(pid, "SIGKILL")
+    })
+  )
+  return { pid, theirs: ["/etc/hostname", "/etc", held, "/dev/zero"] }
+})
 
 describe.skipIf(process.platform !== "linux")("descriptors", () => {
-  it.live("what the daemon inherits is closed, and no child of its has one but 0, 1 and 2", () =>
+  it.live("what start has open is not the daemon's, and no child of its has one but 0, 1 and 2", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
-      const { box } = stage
-      const held = box.file("held")
-      fs.writeFileSync(held, "")
-      box.under = ["bash", "-c", OPENED, held]
       const shell = "cat > /dev/null; (exec ls /proc/self/fd > seen); touch looked; sleep 60"
       const agent = (backend: object) => ({
         backend: { type: "command", shell, killGrace: "100ms", ...backend },
@@ -43,7 +71,7 @@ describe.skipIf(process.platform !== "linux")("descriptors", () => {
           "with-turns": stage.agent("acp")
         }
       })
-      yield* stage.up
+      const { pid: daemon, theirs } = yield* startUnder(stage)
       const names = ["plain", ...(missing.length === 0 ? ["confined"] : [])]
       yield* Effect.forEach([...names, "with-turns"], (name) => shop.send(name, "look"), { discard: true })
       for (const name of names) {
@@ -56,9 +84,8 @@ describe.skipIf(process.platform !== "linux")("descriptors", () => {
       }
       yield* shop.runs("with-turns")
 
-      const daemon = (yield* stage.rpc((client) => client.Status())).daemon.pid
       const targets = open(daemon).map(([, target]) => target)
-      for (const theirs of ["/etc/hostname", "/etc", held, "/dev/zero"]) assert.notInclude(targets, theirs)
+      for (const one of theirs) assert.notInclude(targets, one)
       const children = (yield* snapshot).filter(({ parent }) => parent === daemon)
       assert.isAbove(children.length, 1, "the agents' programs and the reaper")
       for (const { pid } of children) {
@@ -72,44 +99,45 @@ describe.skipIf(process.platform !== "linux")("descriptors", () => {
     }).pipe(Effect.scoped)
   )
 
-  it("what Node opens for itself is told from what was inherited", () => {
-    const one = (fd: number, target: string, marked = true) => ({ fd, target, marked })
-    const nodes = [
-      one(5, "anon_inode:[eventpoll]"),
-      one(8, "pipe:[1]"),
-      one(9, "pipe:[1]"),
-      one(10, "/dev/null"),
-      one(24, "/dev/pts/3")
-    ]
-    const theirs = [
-      one(3, "/etc/hosts"),
-      one(4, "pipe:[2]"),
-      one(6, "socket:[3]"),
-      one(200, "anon_inode:[eventfd]", false),
-      one(201, "/dev/null", false),
-      one(202, "pipe:[4]", false),
-      one(203, "pipe:[4]", false)
-    ]
-    const std = [one(0, "/dev/null", false), one(1, "/log"), one(2, "pipe:[5]", false)]
-    const all = [...std, ...nodes, ...theirs]
-    assert.deepStrictEqual(inherited(all, { sockets: false, files: [] }), theirs)
-    assert.deepStrictEqual(
-      inherited(all, { sockets: true, files: [] }),
-      theirs.filter(({ fd }) => fd !== 6)
-    )
-    const reading = [one(204, "/ca/of-the-firm.pem", false), one(205, "/certs/1f.0", false)]
-    const files = ["/ca/of-the-firm.pem", "/certs"]
-    assert.deepStrictEqual(inherited([...all, ...reading], { sockets: false, files }), theirs)
-  })
+  it.live(`${STARTS} starts beside load: none loses a file of its own, none keeps one of whoever starts it`, () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.keeping
+      stage.home({ agents: {} })
+      yield* load
+      for (let at = 0; at < STARTS; at++) {
+        const { pid, theirs } = yield* startUnder(stage)
+        yield* stage.box.until(
+          "the keeper is there, and the shells that are to become programs",
+          Effect.map(snapshot, (all) => all.filter(({ parent }) => stage.keepers.includes(parent)).length),
+          (count) => count > 0
+        )
+        const parents = [pid, ...stage.keepers]
+        const below = (yield* snapshot).filter(({ parent }) => parents.includes(parent))
+        for (const one of [...parents, ...below.map((child) => child.pid)]) {
+          const targets = fs.existsSync(`/proc/${one}/fd`) ? open(one).map(([, target]) => target) : []
+          for (const held of theirs) assert.notInclude(targets, held, `start ${at}`)
+        }
+        assert.isTrue(
+          open(pid).some(([, target]) => target.endsWith("runes.db")),
+          `start ${at}`
+        )
+        process.kill(pid, "SIGKILL")
+        yield* stage.box.until(
+          "it is gone",
+          Effect.sync(() => find(pid)),
+          (found) => found === undefined
+        )
+      }
+    }).pipe(Effect.scoped)
+  )
 
-  it.live("a bundle of certificates that Node reads meanwhile, on a thread of its own, is left to it", () =>
+  it.live("a bundle of certificates that Node reads meanwhile, on a thread of its own, is read", () =>
     Effect.gen(function* () {
       const { box } = yield* Stage.make
       const bundle = box.file("firm.pem")
       // that takes its time
       fs.writeFileSync(bundle, `${tls.rootCertificates.join("\n")}\n`.repeat(20))
       box.environment["NODE_EXTRA_CA_CERTS"] = bundle
-      assert.include(certificates(box.environment), fs.realpathSync(bundle))
       box.configure({ agents: {} })
       yield* box.up()
       yield* box.terminate

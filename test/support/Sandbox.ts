@@ -87,8 +87,17 @@ export class Sandbox {
   }
 
   cliIn(cwd: string, ...args: ReadonlyArray<string>): Effect.Effect<Answer> {
+    return this.answered(args, cwd, [])
+  }
+
+  /** Runs a command under the programs of `under`. */
+  cliUnder(...args: ReadonlyArray<string>): Effect.Effect<Answer> {
+    return this.answered(args, this.project, this.under)
+  }
+
+  private answered(args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string>): Effect.Effect<Answer> {
     return Effect.callback((resume) => {
-      const child = this.spawn(args, cwd)
+      const child = this.spawn(args, cwd, under)
       child.stdin.end()
       let [stdout, stderr] = ["", ""]
       child.stdout.on("data", (chunk) => (stdout += chunk))
