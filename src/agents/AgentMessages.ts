@@ -103,6 +103,8 @@ type ToolsNews =
       readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }>
       /** Of the whole call; undefined where it is more than a person can be shown. */
       readonly hash: string | undefined
+      /** The call's name before, when it was taken to run. */
+      readonly was?: string
     }
   /** The run has begun a turn of its own. Answers `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }

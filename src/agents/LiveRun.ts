@@ -6,6 +6,7 @@
  * In memory only, and a hint for decisions: a turn that this does not know was lost
  * with the daemon that knew it.
  */
+import { Effect } from "effect"
 import type { Decision, Run, RunEvent, Work } from "../backends/Backend.ts"
 import type { Offers } from "../backends/Offers.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
@@ -22,6 +23,9 @@ const MAX_LINE = 400
 
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
+
+/** The name of a call that asks although it was taken to run: each asks at most once. */
+export const lateName = (callId: string): string => `${callId}a`
 
 const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
 
@@ -229,6 +233,21 @@ export class LiveRun {
     this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder })
     if (!this.named.has(id)) this.named.set(id, callId)
     return callId
+  }
+
+  /** Asks for leave under another name for a call that was taken to run; set by who hears the run. */
+  late: (callId: string, asked: Extract<RunEvent, { _tag: "ApprovalRequested" }>) => Effect.Effect<void> = () =>
+    Effect.void
+
+  /** The call has its other name from here on. */
+  rename(callId: string): string {
+    const name = lateName(callId)
+    const origin = this.origins.get(callId)
+    if (origin === undefined) return name
+    this.origins.delete(callId)
+    this.origins.set(name, origin)
+    if (this.named.get(origin.id) === callId) this.named.set(origin.id, name)
+    return name
   }
 
   /** Our name for a call of the run that has no result yet. */

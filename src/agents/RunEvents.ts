@@ -196,7 +196,8 @@ export class RunEvents implements RunSink {
     this.words = new RunWords({ log, redact, setting }, live)
     this.meter = new UsageMeter((model) => setting.priceOf(model))
     this.live.meter = this.meter
-    this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state }
+    this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state, tools: () => hearers().tools.state }
+    live.late = (callId, asked) => this.askedOf(live.rename(callId), asked, callId)
   }
 
   private tell(message: ToolsMessage): Effect.Effect<void> {
@@ -561,15 +562,26 @@ export class RunEvents implements RunSink {
   /** All that a person may have to decide is kept before it is asked: no end of the daemon leaves a question without it. */
   private asked(run: Run, asked: Event<"ApprovalRequested">): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const { live, setting } = this
+      const { live } = this
       const callId = live.callOf(run, asked.callId)
-      if (callId === undefined)
-        return run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
+      return callId === undefined
+        ? run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
+        : this.askedOf(callId, asked)
+    })
+  }
+
+  /** `was`: the call's name before, when it was taken to run. */
+  private askedOf(callId: string, asked: Event<"ApprovalRequested">, was?: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live, setting } = this
       const whole = wholeOf(setting, live, callId)
       const { tool = "" } = live.origin(callId) ?? {}
       const mayAsk = verdictOf(setting.config().approvals, live, { callId, tool, asked })._tag === "Ask"
       const keep = mayAsk && whole !== undefined ? setting.waiting.keep(whole) : Effect.void
-      return Effect.andThen(keep, this.tell({ _tag: "Asked", callId, asked, hash: whole?.hash }))
+      return Effect.andThen(
+        keep,
+        this.tell({ _tag: "Asked", callId, asked, hash: whole?.hash, ...(was === undefined ? {} : { was }) })
+      )
     })
   }
 

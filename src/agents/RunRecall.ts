@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import type { Run, RunEvent } from "../backends/Backend.ts"
 import { isActive, type TurnState } from "./AgentStates.ts"
-import type { LiveRun } from "./LiveRun.ts"
+import { lateName, type LiveRun } from "./LiveRun.ts"
 import type { RunRequest } from "./RunSupervisor.ts"
 import { get, type ToolsState, waits } from "./ToolsState.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
@@ -16,10 +16,16 @@ export interface Recalling {
   readonly live: LiveRun
   readonly meter: UsageMeter
   readonly turn: () => TurnState
+  readonly tools: () => ToolsState
 }
 
 /** Takes an event that the log has. */
-export const recall = ({ live, meter, turn }: Recalling, run: Run, { spec }: RunRequest, event: RunEvent): void => {
+export const recall = (
+  { live, meter, tools, turn }: Recalling,
+  run: Run,
+  { spec }: RunRequest,
+  event: RunEvent
+): void => {
   switch (event._tag) {
     case "TurnOpened": {
       // a turn of its own that is over needs no name of ours
@@ -30,6 +36,10 @@ export const recall = ({ live, meter, turn }: Recalling, run: Run, { spec }: Run
       if (live.turnId === undefined) return
       live.pause()
       return void live.called(run, event, spec.cwd)
+    case "ApprovalRequested": {
+      const callId = live.callOf(run, event.callId) ?? ""
+      return get(tools().open, lateName(callId)) === undefined ? undefined : void live.rename(callId)
+    }
     case "ToolResult":
       return live.settled(live.callOf(run, event.callId) ?? "")
     case "Usage":
@@ -61,7 +71,8 @@ export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<voi
     ([callId, { id, run }]) => {
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
-      if (waits(call) || call.snapshot.state !== "executing") return Effect.void
+      // one that was taken to run, since nobody had asked, has no leave
+      if (waits(call) || call.snapshot.state !== "executing" || call.asked === false) return Effect.void
       const { answers } = call.snapshot.data
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })
     },

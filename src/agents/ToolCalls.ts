@@ -24,7 +24,7 @@ import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
 import * as CallHash from "../domain/CallHash.ts"
 import { CommandRefused } from "../domain/Messages.ts"
-import type { ToolsMessage } from "./AgentMessages.ts"
+import type { Ending, ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
@@ -38,6 +38,8 @@ type Act =
   | ToolMachine.Action
   /** The call's run is told the decision. */
   | { readonly _tag: "Tell"; readonly callId: string; readonly decision: Backend.Decision }
+  /** The run asks for leave for a call that was taken to run. */
+  | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
   /** The whole input is kept while its call waits for a person (RunEvents keeps it), and no longer. */
   | { readonly _tag: "Drop"; readonly callId: string }
 
@@ -126,7 +128,7 @@ export const make = Effect.gen(function* () {
   const { live } = place
 
   /** The news for the turn: its calls have their results, and where a steer waits, that nothing executes. */
-  const told = (moves: Moves, siblings: Siblings, alsoLost = false): ReadonlyArray<Tell> => {
+  const told = (moves: Moves, siblings: Siblings, alsoLost = false, ending?: Ending): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
     const isLive = (call: Call) => alsoLost || live.origin(call.callId) !== undefined
@@ -134,7 +136,10 @@ export const make = Effect.gen(function* () {
     const tells: Array<Tell> = []
     const finish = () => {
       const { results } = moves.state
-      tells.push(tell(toTurn, { _tag: "tools_finished", turnId, results, continue: true }))
+      // the run has ended the turn with them: there are no more calls
+      const end =
+        ending?._tag === "response_done" ? { finalOutput: ending.finalOutput, usage: ending.usage } : undefined
+      tells.push(tell(toTurn, { _tag: "tools_finished", turnId, results, continue: end === undefined, ...end }))
     }
     const isOpen = get(moves.state.counts, turnId) !== undefined
     if (had.length > 0 && !isOpen) finish()
@@ -204,13 +209,35 @@ export const make = Effect.gen(function* () {
     tells: [tell(new Siblings(agent, context).toTurn, message)]
   })
 
+  /** A call that was taken to run asks after all: it goes on under another name, and that one runs with leave alone. */
+  const begunAnew = (moves: Moves, callId: string, was: string): void => {
+    const before = moves.call(was)
+    if (before === undefined) return
+    const { data } = before.snapshot
+    const { timeout, toolName, turnId } = data
+    const call = { callId, turnId: turnId ?? "", toolName: toolName ?? "", arguments: JSON.parse(before.arguments) }
+    const { approvalTimeout } = data.limits
+    moves.step(callId, { _tag: "call_requested", ...call, digest: before.key, timeout, approvalTimeout })
+    moves.step(was, { _tag: "cancelled", callId: was, reason: `it asks for leave: see ${callId}` })
+  }
+
   const asked = (
     state: ToolsState,
-    { asked: event, callId, hash }: Extract<ToolsMessage, { _tag: "Asked" }>,
+    message: Extract<ToolsMessage, { _tag: "Asked" }>,
     context: Context
-  ) => {
+  ): Decision<ToolsState, Act> | "stale" => {
+    const { asked: event, callId, hash, was } = message
     const moves = new Moves(agent, state, context)
+    if (was !== undefined) begunAnew(moves, callId, was)
     const call = moves.call(callId)
+    if (call?.snapshot.state === "executing" && call.asked === false)
+      return {
+        runes: [],
+        acts: [
+          { _tag: "Drop", callId },
+          { _tag: "Late", message }
+        ]
+      }
     if (call === undefined || call.snapshot.state !== "pending_call") return "stale" as const
     const { key, snapshot } = call
     const { questions = [], reason } = event
@@ -311,10 +338,13 @@ export const make = Effect.gen(function* () {
     const moves = new Moves(agent, state, context)
     if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
     const { toLife, toTurn } = siblings
+    const news = told(moves, siblings, hasAll(turnId), ending)
+    // where the last results came with it the turn has ended with them
+    const isOver = news.length > 0 && ending._tag === "response_done"
     return decided(moves, [
-      ...told(moves, siblings, hasAll(turnId)),
       tell(toLife, { _tag: "Used", turnId, spent }),
-      tell(toTurn, { _tag: "Over", turnId, ending })
+      ...news,
+      ...(isOver ? [] : [tell(toTurn, { _tag: "Over", turnId, ending } as const)])
     ])
   }
 
@@ -464,6 +494,8 @@ export const make = Effect.gen(function* () {
         return live.settled(action.callId ?? "")
       case "Drop":
         return setting.waiting.drop(action.callId)
+      case "Late":
+        return live.late(action.message.callId, action.message.asked)
     }
   }
 

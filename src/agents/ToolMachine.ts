@@ -118,6 +118,9 @@ export interface Limits {
   readonly approvalTimeout: number
 }
 
+/** A call that nobody asks about for so long runs, ms: not every agent says when one begins. */
+export const UNASKED = 1_000
+
 export const defaultLimits: Limits = {
   toolTimeout: 2 * 60_000,
   maxToolTimeout: 30 * 60_000,
@@ -215,6 +218,10 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
     ReportResult: (data, event) => ({ _tag: "ReportResult", callId: data.callId, status: statusOf(event) })
   },
   timers: {
+    unasked: {
+      after: () => UNASKED,
+      fires: (data) => ({ _tag: "no_approval_needed", callId: data.callId ?? "" })
+    },
     approval: {
       after: (data) => data.limits.approvalTimeout,
       fires: (data) => ({ _tag: "approval_timeout", callId: data.callId ?? "" })
@@ -249,7 +256,7 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
   },
   states: {
     "[*]": {},
-    pending_call: { enter: "DecideApproval" },
+    pending_call: { enter: "DecideApproval", timeout: "unasked" },
     awaiting_approval: { enter: "AskApproval", timeout: "approval" },
     executing: { enter: "RunTool", timeout: "execution" },
     denied: { enter: "ReportDenial" },

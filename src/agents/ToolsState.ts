@@ -17,6 +17,10 @@ export type CallSnapshot = Snapshot<ToolMachine.State, ToolMachine.Data>
 export interface Call {
   readonly callId: string
   readonly snapshot: CallSnapshot
+  /** The rune that it begins with; of an older daemon not known. */
+  readonly made?: number
+  /** True once its run has asked for leave. */
+  readonly asked?: boolean
   /** JSON. */
   readonly arguments: string
   /** The same for calls that are the same. */
@@ -95,11 +99,15 @@ const ends = (
   status: ToolMachine.Status
 ): ToolsState => {
   const { toolName: tool, turnId } = snapshot.data
+  const open = HashMap.remove(state.open, callId)
+  const due = state.due.filter((due) => due.callId !== callId)
+  const next = first(open, turnId)
   const count = (get(state.counts, turnId ?? "") ?? 1) - 1
   const isGranted = event._tag === "execution_error" && event.grant !== undefined
   return {
-    open: HashMap.remove(state.open, callId),
-    due: state.due.filter((due) => due.callId !== callId),
+    open,
+    // it may have waited for this one
+    due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
     counts: count > 0 ? HashMap.set(state.counts, turnId ?? "", count) : HashMap.remove(state.counts, turnId ?? ""),
     results:
       state.results.length < MAX_TOLD
@@ -112,13 +120,21 @@ const ends = (
   }
 }
 
+/** The oldest open call of the turn. Agents that run one call after the other run that one. */
+const first = (open: ToolsState["open"], turnId: string | null): Call | undefined =>
+  HashMap.reduce(open, undefined as Call | undefined, (oldest, call) =>
+    call.snapshot.data.turnId === turnId && (oldest === undefined || (call.made ?? 0) < (oldest.made ?? 0))
+      ? call
+      : oldest
+  )
+
 /** The limit of the state that a call is in now, among those of the others. */
-const timed = (all: ReadonlyArray<Due>, call: Call): ReadonlyArray<Due> => {
+const timed = (all: ReadonlyArray<Due>, call: Call, since = call.snapshot.at): ReadonlyArray<Due> => {
   const { callId, snapshot } = call
   const others = all.filter((due) => due.callId !== callId)
-  const at = deadlineOf(call)
+  const at = deadlineOf(call, since)
   if (at === Number.POSITIVE_INFINITY) return others
-  const due = { callId, entered: snapshot.entered, since: snapshot.at, at }
+  const due = { callId, entered: snapshot.entered, since, at }
   const before = others.findLastIndex((other) => other.at <= at)
   return [...others.slice(0, before + 1), due, ...others.slice(before + 1)]
 }
@@ -141,6 +157,8 @@ export const moved = (
   const call: Call = {
     callId,
     snapshot,
+    made: isNew ? snapshot.entered : (before?.made ?? 0),
+    asked: before?.asked === true || event._tag === "requires_approval" || event._tag === "auto_approved",
     arguments: isNew ? (JSON.stringify(event.arguments) ?? "null") : (before?.arguments ?? "null"),
     key,
     reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
@@ -151,10 +169,11 @@ export const moved = (
   const said = readTool(rune)
   if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
   const turnId = snapshot.data.turnId ?? ""
+  const isBehind = isNew && get(taken.counts, turnId) !== undefined
   return {
     ...taken,
     open: HashMap.set(taken.open, callId, call),
-    due: before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
+    due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
     // the calls of another answer
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
@@ -180,7 +199,7 @@ export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
 export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
 
 /** The end of the call's time in its state; infinite where it is not limited. */
-const deadlineOf = ({ snapshot: { at, data, state } }: Call): number => {
+const deadlineOf = ({ snapshot: { data, state } }: Call, since: number): number => {
   const name = ToolMachine.Tool.states[state].timeout
-  return name === undefined ? Number.POSITIVE_INFINITY : at + ToolMachine.Tool.timers[name].after(data, at)
+  return name === undefined ? Number.POSITIVE_INFINITY : since + ToolMachine.Tool.timers[name].after(data, since)
 }

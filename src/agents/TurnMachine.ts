@@ -162,8 +162,6 @@ export const SWEEP_AGE = 300_000
 export const sweepable = (state: State, data: Data, now: number, live: boolean): boolean =>
   (state === "streaming" || state === "tool_executing") && !live && now - (data.startedAt ?? now) > SWEEP_AGE
 
-/** The order in which waiting controls are looked at. */
-export const CONTROLS = ["interrupt", "pause", "steer"] as const
 /** The order of sources for the next turn's input. */
 export const SOURCES: ReadonlyArray<Source> = ["resume", "steer", "queue"]
 

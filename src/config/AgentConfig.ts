@@ -153,8 +153,18 @@ export const AgentConfig = Schema.Struct({
     withDefault("5 minutes", "How long a run that takes turns waits for the next one before it is ended in order.")
   ),
   approvals: ApprovalPolicy.pipe(withDefault({}, "Which of its tool calls wait for a person.")),
-  toolTimeout: Span.pipe(withDefault("2 minutes", "How long a tool call may take that says nothing else.")),
-  maxToolTimeout: Span.pipe(withDefault("30 minutes", "How long any tool call may take; 30 minutes at most.")),
+  toolTimeout: Span.pipe(
+    withDefault(
+      "2 minutes",
+      "How long a tool call of a model agent may run that names no time of its own. Calls of other agents have maxToolTimeout."
+    )
+  ),
+  maxToolTimeout: Span.pipe(
+    withDefault(
+      "30 minutes",
+      "How long any tool call may run, of every agent; 30 minutes at most. A call that waits for a person does not run."
+    )
+  ),
   budget: BudgetConfig.pipe(withDefault({}, "What it may spend before it is ended; its next start begins anew.")),
   may: Schema.Array(Schema.Literals(VOICES)).pipe(
     withDefault(

@@ -385,6 +385,9 @@ export const lives: ReadonlyArray<Life> = [
       yield* tree.answer(d!.callId, { behavior: "deny", reason: "no" }, caller)
       yield* one.say(0, result("c", "success"), result("f", "cancelled"), result("g", "cancelled"))
       yield* one.world.kind("turn.tools_finished")
+      yield* one.say(0, call("h"))
+      yield* one.done(0)
+      yield* one.world.kind("turn.completed")
     })
   },
   {

@@ -39,8 +39,11 @@ const later = ({ runes }: Left, { eventId }: Rune, holds: (rune: Rune) => boolea
 const turnOf = ({ payload }: Rune): unknown => payload["turn_id"]
 
 const ENDS: ReadonlyArray<string> = ["turn.completed", "turn.interrupted", "turn.error"]
-const resultsIn = ({ payload }: Rune): ReadonlyArray<unknown> =>
-  (payload["results"] as ReadonlyArray<{ readonly call_id: string }>).map(({ call_id }) => call_id)
+/** Of a turn that goes on with them, or ends with them. */
+const resultsIn = ({ payload }: Rune): ReadonlyArray<unknown> => {
+  const { results = [] } = payload["event"] as { readonly results?: ReadonlyArray<{ readonly call_id: string }> }
+  return results.map(({ call_id }) => call_id)
+}
 const turnOfCall = (runes: ReadonlyArray<Rune>, { actor }: Rune): unknown =>
   (runes.find((rune) => rune.kind === "tool.call" && rune.actor === actor)!.payload["event"] as { turnId: string })
     .turnId
@@ -85,7 +88,7 @@ const performed: { readonly [action: string]: Performed } = {
     seen: ({ action: { callId }, rune }, { runes }) =>
       runes.some(
         (one) =>
-          (one.kind === "turn.tools_finished" && resultsIn(one).includes(callId)) ||
+          (one.trigger === "tools_finished" && resultsIn(one).includes(callId)) ||
           (one.kind !== "turn.completed" && ENDS.includes(one.kind) && turnOf(one) === turnOfCall(runes, rune))
       )
   },

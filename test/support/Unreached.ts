@@ -12,9 +12,7 @@ export const unreached = {
   worker: {},
   turn: {
     "idle × steer → streaming":
-      "a steer is told to the turn of a run that works on one (INV-RUN-FENCED); where none is active the message waits, and a start_turn takes it",
-    "tool_executing × tools_finished → completed":
-      "the results go back to the run, which goes on: the answer comes as the run's own end of the turn"
+      "a steer is told to the turn of a run that works on one (INV-RUN-FENCED); where none is active the message waits, and a start_turn takes it"
   },
   tool: {},
   agent: {

@@ -218,7 +218,8 @@ export class ExecStream {
     const events: ReadonlyArray<RunEvent> = [
       { _tag: "ToolCall", callId, tool, arguments: said.arguments, readOnly: this.readOnly.has(tool) }
     ]
-    if (!asks) return events
+    // the contract: a call that asks says so with itself
+    if (!asks) return [...events, { _tag: "ToolStarted", callId }]
     const reason = ask ?? ""
     return [...events, { _tag: "ApprovalRequested", callId, reason, ...(questions === undefined ? {} : { questions }) }]
   }
