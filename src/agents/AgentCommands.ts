@@ -130,10 +130,12 @@ const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
   return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.tree.inbox().data)
 }
 
+/** `changes`: it ends or changes the agent, so that outside a project its whole name has to be said. */
 type OnAgent = <A, E>(
   name: string,
   caller: Caller,
-  act: (found: Finder.Found) => Effect.Effect<A, E>
+  act: (found: Finder.Found) => Effect.Effect<A, E>,
+  changes?: true
 ) => Effect.Effect<A, E | CommandRefused | StorageError>
 
 /** Describes the files of a message, whose contents are here. */
@@ -184,7 +186,7 @@ const messages = (
   backlog: Effect.sync(() => projects.found.flatMap(({ tree }) => Backlog.of(tree) ?? [])),
   retry: (name, message, caller) =>
     onAgent(name, caller, ({ project, tree }) => project.isOver ?? Backlog.retry(tree, message, caller)),
-  dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller))
+  dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller), true)
 })
 
 /** Since when something of an agent's is open; of one whose state cannot be read nobody knows. */
@@ -227,7 +229,7 @@ const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Se
 const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" | "diff"> => ({
   ...diffs(onAgent),
   choose: (name, choice, caller) =>
-    onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller)),
+    onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller), true),
   offers: (name, caller) => spoken(onAgent(name, caller, ({ tree }) => Effect.sync(() => AgentChoice.offered(tree))))
 })
 
@@ -246,8 +248,8 @@ export const make = (projects: Projects, ready: Ready) =>
         projects.living.get(conversation)?.household.family.heard(agent, rune) ?? Effect.void,
       report: bus.report
     })
-    const onAgent: OnAgent = (name, caller, act) =>
-      onFound(ready, () => Finder.agent(projects.entries, name, caller), act)
+    const onAgent: OnAgent = (name, caller, act, changes) =>
+      onFound(ready, () => Finder.agent(projects.entries, name, caller, changes), act)
     return Agents.of({
       ...voices,
       ...conversations(projects, ready, log),
@@ -273,17 +275,19 @@ export const make = (projects: Projects, ready: Ready) =>
         ),
       start: (name, caller) =>
         onAgent(name, caller, ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, tree.start(caller))),
-      stop: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller)),
+      stop: (name, caller) =>
+        onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller), true),
       restart: (name, caller) =>
         onAgent(
           name,
           caller,
-          ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, again(project, tree, caller))
+          ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, again(project, tree, caller)),
+          true
         ),
       ...messages(projects, files, onAgent),
       ...contentsOf(projects, log, files, recovered),
       ...choices(onAgent),
-      interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
+      interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller), true),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
       expire: Expiry.make(projects, log, files),

@@ -10,15 +10,13 @@ import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import { Allowance } from "../domain/Allowance.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import type { Entry } from "./Finder.ts"
+import { type Entry, notLiving } from "./Finder.ts"
 import type { LostProject } from "./LostProject.ts"
 import type { Project } from "./Project.ts"
 import * as ProjectStop from "./ProjectStop.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
 const refuse = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
-
-const called = ({ conversation, name }: ProjectRecord) => ({ conversation, project: name })
 
 /** The row of one that does not live here now: closed, archived, or its file cannot be read. */
 const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): ConversationInfo =>
@@ -45,15 +43,8 @@ export const row = (entry: Entry): ConversationInfo => {
 }
 
 /** The entry's project, alive. */
-export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
-  if (entry._tag === "Open") return Effect.succeed(entry.project)
-  if (entry._tag === "Closed") return ConversationRow.over(called(entry.record))
-  if (entry._tag === "Damaged") return ConversationRow.damaged(entry.record.conversation, entry.message)
-  return refuse(
-    `The conversation ${entry.record.conversation} does not live: ${entry.lost.problems[0] ?? "its file is gone"}`,
-    `Mend ${entry.record.config}, or close the conversation: agentd close ${entry.record.conversation}`
-  )
-}
+export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
+  entry._tag === "Open" ? Effect.succeed(entry.project) : notLiving(entry)
 
 /** Refuses a command that the conversation's state does not take, or that came too late. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>

@@ -1,9 +1,8 @@
 /**
  * Finder: which agent or conversation a name means. Pure.
  *
- * Guarantees: names are looked up in the caller's project first; one that means
- * nothing, or several things, is refused with those of the caller's project: a
- * refusal tells of no other project.
+ * Guarantees: in a project's folder a bare name means that project's agent, whether it is there or not, and a refusal
+ * tells of no other project; elsewhere a name that means several things is refused with their whole names.
  */
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
@@ -33,10 +32,7 @@ const ELSEWHERE = "See which there are: agentd ps"
 const NONE = "Register a project first: agentd start, in its folder."
 
 /** A project's conversations are numbered: the first bears the bare id. */
-const ordinal = ({ config, conversation }: ProjectRecord): number => {
-  const first = ProjectName.conversationId(config)
-  return conversation === first ? 1 : Number(conversation.slice(first.length + 1))
-}
+const ordinal = ({ conversation }: ProjectRecord): number => Number(/\.(\d+)$/.exec(conversation)?.[1] ?? 1)
 
 /** The id of the one after it. */
 export const successor = (record: ProjectRecord): string =>
@@ -49,12 +45,9 @@ const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
 export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
   newest(entries.filter(({ record }) => record.config === config))
 
-/** The same; of one whose damaged stream does not say its file, the id does. */
-const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined => {
-  const id = ProjectName.conversationId(config)
-  const isIts = ({ record }: Entry) => record.config === "" && record.conversation.split(".")[0] === id
-  return ofConfig(entries, config) ?? entries.find(isIts)
-}
+/** The same; of a damaged stream that does not say its file, or a file in an agent's worktree, the id does. */
+const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
+  ofConfig(entries, config) ?? newest(entries.filter(({ record }) => ProjectName.isOf(config, record.conversation)))
 
 export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
 
@@ -102,53 +95,76 @@ export const conversation = (
       )
 }
 
-/** From within a project its own agents come first; else `project/agent`, or a name that only one project has. */
-export const agent = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Found | CommandRefused => {
-  const projects = entries.flatMap((entry) => (entry._tag === "Open" ? [entry.project] : []))
-  const mine = caller.config === null ? undefined : ownOf(entries, caller.config)
-  const here = mine?._tag === "Open" ? mine.project : undefined
-  const member = here?.members.get(name)
-  if (here !== undefined && member !== undefined) return { project: here, tree: member.tree }
-  const damaged = inDamaged(entries, name, mine)
-  if (damaged !== undefined) return damaged
-  const matches = projects.flatMap((project) =>
-    [...project.members.values()]
-      .filter(({ tree }) =>
-        [tree.name, `${project.name}/${tree.name}`, `${project.conversation}/${tree.name}`].includes(name)
-      )
-      .map(({ tree }) => ({ project, tree }))
-  )
-  if (matches.length === 1) return matches[0]!
-  if (matches.length > 1) {
-    return new CommandRefused({
-      message: `"${name}" names ${matches.length} agents.`,
-      remedy: `Say which, as CONVERSATION/${name.split("/").at(-1)}: agentd conversation ls`
-    })
-  }
-  const closed = inClosed(entries, name, mine)
-  if (closed !== undefined) return closed
-  const all = here === undefined ? [] : [...here.members.keys()]
+/** Why nothing of the conversation takes commands. */
+export const notLiving = (entry: Exclude<Entry, { readonly _tag: "Open" }>): CommandRefused => {
+  const { config, conversation, name } = entry.record
+  if (entry._tag === "Closed") return ConversationRow.over({ conversation, project: name })
+  if (entry._tag === "Damaged") return ConversationRow.damaged(conversation, entry.message)
   return new CommandRefused({
-    message: `There is no agent "${name}".`,
-    remedy: projects.length === 0 ? NONE : all.length === 0 ? ELSEWHERE : listed(all)
+    message: `The conversation ${conversation} does not live: ${entry.lost.problems[0] ?? "its file is gone"}`,
+    remedy: `Mend ${config}, or close the conversation: agentd close ${conversation}`
   })
 }
 
-/** An agent, perhaps, of a conversation that is set apart: its stream says no more. */
-const inDamaged = (entries: ReadonlyArray<Entry>, name: string, own: Entry | undefined): CommandRefused | undefined => {
-  const [project = "", member] = name.split("/")
-  const said =
-    member === undefined
-      ? own
-      : entries.find((entry) => nameOf(entry) === project || entry.record.conversation === project)
-  return said?._tag === "Damaged" ? ConversationRow.damaged(said.record.conversation, said.message) : undefined
+const unknown = (name: string, remedy: string) =>
+  new CommandRefused({ message: `There is no agent "${name}".`, remedy })
+
+/** The agent of the project that a bare name means in its folder. */
+const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
+  if (mine === undefined) return new CommandRefused(ProjectName.unstarted(config, name))
+  if (mine._tag !== "Open") return notLiving(mine)
+  const { project } = mine
+  const member = project.members.get(name)
+  if (member !== undefined) return { project, tree: member.tree }
+  const all = [...project.members.keys()]
+  return unknown(name, all.length === 0 ? ELSEWHERE : listed(all))
 }
 
-/** An agent of a conversation that is over, and whose project has no other. */
-const inClosed = (entries: ReadonlyArray<Entry>, name: string, own: Entry | undefined): CommandRefused | undefined => {
-  const [project = "", member] = name.split("/")
-  const said = member === undefined ? own : newest(entries.filter((entry) => nameOf(entry) === project))
-  return said?._tag === "Closed" && said.record.agents.has(member ?? name)
-    ? ConversationRow.over({ conversation: said.record.conversation, project: said.record.name })
-    : undefined
+const isCalled = (entry: Entry, agent: string, name: string): boolean =>
+  [agent, `${nameOf(entry)}/${agent}`, `${entry.record.conversation}/${agent}`].includes(name)
+
+/**
+ * A bare name means this folder's agent; outside a project the only one of that name, and nothing that the command
+ * would end or change (`changes`): a person is asked there, with the whole name. `project/agent` always works.
+ */
+export const agent = (
+  entries: ReadonlyArray<Entry>,
+  name: string,
+  caller: Caller,
+  changes = false
+): Found | CommandRefused => {
+  const isBare = !name.includes("/")
+  if (isBare && caller.config !== null) return inFolder(ownOf(entries, caller.config), caller.config, name)
+  const matches = entries.flatMap((entry) =>
+    entry._tag !== "Open"
+      ? []
+      : [...entry.project.members.values()]
+          .filter(({ tree }) => isCalled(entry, tree.name, name))
+          .map(({ tree }) => ({ project: entry.project, tree }))
+  )
+  const called = ({ project, tree }: Found): string => `${isBare ? project.name : project.conversation}/${tree.name}`
+  if (matches.length > 1) {
+    return new CommandRefused({
+      message: `"${name}" names ${matches.length} agents.`,
+      remedy: `Say which: ${matches.slice(0, MAX_LISTED).map(called).join(", ")}${matches.length > MAX_LISTED ? " …" : ""}`
+    })
+  }
+  const [found] = matches
+  if (found === undefined) return missing(entries, name)
+  if (!isBare || !changes) return found
+  return new CommandRefused({
+    message: `"${name}" is said outside the project of ${called(found)}: nothing was done.`,
+    remedy: `Say its whole name: ${called(found)}`
+  })
+}
+
+/** Why no agent that lives has the name: the newest conversation of its project may not live. */
+const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused => {
+  for (const entry of entries) {
+    if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue
+    // a damaged stream does not say its agents
+    const agents = entry._tag === "Damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
+    if (agents.some((own) => isCalled(entry, own, name))) return notLiving(entry)
+  }
+  return unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
 }

@@ -14,7 +14,7 @@
 import { existsSync, writeSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
-import { type Ask, type Call, linesOf } from "../cli/DeclaredVerb.ts"
+import { type Ask, type Call, doesOutside, linesOf } from "../cli/DeclaredVerb.ts"
 import { declared } from "../cli/DeclaredVerbs.ts"
 import { explain, told } from "../cli/Explanation.ts"
 import { inWorld } from "../cli/Hint.ts"
@@ -216,6 +216,7 @@ const quick = (given: Line): void => {
   )
   const caller = { by: userInfo().username, config: configsFrom(".").find((file) => existsSync(file)) ?? null }
   if (verb.wrong?.(input as never, caller) !== undefined) return whole()
+  if (doesOutside(verb.several, input, caller) !== undefined) return whole()
   const world = worldOf(places)
   const asked: Ask<unknown> = verb.rpc(input as never, caller, { now: Date.now() })
   const { repeatable, value } = asked

@@ -102,6 +102,7 @@ export class ChannelRegistry {
     if (config === null) return no("There is no project here.", "Go to a folder with an agentd.jsonc, or below one.")
     return (
       [...this.homes.values()].find((home) => home.config === config) ??
+      [...this.homes.values()].find((home) => ProjectName.isOf(config, home.conversation)) ??
       no("The daemon does not keep this project.", "Let it: agentd start")
     )
   }

@@ -58,7 +58,7 @@ export const stop = declare({
     { command: "agentd stop 'web/*'", description: "All that fit: lists them, and asks" }
   ],
   args: { names, labels, yes, daemon: off("The daemon, in a project's folder, too") },
-  several: { kind: "agent", ends: () => "stops" },
+  several: { kind: "agent", ends: () => "stops", changes: () => "stops" },
   wrong: (input) => (input.daemon && isOfAgent(input) ? daemonToo : undefined),
   rpc: ({ names }, caller) => send("Stop", { name: oneOf(names), caller }),
   view: said,
@@ -75,7 +75,7 @@ export const restart = declare({
     { command: "agentd restart -l backend", description: "All that have this label in agentd.jsonc" }
   ],
   args: { names, labels, yes, drain: off("Wait until no agent is in the midst of a turn") },
-  several: { kind: "agent", ends: () => "restarts" },
+  several: { kind: "agent", ends: () => "restarts", changes: () => "restarts" },
   rpc: ({ names }, caller) => send("Restart", { name: oneOf(names), caller }),
   view: said,
   quick: isOfAgent

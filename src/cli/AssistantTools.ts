@@ -17,12 +17,12 @@ import { reader } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { call, type Client, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { nameOf } from "./Board.ts"
-import { AIMS, means } from "./Choose.ts"
+import { AIMS } from "./Choose.ts"
 import { KINDS, LogsView } from "./LogsView.ts"
 import { BadInput } from "./McpTools.ts"
 import type { Tool } from "./McpServer.ts"
 import { age, plain } from "./Output.ts"
-import { standing } from "./Wait.ts"
+import { standing, unclear } from "./Wait.ts"
 import * as Why from "./Why.ts"
 
 /** The person whose assistant it is, and where their daemon answers. */
@@ -256,26 +256,27 @@ const wait = tool({
     ),
     seconds: count(MAX_WAIT, "The longest wait. Default: 300.")
   }),
-  run: (client, { for: aim = "idle", names, seconds = 300, since = 0 }) =>
+  run: (client, { for: aim = "idle", names, seconds = 300, since = 0 }, { config }) =>
     Effect.gen(function* () {
       let rows: ReadonlyMap<string, BoardRow> = new Map()
-      const named = () =>
-        [...rows.values()].filter((row) => row.kind !== "matter" && names.some((name) => means(name, row)))
+      let meant: ReadonlyArray<BoardRow> = []
       const watching = Stream.runForEachWhile(client.BoardNews({ follow: true }), (news) => {
         rows = after(rows, news)
-        const { left, never, unknown } = standing([...rows.values()], { names, labels: [] }, aim)
-        if (unknown.length > 0) {
-          const message = `Nothing is called ${unknown.map((name) => JSON.stringify(name)).join(", ")}.`
-          return Effect.fail(new BadInput({ message, remedy: 'See what there is by the tool "agents".' }))
+        const found = standing([...rows.values()], { names, labels: [] }, aim, config)
+        const { left, never } = found
+        const trouble = unclear([...rows.values()], names, found, config, meant)
+        if (trouble !== undefined) {
+          return Effect.fail(new BadInput({ ...trouble, remedy: `${trouble.remedy}; or the tool "agents".` }))
         }
+        meant = found.found.flat()
         // what needs a person, or has failed, will not come by itself
         const isStuck = never.length > 0 || (aim !== "needs-you" && left.some(({ word }) => word === "needs you"))
-        const isStale = named().some(({ kind, restsOn }) => kind === "agent" && restsOn <= since)
+        const isStale = meant.some(({ kind, restsOn }) => kind === "agent" && restsOn <= since)
         return Effect.succeed(!isStuck && (left.length > 0 || isStale))
       })
       const isOver = yield* Effect.timeoutOption(watching, `${seconds} seconds`)
       const now = yield* Clock.currentTimeMillis
-      const lines = named().map((row) => rowLine(row, now))
+      const lines = meant.map((row) => rowLine(row, now))
       return [...(isOver._tag === "None" ? [`After ${seconds} s it is not so yet.`] : []), ...lines].join("\n")
     })
 })

@@ -4,6 +4,7 @@
  * Guarantees: `*` stands for any characters but a slash, `?` for one; a name without a slash means the thing, or all
  * of its project.
  */
+import { isOf } from "../config/ProjectName.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import type { Word } from "../domain/Words.ts"
 
@@ -42,6 +43,45 @@ export const isPattern = (name: string): boolean => /[*?]/u.test(name)
 export const means = (pattern: string, { called, conversation, name, project }: Named): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 
+/** A channel is typed with its sign or without. */
+export const bare = (name: string): string => name.replace(/(^|\/)#/, "$1")
+
+/** Whether its name is one within a project. */
+const isWithin = ({ called, conversation, name }: Named): boolean =>
+  conversation !== "" && called.endsWith(`/${bare(name)}`)
+
+/**
+ * The things of that name, of which one is meant: a bare name is one of this folder's project, or of a thing that has
+ * no project; outside every project it is whatever is called so.
+ */
+export const exact = <A extends Named>(
+  all: ReadonlyArray<A>,
+  name: string,
+  config: string | null
+): ReadonlyArray<A> => {
+  const plain = bare(name)
+  const isNamed = (one: A): boolean => bare(one.name) === plain
+  const first = (...found: ReadonlyArray<ReadonlyArray<A>>) => found.find(({ length }) => length > 0) ?? []
+  return first(
+    config === null ? [] : all.filter((one) => isNamed(one) && isWithin(one) && isOf(config, one.conversation)),
+    all.filter((one) => !isWithin(one) && (isNamed(one) || one.called === plain)),
+    all.filter(({ called, conversation, name: own, project }) =>
+      [called, `${project}/${bare(own)}`, `${conversation}/${bare(own)}`].includes(plain)
+    ),
+    config === null ? all.filter(isNamed) : []
+  )
+}
+
+/** The same of lists, where a name may be a pattern, or mean a whole project. */
+export const listed = <A extends Named>(
+  all: ReadonlyArray<A>,
+  name: string,
+  config: string | null
+): ReadonlyArray<A> => {
+  const found = isPattern(name) ? all.filter((one) => means(name, one)) : exact(all, name, config)
+  return found.length > 0 ? found : all.filter(({ conversation, project }) => [conversation, project].includes(name))
+}
+
 /** States that a script can wait for. */
 export const AIMS = ["idle", "done", "needs-you", "failed", "working"] as const
 export type Aim = (typeof AIMS)[number]
@@ -66,11 +106,13 @@ const by: { readonly [sort in Exclude<Choice["sort"], "state">]: (a: BoardRow, b
 /** The rows that are meant; a stable order within each group. */
 export const chosen = (
   rows: ReadonlyArray<BoardRow>,
-  { labels, names, project, sort, word }: Choice
+  { labels, names, project, sort, word }: Choice,
+  config: string | null = null
 ): ReadonlyArray<BoardRow> => {
+  const named = new Set(names.flatMap((name) => listed(rows, name, config)))
   const kept = rows.filter(
     (row) =>
-      (names.length === 0 || names.some((name) => means(name, row))) &&
+      (names.length === 0 || named.has(row)) &&
       isLabelled(row, labels) &&
       (project === undefined || fits(project, row.project)) &&
       (word === undefined || row.word === word)

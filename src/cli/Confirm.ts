@@ -15,14 +15,16 @@ export const confirm = Effect.fnUntraced(function* (
   yes: boolean,
   /** The consequence of the action. */
   fact: string,
-  question: string
+  question: string,
+  /** What a script says instead. */
+  remedy = "Give --yes to do it without being asked."
 ) {
   const { interactive } = yield* Invocation
   if (yes) return
   if (!interactive) {
     return yield* new VerbFailed({
       message: `${fact} Nobody is here to be asked, so nothing was done.`,
-      remedy: "Give --yes to do it without being asked.",
+      remedy,
       exitCode: ExitCode.usage
     })
   }
@@ -30,7 +32,7 @@ export const confirm = Effect.fnUntraced(function* (
   if (yield* Prompt.run(Prompt.Confirm({ message: question, initial: false }))) return
   return yield* new VerbFailed({
     message: "Nothing was done.",
-    remedy: "Answer yes, or give --yes.",
+    remedy: `Answer yes. ${remedy}`,
     exitCode: ExitCode.failed
   })
 })

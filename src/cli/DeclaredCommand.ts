@@ -10,7 +10,7 @@ import { Argument, Command, Flag, type Prompt } from "effect/cli"
 import { call } from "../rpc/ControlClient.ts"
 import { answers } from "./Asking.ts"
 import type { Arg, Args, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
-import { isOne, linesOf } from "./DeclaredVerb.ts"
+import { doesOutside, isOne, linesOf } from "./DeclaredVerb.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, printLines } from "./Invocation.ts"
 import { worldOf } from "../config/Places.ts"
@@ -126,9 +126,11 @@ const carriedOut = (verb: DeclaredVerb) =>
     for (const [field, { kind }] of Object.entries(verb.args)) {
       if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
     }
-    if (verb.several !== undefined && !isOne(input)) {
-      const { run } = yield* Effect.promise(() => import("./Several.ts"))
-      return yield* run(verb, verb.several, input)
+    if (verb.several !== undefined && (!isOne(input) || doesOutside(verb.several, input, caller) !== undefined)) {
+      const { agreed, run } = yield* Effect.promise(() => import("./Several.ts"))
+      if (!isOne(input)) return yield* run(verb, verb.several, input)
+      const [{ called }] = yield* agreed(verb.several, input)
+      Object.assign(input, { name: called, names: [called] })
     }
     const now = yield* Clock.currentTimeMillis
     const asked = call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))

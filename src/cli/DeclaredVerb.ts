@@ -228,6 +228,8 @@ export interface Several<I> {
   readonly closed?: boolean
   /** A person is asked also where each is named. */
   readonly always?: boolean
+  /** Ends or changes what may be another project's: outside every project a person is asked where a bare name says of whom. */
+  readonly changes?: (input: I) => string | undefined
 }
 
 /** The names that were given, wherever they stand. */
@@ -241,6 +243,16 @@ export const isOne = (input: { readonly [field: string]: unknown }): boolean => 
   const { labels, names } = targetsOf(input)
   return labels.length === 0 && names.length < 2 && !names.some(isPattern)
 }
+
+/** What the verb does to a thing that it was told by a bare name, outside every project: a person is asked first. */
+export const doesOutside = (
+  several: Several<never> | undefined,
+  input: { readonly [field: string]: unknown },
+  { config }: Caller
+): string | undefined =>
+  config !== null || targetsOf(input).names.every((name) => name.includes("/") || isPattern(name))
+    ? undefined
+    : several?.changes?.(input as never)
 
 /** The one name; empty: none. */
 export const oneOf = ([name = ""]: ReadonlyArray<string>): string => name

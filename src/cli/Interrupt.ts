@@ -10,7 +10,7 @@ export const interrupt = declare({
     { command: "agentd interrupt 'shop/*'", description: "All that fit: lists them, and asks" }
   ],
   args: { names: agents, labels, yes },
-  several: { kind: "agent", ends: () => "interrupts" },
+  several: { kind: "agent", ends: () => "interrupts", changes: () => "interrupts" },
   wrong: (input) => nobody(input, "interrupt"),
   rpc: ({ names }, caller) => send("Interrupt", { name: oneOf(names), caller }),
   view: said,

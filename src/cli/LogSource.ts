@@ -67,7 +67,7 @@ const ofStore = (log: EventLog["Service"]): Source => ({
 })
 
 /** Names that mean nothing. */
-export const refused = ({ known, unknown }: Chosen) =>
+export const refused = ({ known, unknown, which }: Chosen) =>
   new VerbFailed({
     message: unknown
       .map((name) => {
@@ -75,7 +75,7 @@ export const refused = ({ known, unknown }: Chosen) =>
         return `There is no agent "${plain(name)}".${near === undefined ? "" : ` Did you mean "${near}"?`}`
       })
       .join(" "),
-    remedy: "See which there are: agentd ps",
+    remedy: which.length > 1 ? `Say which: ${which.join(", ")}` : "See which there are: agentd ps",
     exitCode: ExitCode.failed
   })
 

@@ -5,7 +5,8 @@
  * all that it fits, also what comes later.
  */
 import type { ConversationInfo } from "../domain/Messages.ts"
-import { fits } from "./Choose.ts"
+import { isOf } from "../config/ProjectName.ts"
+import { fits, isPattern } from "./Choose.ts"
 
 /** A conversation that is known. */
 export type Home = Pick<ConversationInfo, "conversation" | "project" | "config" | "state" | "agents">
@@ -19,6 +20,8 @@ export interface Chosen {
   readonly only: string | undefined
   /** Names that mean nothing that is known. */
   readonly unknown: ReadonlyArray<string>
+  /** Whole names of those that an unknown name could mean. */
+  readonly which: ReadonlyArray<string>
   /** Names that mean something. */
   readonly known: ReadonlyArray<string>
 }
@@ -26,15 +29,27 @@ export interface Chosen {
 /** The project of a conversation of which no more is known than its id. */
 export const projectOf = (conversation: string): string => conversation.replace(/-[0-9a-f]{8}(\.\d+)?$/, "")
 
-const isPattern = (name: string): boolean => /[*?]/.test(name)
+/** The pattern of no name. */
+const NOTHING = "/"
+
+const isOpen = ({ state }: Pick<Home, "state">): boolean => state !== "closed" && state !== "archived"
 
 /** `own`: the file of the caller's project. */
 export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>, own: string | null): Chosen => {
   const projects = new Map(homes.map(({ conversation, project }) => [conversation, project]))
-  const mine = homes.filter(({ config }) => own !== null && config === own)
+  const here = homes.find(({ config, conversation }) => own !== null && (config === own || isOf(own, conversation)))
+  const isWhole = (name: string) =>
+    name.includes("/") ||
+    isPattern(name) ||
+    homes.some(({ conversation, project }) => [conversation, project].includes(name))
+  /** A bare name is one of this folder's project; outside every project the only one of that name. */
   const patterns = asked.map((name) => {
-    const here = name.includes("/") || isPattern(name) ? undefined : mine.find(({ agents }) => agents.includes(name))
-    return here === undefined ? name : `${here.project}/${name}`
+    if (here?.agents.includes(name)) return `${here.project}/${name}`
+    if (isWhole(name)) return name
+    if (own !== null) return here === undefined ? NOTHING : `${here.project}/${name}`
+    const having = homes.filter(({ agents }) => agents.includes(name))
+    const projects = new Set((having.some(isOpen) ? having.filter(isOpen) : having).map(({ project }) => project))
+    return projects.size > 1 ? NOTHING : [...projects, name].slice(0, 2).join("/")
   })
   const means = (pattern: string, conversation: string, agent: string) => {
     const project = projects.get(conversation) ?? projectOf(conversation)
@@ -45,7 +60,7 @@ export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>,
   const isMeant = (conversation: string, agent: string) =>
     patterns.length === 0 || patterns.some((pattern) => means(pattern, conversation, agent))
   const all = homes.flatMap(({ agents, conversation, project, state }) =>
-    agents.map((agent) => ({ agent, conversation, project, isOver: state === "closed" || state === "archived" }))
+    agents.map((agent) => ({ agent, conversation, project, isOver: !isOpen({ state }) }))
   )
   const found = all.filter(({ agent, conversation }) => isMeant(conversation, agent))
   const isOne = new Set(found.map(({ project }) => project)).size < 2
@@ -61,6 +76,9 @@ export const chosen = (asked: ReadonlyArray<string>, homes: ReadonlyArray<Home>,
     names: [...new Set(found.map(({ agent, conversation }) => called(conversation, agent)))],
     only: isExact ? `${first!.conversation}/${first!.agent}` : undefined,
     unknown: asked.filter((_, at) => !all.some(({ agent, conversation }) => means(patterns[at]!, conversation, agent))),
+    which: all
+      .filter(({ agent }) => own === null && asked.includes(agent))
+      .map(({ agent, project }) => `${project}/${agent}`),
     known: [...new Set(all.flatMap(({ agent, project }) => [agent, `${project}/${agent}`, project]))]
   }
 }

@@ -56,12 +56,12 @@ export const ps = declare({
     csv: off("As comma-separated values"),
     ascii: off("No characters but those of ASCII as marks")
   },
-  rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }) =>
+  rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
       board: {
         ...board,
         ...(by === "state" ? {} : { by }),
-        rows: chosen(board.rows, { names, labels, project, sort, word: WORDS[TYPED.indexOf(is)] })
+        rows: chosen(board.rows, { names, labels, project, sort, word: WORDS[TYPED.indexOf(is)] }, config)
       },
       ascii,
       csv

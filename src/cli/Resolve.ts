@@ -5,8 +5,8 @@
  * means nothing, or several things, is told with what may be meant, and then nothing is.
  */
 import { didYouMean } from "../config/ConfigProblem.ts"
-import * as ProjectName from "../config/ProjectName.ts"
-import { isLabelled, isPattern, means, type Named } from "./Choose.ts"
+import { isOf, unstarted } from "../config/ProjectName.ts"
+import { bare, exact, isLabelled, isPattern, means, type Named } from "./Choose.ts"
 import type { Kind, Targets } from "./DeclaredVerb.ts"
 
 /** Why nothing is meant. */
@@ -36,30 +36,17 @@ const quoted = (names: ReadonlyArray<string>): string => {
   return `${shown.join(", ")}${names.length > MOST ? ` and ${names.length - MOST} more` : ""}`
 }
 
-/** Whether it is of the project with that config. */
-const isOf = ({ conversation }: Named, config: string | null): boolean => {
-  if (config === null) return false
-  const first = ProjectName.conversationId(config)
-  return conversation === first || conversation.startsWith(`${first}.`)
-}
+/** Whether the caller stands in a project that the daemon does not keep, as far as these tell. */
+export const isUnstarted = (all: ReadonlyArray<Named>, config: string | null): config is string =>
+  config !== null && !all.some(({ conversation }) => isOf(config, conversation))
 
-/** A channel is typed with its sign or without. */
-const bare = (name: string): string => name.replace(/^#/, "")
-
-/** The things of that name: of the caller's own project before all others. */
-const exact = <A extends Named>(
-  all: ReadonlyArray<A>,
-  kind: Kind,
-  name: string,
-  config: string | null
-): ReadonlyArray<A> => {
-  const own = all.filter((one) => isOf(one, config) && bare(one.name) === bare(name))
-  if (own.length > 0) return own
-  const whole = all.filter(({ called, conversation, name: own, project }) =>
-    [called, `${project}/${bare(own)}`, `${conversation}/${bare(own)}`, bare(own)].includes(bare(name))
-  )
-  return whole.length > 0 ? whole : all.filter(({ called }) => BY_BEGINNING.has(kind) && called.startsWith(name))
-}
+export const ambiguous = (name: string, kind: string, things: ReadonlyArray<Named>): Unclear => ({
+  message: `"${name}" means ${things.length} ${kind}s: nothing was done.`,
+  remedy: `Say which: ${things
+    .slice(0, MOST)
+    .map(({ called }) => called)
+    .join(", ")}`
+})
 
 const nearest = (all: ReadonlyArray<Named>, name: string): ReadonlyArray<string> => {
   const spelled = new Map(all.flatMap(({ called, name }) => [[called, called] as const, [bare(name), called] as const]))
@@ -96,6 +83,11 @@ const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray
   }
 }
 
+const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string, config: string | null) => {
+  const found = exact(all, name, config)
+  return found.length > 0 ? found : all.filter(({ called }) => BY_BEGINNING.has(kind) && called.startsWith(name))
+}
+
 /** The meaning of all the names: each thing once, in the order in which they are named. */
 export const resolve = <A extends Named>(
   all: ReadonlyArray<A>,
@@ -108,9 +100,11 @@ export const resolve = <A extends Named>(
   if (names.length === 0) return labelled
   const found = names.map((name) => ({
     name,
-    things: isPattern(name) ? all.filter((one) => means(name, one)) : exact(all, kind, name, config)
+    things: isPattern(name) ? all.filter((one) => means(name, one)) : named(all, kind, name, config)
   }))
   const lost = found.filter(({ things }) => things.length === 0)
+  const own = lost.find(({ name }) => kind === "agent" && !name.includes("/") && !isPattern(name))
+  if (own !== undefined && isUnstarted(all, config)) return unstarted(config, own.name)
   if (lost.length > 0) {
     return unknown(
       all,
@@ -120,13 +114,7 @@ export const resolve = <A extends Named>(
   }
   const several = found.find(({ name, things }) => !isPattern(name) && things.length > 1)
   if (several !== undefined) {
-    return {
-      message: `"${several.name}" means ${several.things.length} ${kind}s: nothing was done.`,
-      remedy: `Say which: ${several.things
-        .slice(0, MOST)
-        .map(({ called }) => called)
-        .join(", ")}`
-    }
+    return ambiguous(several.name, kind, several.things)
   }
   const meant = [...new Set(found.flatMap(({ things }) => things))].filter((one) => isLabelled(one, labels))
   return meant.length > 0 ? meant : unlabelled(all, kind, labels)

@@ -56,6 +56,8 @@ export const retry = declare({
   quick: true
 })
 
+const LETS_GO = "lets go what is open of"
+
 export const dismiss = declare({
   path: ["dismiss"],
   description: "Let go what came to no answer, or what a stopped agent holds",
@@ -70,7 +72,7 @@ export const dismiss = declare({
     held: off("The messages that it holds, instead: they are never told it"),
     yes
   },
-  several: { kind: "agent", ends: () => "lets go what is open of" },
+  several: { kind: "agent", ends: () => LETS_GO, changes: () => LETS_GO },
   meant,
   wrong: (input) =>
     many(input) ??

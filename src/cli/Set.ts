@@ -57,6 +57,16 @@ const listed = (info: OffersInfo, world: World): ReadonlyArray<string> => {
   ]
 }
 
+const isChoice = ({
+  mode,
+  model,
+  reset
+}: {
+  readonly mode?: unknown
+  readonly model?: unknown
+  readonly reset: boolean
+}) => model !== undefined || mode !== undefined || reset
+
 export const set = declare({
   path: ["set"],
   description: "Choose an agent's model or mode, until you choose another; a restart keeps it",
@@ -73,10 +83,10 @@ export const set = declare({
     mode: option("MODE", "The mode of the agent's own"),
     reset: off("Forget what was chosen before")
   },
-  several: { kind: "agent" },
+  several: { kind: "agent", changes: (input) => (isChoice(input) ? "sets the model or mode of" : undefined) },
   wrong: (input) => nobody(input, "set"),
   rpc: ({ mode, model, names, reset }, caller): Ask<Done | OffersInfo> =>
-    model === undefined && mode === undefined && !reset
+    !isChoice({ mode, model, reset })
       ? read("Offers", { name: oneOf(names), caller })
       : send("Set", { name: oneOf(names), model: model ?? null, mode: mode ?? null, reset, caller }),
   view: (reply: Done | OffersInfo, world: World): ReadonlyArray<string> =>

@@ -12,7 +12,7 @@ import { call } from "../rpc/ControlClient.ts"
 import { answers } from "./Asking.ts"
 import { isPattern, type Named } from "./Choose.ts"
 import { confirm } from "./Confirm.ts"
-import { type DeclaredVerb, type Kind, linesOf, type Several, targetsOf } from "./DeclaredVerb.ts"
+import { type DeclaredVerb, doesOutside, type Kind, linesOf, type Several, targetsOf } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { explain } from "./Explanation.ts"
 import { VerbFailed } from "./Failure.ts"
@@ -83,13 +83,17 @@ export const agreed = Effect.fnUntraced(function* (
   const targets = targetsOf(input)
   const found = resolve(all, several.kind, targets, caller.config)
   if ("remedy" in found) return yield* new VerbFailed({ ...found, exitCode: ExitCode.failed })
-  const does = several.ends?.(input as never)
-  if (does !== undefined && (several.always === true || targets.labels.length > 0 || targets.names.some(isPattern))) {
-    const verb = does.replace(/s$/, "")
+  const outside = doesOutside(several, input, caller)
+  const does = outside ?? several.ends?.(input as never)
+  const isGroup = several.always === true || targets.labels.length > 0 || targets.names.some(isPattern)
+  if (does !== undefined && (isGroup || outside !== undefined)) {
+    const verb = does.replace(/^(\w+)s\b/, "$1")
     const question = `${verb[0]!.toUpperCase()}${verb.slice(1)} ${found.length === 1 ? "it" : "them"}?`
-    yield* confirm(input["yes"] === true, factOf(does, several.kind, found), question)
+    const whole = `Say the whole name: ${found.map(({ called }) => called).join(", ")}`
+    const remedy = outside === undefined ? [] : [whole]
+    yield* confirm(input["yes"] === true, factOf(does, several.kind, found), question, ...remedy)
   }
-  return found
+  return found as readonly [Thing, ...ReadonlyArray<Thing>]
 })
 
 /** Acts on each; each result is a line, or all are an array. Fails once all are tried where one has failed. */

@@ -7,16 +7,18 @@
 import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { after } from "../domain/BoardRow.ts"
+import { unstarted } from "../config/ProjectName.ts"
 import { predicate, type Word } from "../domain/Words.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { nameOf } from "./Board.ts"
-import { type Aim, isLabelled, means } from "./Choose.ts"
+import { type Aim, isLabelled, isPattern, listed } from "./Choose.ts"
 import type { Targets } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { nobody } from "./Names.ts"
 import { age } from "./Output.ts"
+import { ambiguous, isUnstarted, type Unclear } from "./Resolve.ts"
 
 export interface Input {
   readonly names: ReadonlyArray<string>
@@ -35,62 +37,89 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
   working: ["working"]
 }
 
-/** How it stands with the rows that are named. */
+const homeOf = ({ project }: BoardRow): string => project
+
+/** Whether the row stays as it is until a person acts: no wait for another word ends by itself. */
+const isFinal = ({ kind, state, word }: BoardRow): boolean =>
+  word === "done" || (kind === "agent" && state === "Stopped") || (kind === "goal" && word === "failed")
+
+/** How it stands with the rows that are named. `config`: the file of the caller's project. */
 export const standing = (
-  rows: ReadonlyArray<BoardRow>,
+  all: ReadonlyArray<BoardRow>,
   { labels, names }: Targets,
-  aim: Aim
+  aim: Aim,
+  config: string | null = null
 ): {
+  /** The rows of each name; without names all. */
+  readonly found: ReadonlyArray<ReadonlyArray<BoardRow>>
   readonly unknown: ReadonlyArray<string>
   readonly left: ReadonlyArray<BoardRow>
   readonly never: ReadonlyArray<BoardRow>
 } => {
-  const meant = rows.filter(
-    (row) =>
-      row.kind !== "matter" && isLabelled(row, labels) && (names.length === 0 || names.some((name) => means(name, row)))
-  )
-  const left = meant.filter(({ word }) => !MET[aim].includes(word))
+  const rows = all.filter((row) => row.kind !== "matter" && isLabelled(row, labels))
+  const found = names.length === 0 ? [rows] : names.map((name) => listed(rows, name, config))
+  const left = [...new Set(found.flat())].filter(({ word }) => !MET[aim].includes(word))
+  const isLost = aim !== "failed" && aim !== "needs-you"
   return {
-    unknown:
-      meant.length === 0 && names.length === 0
-        ? labels
-        : names.filter((name) => !meant.some((row) => means(name, row))),
+    found,
+    unknown: (names.length === 0 ? labels : names).filter((_, at) => (found[at] ?? rows).length === 0),
     left,
-    // whoever waits for work to end would wait for ever
-    never: aim === "failed" || aim === "needs-you" ? [] : left.filter(({ word }) => word === "failed")
+    never: left.filter((row) => isFinal(row) || (isLost && row.word === "failed"))
   }
 }
 
-const unknown = (names: ReadonlyArray<string>) =>
-  new VerbFailed({
-    message: `Nothing is called ${names.map((name) => `"${name}"`).join(", ")}.`,
-    remedy: "See what there is: agentd ps --all",
-    exitCode: ExitCode.failed
-  })
+/** Why what is named cannot be waited for; `before`: what the names meant a moment ago. */
+export const unclear = (
+  rows: ReadonlyArray<BoardRow>,
+  names: ReadonlyArray<string>,
+  { found, unknown }: Pick<ReturnType<typeof standing>, "found" | "unknown">,
+  config: string | null,
+  before: ReadonlyArray<BoardRow> = []
+): Unclear | undefined => {
+  const several = names.findIndex((name, at) => !isPattern(name) && new Set(found[at]!.map(homeOf)).size > 1)
+  if (several !== -1) return ambiguous(names[several]!, "thing", found[several]!)
+  if (unknown.length === 0) return undefined
+  const remedy = "See what there is: agentd ps --all"
+  const [lost] = before.filter(({ id }) => !rows.some((row) => row.id === id))
+  const home = rows.find(({ conversation, kind }) => kind === "project" && conversation === lost?.conversation)
+  if (lost !== undefined)
+    return { message: `${nameOf(lost)} is there no more: ${home?.says ?? "it was removed"}.`, remedy }
+  const own = unknown.find((name) => !name.includes("/"))
+  if (own !== undefined && isUnstarted(rows, config)) return unstarted(config, own)
+  return { message: `Nothing is called ${unknown.map((name) => `"${name}"`).join(", ")}.`, remedy }
+}
 
-const never = (row: BoardRow) =>
-  new VerbFailed({
-    message: `${nameOf(row)} has failed: ${row.says}`,
-    remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps",
-    exitCode: ExitCode.failed
-  })
+/** Says what has become final. */
+const never = (row: BoardRow, aim: Aim): Unclear => ({
+  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. It will not be ${aim} by itself.`,
+  remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps"
+})
 
 export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }: Input) {
-  const { paths } = yield* Invocation
+  const { caller, paths } = yield* Invocation
   const wrong = nobody({ labels, names }, "wait")
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const began = yield* Clock.currentTimeMillis
   let rows: ReadonlyMap<string, BoardRow> = new Map()
+  /** Names as they are from any folder, once it is known what they mean. */
+  let whole = names
+  let meant: ReadonlyArray<BoardRow> = []
+  const stand = () => standing([...rows.values()], { labels, names: whole }, aim, caller.config)
   const watching = call(paths.socket, (client) => {
     rows = new Map()
     return client.BoardNews({ follow: true }).pipe(
       Stream.runForEachWhile((news) =>
         Effect.gen(function* () {
           rows = after(rows, news)
-          const found = standing([...rows.values()], { labels, names }, aim)
-          if (found.unknown.length > 0) return yield* unknown(found.unknown)
-          const [lost] = found.never
-          if (lost !== undefined) return yield* never(lost)
+          const found = stand()
+          const [final] = found.never
+          const trouble =
+            unclear([...rows.values()], whole, found, caller.config, meant) ?? (final && never(final, aim))
+          if (trouble !== undefined) return yield* new VerbFailed({ ...trouble, exitCode: ExitCode.failed })
+          whole = whole.map((name, at) =>
+            found.found[at]!.length === 1 && !isPattern(name) ? found.found[at]![0]!.called || name : name
+          )
+          meant = found.found.flat()
           return found.left.length > 0
         })
       )
@@ -102,7 +131,7 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
       : Effect.timeoutOrElse(watching, {
           duration: timeout,
           orElse: () => {
-            const [first] = standing([...rows.values()], { labels, names }, aim).left
+            const [first] = stand().left
             const what =
               first === undefined
                 ? "it is not known how it stands"

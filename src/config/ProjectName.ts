@@ -3,7 +3,6 @@
  *
  * Guarantees: the same config path always names the same conversation.
  */
-import { createHash } from "node:crypto"
 import { basename, dirname } from "node:path"
 
 const SLUG_CHARS = 40
@@ -59,5 +58,20 @@ export const distinguished = (configPath: string, name: string, isTaken: (name: 
 }
 
 /** A project's conversation, by the absolute path of its config: `myproj-1a2b3c4d`. */
-export const conversationId = (configPath: string): string =>
-  `${form(basename(dirname(configPath)))}-${createHash("sha256").update(configPath).digest("hex").slice(0, 8)}`
+export const conversationId = (configPath: string): string => {
+  // loaded when it is needed: most verbs of the quick entry name nothing
+  const { createHash } = process.getBuiltinModule("node:crypto")
+  return `${form(basename(dirname(configPath)))}-${createHash("sha256").update(configPath).digest("hex").slice(0, 8)}`
+}
+
+/** Whether the file is of the conversation's project: its own, or the copy in an agent's worktree. */
+export const isOf = (configPath: string, conversation: string): boolean => {
+  const first = conversation.replace(/\.\d+$/, "")
+  return conversationId(configPath) === first || configPath.includes(`/worktrees/${first}/`)
+}
+
+/** Why a bare name means nothing in a folder whose project is not started. */
+export const unstarted = (configPath: string, name: string) => ({
+  message: `"${name}" is an agent of this folder's project here, and the daemon does not keep ${configPath}.`,
+  remedy: "Start this folder's project: agentd start. An agent of another project: PROJECT/AGENT"
+})

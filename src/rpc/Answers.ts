@@ -8,6 +8,7 @@
  * the call of its that asks, where that is one.
  */
 import { Effect } from "effect"
+import { isOf } from "../config/ProjectName.ts"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import type { Agents } from "../agents/Agents.ts"
 import type { Answer } from "../agents/CallRow.ts"
@@ -28,16 +29,24 @@ export type Meant =
 const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
 
 /** Finds the call or session that a name means: one that asks before one that does not, an exact id before a beginning. */
-export const meant = (name: string, calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>): Meant => {
+export const meant = (
+  name: string,
+  calls: ReadonlyArray<CallInfo>,
+  plates: ReadonlyArray<PlateInfo>,
+  /** The file of the caller's project: there a bare name is one of its agents. */
+  config: string | null = null
+): Meant => {
   const exact = calls.find(({ callId }) => callId === name)
   if (exact !== undefined) return call(exact)
   const asking = plates.filter(({ approval }) => approval !== null)
   if (asking.some((plate) => [plate.plateId, plate.sessionId, plate.approval].includes(name))) {
     return { _tag: "Session", name }
   }
+  const isHere = (conversation: string) => config === null || isOf(config, conversation)
   const open = calls.filter(
-    ({ agent, callId, project, state }) =>
-      state === "awaiting_approval" && (callId.startsWith(name) || [agent, `${project}/${agent}`].includes(name))
+    ({ agent, callId, conversation, project, state }) =>
+      state === "awaiting_approval" &&
+      (callId.startsWith(name) || name === `${project}/${agent}` || (name === agent && isHere(conversation)))
   )
   const byPlate = asking.filter(({ plateId }) => plateId.startsWith(name))
   const byRequest = asking.filter((plate) => !byPlate.includes(plate) && plate.approval?.startsWith(name) === true)
@@ -87,14 +96,14 @@ interface Deciders {
 }
 
 /** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
-const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, name: string) {
+const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, name: string, { config }: Caller) {
   if (name.trim() === "") {
     return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
   }
   const known = yield* asks(log, name)
   // One id may be the beginning of another: a call that is over must not stand for one that asks.
   if (known.exact) return { _tag: "Call", callId: name } as const
-  const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }))
+  const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
   if (which._tag === "Several")
     return yield* new CommandRefused({
       message: `"${name}" fits ${which.which.length} that wait for an answer.`,
@@ -108,8 +117,8 @@ const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, na
 })
 
 /** The matter that an answer would decide, whole. */
-export const asked = Effect.fnUntraced(function* (of: Deciders, name: string) {
-  const which = yield* found(of, name)
+export const asked = Effect.fnUntraced(function* (of: Deciders, name: string, caller: Caller) {
+  const which = yield* found(of, name, caller)
   return which._tag === "Call" ? yield* of.agents.askedCall(which.callId) : yield* of.plates.asked(which.name)
 })
 
@@ -119,7 +128,7 @@ export const answer = Effect.fnUntraced(function* (
   { answers, behavior, hash, reason }: Answer,
   caller: Caller
 ) {
-  const which = yield* found(of, name)
+  const which = yield* found(of, name, caller)
   if (which._tag === "Call") {
     return yield* of.agents.answerCall(which.callId, { behavior, reason, answers, hash }, caller)
   }

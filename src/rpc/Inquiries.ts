@@ -317,7 +317,7 @@ export const make = (
   status: reporting(daemon, agents),
   register: (config: string, caller: Caller, agreed: Agreed) =>
     Effect.tap(agents.register(config, caller, agreed), (project) => furnished(channels, project)),
-  asked: (name: string) => Answers.asked({ agents, log, plates }, name),
+  asked: (name: string, caller: Caller) => Answers.asked({ agents, log, plates }, name, caller),
   answer: (name: string, answer: Answer, caller: Caller) =>
     Answers.answer({ agents, log, plates }, name, answer, caller),
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),

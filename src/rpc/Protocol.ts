@@ -320,8 +320,9 @@ const daemon = [
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
   ),
   /** The matter that an answer of that name would decide, whole. */
-  procedure(Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }), ({ inquiries }, { name }) =>
-    inquiries.asked(name)
+  procedure(
+    Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }),
+    ({ inquiries }, { caller, name }) => inquiries.asked(name, caller)
   ),
   /** Every kind of rune that this daemon writes. */
   procedure(Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true), ({ daemon }) =>

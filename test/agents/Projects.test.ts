@@ -130,6 +130,68 @@ describe("Projects", () => {
     })
   )
 
+  it.live(
+    "a bare name means the folder's own agent; outside a project the only one, and ends and changes nothing",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* World.make(ScriptedBackend.make([stays]))
+        const agents = { a: World.command({ autostart: false }), only: World.command({ autostart: false }) }
+        world.configure({ agents })
+        const fleet = yield* world.open
+        const { conversation } = yield* fleet.register(world.config, world.caller)
+        const other = join(world.folder, "two", "agentd.jsonc")
+        mkdirSync(dirname(other))
+        writeFileSync(other, JSON.stringify({ agents: { a: World.command({ autostart: false }) } }))
+        const there = { by: "ada", config: other }
+        const outside = { by: "ada", config: null }
+        const told = (refused: unknown) => {
+          const { message, remedy } = refused as { readonly message: string; readonly remedy: string }
+          return `${message} ${remedy}`
+        }
+        const acts: ReadonlyArray<
+          (name: string, by: typeof outside | typeof there) => Effect.Effect<unknown, unknown>
+        > = [
+          fleet.stop,
+          fleet.restart,
+          fleet.interrupt,
+          (name, by) => fleet.choose(name, { model: "m", mode: null, reset: false }, by),
+          (name, by) => fleet.dismiss(name, { which: undefined, held: true }, by)
+        ]
+        const reads: typeof acts = [
+          fleet.agent,
+          fleet.start,
+          (name, by) => fleet.send(name, { text: "x", how: "queue" }, by),
+          (name, by) => fleet.retry(name, undefined, by)
+        ]
+        for (const act of [...acts, ...reads]) {
+          const unstarted = told(yield* Effect.flip(act("a", there)))
+          assert.match(unstarted, /^"a" is an agent of this folder's project here.*agentd start/)
+          assert.notInclude(unstarted, "shop")
+        }
+        assert.strictEqual((yield* fleet.agent("shop/a", there)).project, "shop")
+        for (const act of acts) {
+          assert.match(
+            told(yield* Effect.flip(act("only", outside))),
+            /nothing was done\. Say its whole name: shop\/only$/
+          )
+        }
+        assert.strictEqual((yield* fleet.agent("only", outside)).agent, "only")
+        yield* fleet.register(other, there)
+        assert.strictEqual((yield* fleet.agent("a", there)).project, "two")
+        assert.strictEqual(
+          told(yield* Effect.flip(fleet.agent("only", there))),
+          'There is no agent "only". There are: a'
+        )
+        for (const act of [...acts, ...reads]) {
+          assert.match(told(yield* Effect.flip(act("a", outside))), /names 2 agents\. Say which: shop\/a, two\/a$/)
+        }
+        yield* fleet.stop("shop/a", outside)
+        // an agent that works in its worktree stands in its project
+        const copy = { by: "agent:a", config: `/home/ada/state/worktrees/${conversation}/a/sub/agentd.jsonc` }
+        assert.strictEqual((yield* fleet.agent("only", copy)).project, "shop")
+      })
+  )
+
   it.live("a person's stop outlasts a restart, whatever the person is called", () =>
     Effect.gen(function* () {
       const world = yield* World.make(ScriptedBackend.make([stays]))

@@ -256,7 +256,8 @@ describe("whose lines", () => {
   const named = (names: ReadonlyArray<string>, own: string | null = null) => chosen(names, homes, own)
   it.each([
     [[], ["web/builder", "web/tester", "shop/builder"]],
-    [["builder"], ["web/builder", "shop/builder"]],
+    [["builder"], []],
+    [["tester"], ["tester"]],
     [["web"], ["builder", "tester"]],
     [["web/*"], ["builder", "tester"]],
     [["web/builder"], ["builder"]],
@@ -270,7 +271,9 @@ describe("whose lines", () => {
 
   it("a bare name is the caller's own agent; one agent is read alone", () => {
     expect(named(["builder"], "/shop").only).toBe("shop-00000001/builder")
-    expect(named(["builder"]).only).toBeUndefined()
+    expect(named(["tester"], "/shop").names).toEqual([])
+    expect(named(["tester"], "/new").unknown).toEqual(["tester"])
+    expect(named(["builder"])).toMatchObject({ only: undefined, which: ["web/builder", "shop/builder"] })
     expect(named(["web"]).only).toBeUndefined()
     expect(named(["web/*"]).only).toBeUndefined()
     const over = homes.map((home) => ({ ...home, state: "closed" }))

@@ -91,12 +91,44 @@ const did = ({ commands }: ReturnType<typeof worldOf>) => commands.map(([verb, n
 it.live.each(["start", "stop", "restart", "interrupt", "retry", "dismiss"])("%s acts on each that is named", (verb) =>
   Effect.gen(function* () {
     const { run, world } = yield* played()
-    const { code, out } = yield* run(verb, "tester", "shop/buyer")
+    const { code, out } = yield* run(verb, "web/tester", "shop/buyer")
     assert.strictEqual(code, 0)
     assert.deepStrictEqual(did(world), [`${verb} shop/buyer`, `${verb} web/tester`])
     assert.include(out, `${verb} web/tester: done\n`)
   })
 )
+
+it.live.each([
+  ["stop", "stops"],
+  ["restart", "restarts"],
+  ["interrupt", "interrupts"],
+  ["dismiss", "lets go what is open of"],
+  ["set --mode plan", "sets the model or mode of"]
+])(
+  "%s outside a project asks before it acts on a bare name, also on one; a script gets the whole name",
+  ([verb, does]) =>
+    Effect.gen(function* () {
+      const { run, world } = yield* played()
+      for (const names of [["tester"], ["tester", "shop/buyer"]]) {
+        const { code, err } = yield* run(...verb!.split(" "), ...names)
+        assert.strictEqual(code, 2)
+        assert.match(err, new RegExp(`This ${does} ${names.length} agents?: web/tester is idle.*nothing was done`))
+        assert.match(err, /Say the whole name: web\/tester/)
+      }
+      assert.strictEqual((yield* run(...verb!.split(" "), "builder")).code, 1)
+      assert.deepStrictEqual(did(world), [])
+      if (verb!.startsWith("set")) return
+      const { code, out } = yield* run(verb!, "tester", "--yes", "--json")
+      assert.deepStrictEqual([code, did(world)], [0, [`${verb} web/tester`]])
+      assert.isFalse(Array.isArray(JSON.parse(out)))
+    })
+)
+
+it("a bare name is one of the folder's project, though that is not started", () => {
+  const found = resolve(rows, "agent", { names: ["tester"], labels: [] }, "/home/ada/new/agentd.jsonc")
+  assert.match((found as { message: string }).message, /"tester" is an agent of this folder's project here/)
+  assert.match((found as { remedy: string }).remedy, /agentd start/)
+})
 
 it.live("a pattern that ends work needs a person's yes, or --yes; what is to be ended is said", () =>
   Effect.gen(function* () {
@@ -152,7 +184,7 @@ it.live("one that fails keeps no other from its turn; --json has all, the exit c
       if (all.some(([, name]) => name === "shop/buyer")) throw new Error("it broke")
       return push.apply(this, all)
     }
-    const { code, err, out } = yield* run("interrupt", "tester", "shop/buyer", "web/builder", "--json")
+    const { code, err, out } = yield* run("interrupt", "web/tester", "shop/buyer", "web/builder", "--json")
     assert.strictEqual(code, 1)
     assert.deepStrictEqual(did(world), ["interrupt web/builder", "interrupt web/tester"])
     const all = JSON.parse(out) as ReadonlyArray<{ readonly name: string; readonly ok: boolean }>

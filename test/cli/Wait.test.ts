@@ -3,7 +3,8 @@ import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { asFlags, meant } from "../../src/cli/Habits.ts"
 import { VERBS } from "../../src/cli/Hint.ts"
-import { standing } from "../../src/cli/Wait.ts"
+import { standing, unclear } from "../../src/cli/Wait.ts"
+import { conversationId } from "../../src/config/ProjectName.ts"
 import { agentInfo, boardOf, draft, folder, makeWorld, serveAt } from "../rpc/World.ts"
 import { agentd, inProcess, launch } from "./Child.ts"
 
@@ -26,6 +27,28 @@ describe("how it stands", () => {
     expect(names(standing(rows, of(["lost"]), "needs-you").never)).toEqual([])
     expect(standing(rows, of(["tester", "nobody"]), "idle").unknown).toEqual(["nobody"])
     const { rows: some } = boardOf({ agents: [agentInfo({ labels: ["slow"] }), agentInfo({ agent: "tester" })] })
+    const own = "/home/ada/shop/agentd.jsonc"
+    const two = boardOf({
+      agents: [
+        agentInfo(),
+        agentInfo({ project: "shop", conversation: conversationId(own) }),
+        agentInfo({ agent: "over", word: "done" }),
+        agentInfo({ agent: "held", word: "needs you", state: "Stopped" })
+      ]
+    }).rows
+    const is = (name: string, config: string | null) => {
+      const found = standing(two, of([name]), "idle", config)
+      return unclear(two, [name], found, config)?.message ?? found.found.flat().map(({ called }) => called)
+    }
+    expect(is("builder", own)).toEqual(["shop/builder"])
+    expect(is("builder", null)).toMatch('"builder" means 2 things')
+    expect(is("over", null)).toEqual(["web/over"])
+    expect(is("over", own)).toEqual('Nothing is called "over".')
+    expect(is("builder", "/home/ada/new/agentd.jsonc")).toMatch("this folder's project")
+    expect(names(standing(two, of(["over"]), "working").never)).toEqual(["over"])
+    expect(names(standing(two, of(["over"]), "failed").never)).toEqual(["over"])
+    expect(names(standing(two, of(["held"]), "idle").never)).toEqual(["held"])
+    expect(names(standing(two, of(["held"]), "needs-you").never)).toEqual([])
     expect(names(standing(some, of([], "slow"), "idle").left)).toEqual(["builder"])
     expect(standing(some, of([], "nothing"), "idle").unknown).toEqual(["nothing"])
   })
@@ -47,6 +70,22 @@ it.live("returns when it is so, is told of it, and says what has failed, what is
     expect(yield* at("builder", "--for", "needs-you", "--timeout", "1s")).toMatchObject({
       code: 1,
       err: expect.stringContaining("web/builder is idle")
+    })
+    const stays = yield* launch(["--state", state, "wait", "builder", "--for", "working"], { input: null })
+    world.agents[0] = agentInfo({ word: "done", detail: "stopped by ada" })
+    yield* append(draft())
+    expect(yield* stays.ended).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("web/builder is done: stopped by ada. It will not be working by itself.")
+    })
+    world.agents[0] = agentInfo()
+    const lost = yield* launch(["--state", state, "wait", "builder"], { input: null })
+    yield* append(draft())
+    world.agents.length = 0
+    yield* append(draft())
+    expect(yield* lost.ended).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/is there no more|Nothing is called/)
     })
     world.agents[0] = agentInfo({ word: "failed", detail: "exit code 3" })
     expect(yield* at("builder")).toMatchObject({
