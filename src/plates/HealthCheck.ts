@@ -39,6 +39,14 @@ export class HealthCheck {
     this.checkedAt = now
   })
 
+  /** What was being written during the round, once more within the bound: it has had the time to be whole. */
+  private readonly again = Effect.gen({ self: this }, function* () {
+    const behind = this.roster.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
+    if (behind.length === 0) return
+    yield* Effect.sleep(PlateMachine.MAX_RECOVERY - PlateMachine.HEALTH_CHECK_INTERVAL)
+    yield* Effect.forEach(behind, (plate) => this.look(plate), { concurrency: CONCURRENCY, discard: true })
+  })
+
   private look(plate: PlateActor): Effect.Effect<void> {
     return Effect.timeoutOption(plate.look("round"), LOOK_LIMIT).pipe(
       Effect.flatMap((done) => {
@@ -66,7 +74,7 @@ export class HealthCheck {
         last !== undefined && now - last > (1 + PlateMachine.MAX_LATE_INTERVALS) * PlateMachine.HEALTH_CHECK_INTERVAL
       last = now
       const began = yield* Monotonic.now
-      if (!late) yield* this.round
+      if (!late) yield* Effect.andThen(this.round, this.again)
       const took = (yield* Monotonic.now) - began
       yield* Effect.sleep(Math.max(0, PlateMachine.HEALTH_CHECK_INTERVAL - took))
     }

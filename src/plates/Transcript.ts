@@ -28,8 +28,8 @@ export type Found =
       readonly _tag: "Read"
       /** When it was last written, ms since the epoch. */
       readonly mtime: number
-      /** Everything since it was last read was understood: what it says counts more than its mtime. */
-      readonly understood: boolean
+      /** It was written by whole lines: what they say counts more than its mtime. */
+      readonly grown: boolean
     }
 
 const absent: Found = { _tag: "Absent" }
@@ -62,8 +62,6 @@ export class Transcript {
   private mtime = -1
   /** In a line that is too long. */
   private skipping = false
-  /** True where a part that was read since the file was last unchanged was not understood. */
-  private opaque = false
   private said = false
 
   constructor(fs: FileSystem.FileSystem, path: string, chain: Chain) {
@@ -105,7 +103,7 @@ export class Transcript {
         let budget = MAX_LOOK
         // What is appended while it is read is read, too, so that the mtime is that of what was read.
         while (this.offset < stat.size && budget > 0) {
-          const took = yield* this.readOn(file, Math.min(budget, stat.size - this.offset), stat.mtime)
+          const took = yield* this.readOn(file, Math.min(budget, stat.size - this.offset))
           if (took === 0) break
           budget -= took
           stat = statOf(yield* file.stat)
@@ -117,11 +115,10 @@ export class Transcript {
           return behind
         }
         const grown = this.offset > unread || this.said
-        const understood = whole && grown && !this.opaque
         this.remember(stat)
-        this.opaque = false
         this.said = false
-        return { _tag: "Read", mtime: stat.mtime, understood } as const
+        // at once: a look that is given up as its file is closed has read what no other reads again
+        return (this.found = { _tag: "Read", mtime: stat.mtime, grown: whole && grown })
       })
     )
   }
@@ -138,12 +135,11 @@ export class Transcript {
     this.offset = this.partial ? stat.size - MAX_FIRST : 0
     // The first line is then the end of one.
     this.skipping = this.partial
-    this.opaque = false
     this.said = false
   }
 
   /** Takes the whole lines of the next `length` bytes; answers how many bytes were passed. */
-  private readOn(file: FileSystem.File, length: number, mtime: number) {
+  private readOn(file: FileSystem.File, length: number) {
     return Effect.gen({ self: this }, function* () {
       const wanted = Math.min(length, this.skipping ? CHUNK : MAX_LINE)
       const buffer = Buffer.allocUnsafe(wanted)
@@ -155,10 +151,10 @@ export class Transcript {
         if (count === 0) break
         filled += count
       }
-      const passed = this.lines(buffer.subarray(0, filled), mtime)
+      const passed = this.lines(buffer.subarray(0, filled))
       if (passed === 0 && filled >= MAX_LINE) {
         this.skipping = true
-        this.opaque = true
+        this.view.passOver()
         this.offset += filled
         return filled
       }
@@ -167,7 +163,7 @@ export class Transcript {
     })
   }
 
-  private lines(bytes: Buffer, mtime: number): number {
+  private lines(bytes: Buffer): number {
     let start = 0
     if (this.skipping) {
       const end = bytes.indexOf(NEWLINE)
@@ -180,7 +176,7 @@ export class Transcript {
       start = end + 1
       if (line === "") continue
       this.said = true
-      if (this.view.take(line, mtime) === "opaque") this.opaque = true
+      this.view.take(line)
     }
     return start
   }

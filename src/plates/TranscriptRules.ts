@@ -126,9 +126,10 @@ const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
 
 /** The file was written, and nobody knows what: the status is of the past. */
 const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
-  const { found, round, snapshot } = of
-  if (!round || found?._tag !== "Read" || found.understood) return []
+  const { found, round, snapshot, view } = of
+  if (!round || found?._tag !== "Read") return []
   const last = snapshot.data.signal?.at ?? 0
+  if (found.grown && !PlateMachine.transcriptAhead((view?.opaqueUntil ?? 0) / 1_000, last / 1_000)) return []
   return PlateMachine.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
 }
 

@@ -1,10 +1,10 @@
 /**
  * TranscriptView: what the records of one transcript say, folded one by one.
  *
- * Guarantees: a record of an unknown kind is no error; of a known one only what is
- * needed is kept, and all that is kept is bounded; a chain's view ignores the
- * records of other chains. Times are those of the records, else when the file was
- * written.
+ * Guarantees: a record of an unknown kind says nothing, not even its time, and is no
+ * error; of a known one only what is needed is kept, and all that is kept is bounded;
+ * a chain's view ignores the records of other chains. What a view says follows from
+ * the records alone, in their order: not from when the file was read.
  */
 
 type Json = { readonly [key: string]: unknown }
@@ -27,6 +27,29 @@ const MAX_TASKS = 1_000
 const MAX_TITLE = 200
 
 const ENDING = new Set(["stop_hook_summary", "turn_duration"])
+/** The subtypes of `system` that Claude Code writes besides, none of which says that the main agent goes on. */
+const NOTICES = new Set(
+  (
+    "agents_killed api_error away_summary bridge_status compact_boundary file_snapshot informational local_command " +
+    "memory_saved microcompact_boundary model_consent_fallback model_fallback model_refusal_fallback " +
+    "model_refusal_no_fallback permission_retry rewind_stand_in scheduled_task_fire"
+  ).split(" ")
+)
+/**
+ * Claude Code's own bookkeeping (2.1.332, and what older ones wrote): it is written at any time, in the background
+ * and beside an open dialog, too.
+ */
+const BOOKKEEPING = new Set(
+  (
+    "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-resumed " +
+    "api-request-shape artifact-autoreact-ledger artifact-comment-monitor atis-latch attachment " +
+    "attribution-snapshot bridge-session content-replacement continued-in cost-state custom-title " +
+    "data-flow-incomplete data-flow-records derived-from dev-mods ended-by-model file-history-delta " +
+    "file-history-snapshot fork-context-ref frame-link history-suppression host-row hybrid-organization " +
+    "isolation-latch last-prompt memory-mode mode observer-ref permission-mode pr-link progress queue-operation " +
+    "relocated repl-mode resume-head-vouch session-owner summary tag tools-used worktree-state"
+  ).split(" ")
+)
 const ENDING_REASONS = new Set(["end_turn", "stop_sequence", "max_tokens", "refusal"])
 
 const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
@@ -44,8 +67,8 @@ const remember = <K, V>(map: Map<K, V>, key: K, value: V, max: number): void => 
   if (map.size > max) map.delete(map.keys().next().value!)
 }
 
-/** `nothing`: bookkeeping, or another chain's. `opaque`: no record that we know the form of. */
-export type Said = "something" | "nothing" | "opaque"
+/** `nothing`: bookkeeping, or another chain's. `opaque`: no record of a form that we know. */
+type Said = "something" | "nothing" | "opaque"
 
 export class TranscriptView {
   readonly chain: Chain
@@ -53,7 +76,7 @@ export class TranscriptView {
   interruptAt = 0
   /** When the agent went on to a new message, or a person to a new prompt: every call before it has ended. */
   movedAt = 0
-  /** When a person's newest prompt was taken up. */
+  /** When a person's newest prompt was taken up, or a command of theirs. */
   promptAt = 0
   /** When the turn ended, if the last record ends one. */
   endedAt: number | undefined = undefined
@@ -68,7 +91,14 @@ export class TranscriptView {
   lastTool: string | undefined = undefined
   toolCalls = 0
   tokens = 0
+  /**
+   * Nobody knows what was written until then: the time of the first record that we know after it. Infinite where none
+   * follows; 0 where all is known.
+   */
+  opaqueUntil = 0
 
+  /** The time of the newest record that we know. */
+  private at = 0
   /** Calls without a result. */
   private readonly calls = new Map<string, string>()
   private readonly results = new Map<string, number>()
@@ -103,26 +133,39 @@ export class TranscriptView {
     return this.lastResults.get(tool) ?? 0
   }
 
-  /** `fallback`: when the file was written. */
-  take(line: string, fallback: number): Said {
+  /** Takes a line. One that says something, and not when, came no earlier than those before it: the file's time says more. */
+  take(line: string): void {
     const record = parsed(line)
-    if (record === undefined || typeof record["type"] !== "string") return "opaque"
-    const at = typeof record["timestamp"] === "string" ? Date.parse(record["timestamp"]) : Number.NaN
-    return this.record(record, Number.isNaN(at) ? fallback : at)
+    const at = typeof record?.["timestamp"] === "string" ? Date.parse(record["timestamp"]) : Number.NaN
+    const isTimed = !Number.isNaN(at)
+    const said = record === undefined ? "opaque" : this.record(record, isTimed ? at : this.at)
+    if (said === "opaque" || (said === "something" && !isTimed)) return this.passOver()
+    if (!isTimed) return
+    this.at = at
+    if (this.opaqueUntil === Number.POSITIVE_INFINITY) this.opaqueUntil = at
+  }
+
+  /** There is something that nobody knows. */
+  passOver(): void {
+    this.opaqueUntil = Number.POSITIVE_INFINITY
   }
 
   private record(record: Json, at: number): Said {
-    this.titled(record)
-    if (record["type"] === "queue-operation") {
-      if (record["operation"] === "dequeue") this.dequeuedAt = at
+    const type = String(record["type"])
+    if (BOOKKEEPING.has(type)) {
+      this.titled(record)
+      if (type === "queue-operation" && record["operation"] === "dequeue") this.dequeuedAt = at
       return "nothing"
     }
-    if ((record["isSidechain"] === true) !== (this.chain === "side")) return "nothing"
-    if (record["type"] === "system") return this.system(record, at)
-    const { message } = record
-    if (!isJson(message) || (record["type"] !== "assistant" && record["type"] !== "user")) return "nothing"
+    const message = isJson(record["message"]) ? record["message"] : {}
+    const { content } = message
+    const isSaid = (type === "assistant" || type === "user") && (typeof content === "string" || Array.isArray(content))
+    const isOurs = (record["isSidechain"] === true) === (this.chain === "side")
+    if (type === "system") return this.system(record, at, isOurs)
+    if (!isSaid) return "opaque"
+    if (!isOurs) return "nothing"
     this.branch = text(record["gitBranch"]) ?? this.branch
-    if (record["type"] === "assistant") {
+    if (type === "assistant") {
       this.assistant(message, at)
       // the end of a turn whose requests were given up, in the place of an answer
       if (record["isApiErrorMessage"] === true) this.failed(text(record["error"]), at)
@@ -130,8 +173,12 @@ export class TranscriptView {
     return "something"
   }
 
-  private system(record: Json, at: number): Said {
-    if (!ENDING.has(String(record["subtype"]))) return "nothing"
+  private system(record: Json, at: number, isOurs: boolean): Said {
+    const subtype = String(record["subtype"])
+    if (!ENDING.has(subtype) && !NOTICES.has(subtype)) return "opaque"
+    // a person has typed a command that the program carries out itself
+    if (subtype === "local_command") this.promptAt = at
+    if (!isOurs || NOTICES.has(subtype)) return "nothing"
     this.endedAt = at
     return "something"
   }
