@@ -117,9 +117,13 @@ export class EventIntake {
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin) {
       const { event, plate } = yield* this.admit(heard, origin)
-      if (event === undefined) return
+      if (plate === undefined || event === undefined) return
       if (event._tag === "HookSessionEnd") yield* plate.lastLook
-      plate.tell(event)
+      if (event._tag === "HookSessionStart" && event.noted === true) {
+        // what else it notes of itself is on the board with it
+        yield* Effect.ignore(plate.ask(event))
+        yield* plate.look("look")
+      } else plate.tell(event)
       yield* this.follows(plate, event, origin)
     }
   )
@@ -131,25 +135,26 @@ export class EventIntake {
       const { at, pid } = origin
       if (at !== undefined && this.roster.forgottenSince(heard.sessionId, { at, pid })) return
       const { event, plate } = yield* this.admit(heard, origin)
-      if (event === undefined) return
+      if (plate === undefined || event === undefined) return
       const next = this.follows(plate, event, origin)
       yield* Effect.catchTags(plate.ask(event), { Refused: () => Effect.void, ActorStopped: () => Effect.void })
       yield* next
     }
   )
 
-  /** Finds the plate, and completes the event with all that is known besides its body. The caller tells the plate. */
+  /** Finds the plate, where there is one, and completes the event with all that is known besides its body. The caller tells the plate. */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
     const process = processOf(origin, this.roster.processes)
     const known = this.roster.ofSession(heard.sessionId)
     const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
+    if (plate === undefined) return { plate, event: undefined }
     if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
       const agent = yield* this.agentOf(origin.run)
       const { plateId } = plate
       plate.tell({ _tag: "Registered", at: now, plateId, cwd: heard.cwd ?? "", runId: origin.run, agent })
     }
-    plate.heard = Math.max(plate.heard, now)
+    plate.heard = now
     this.roster.populated.openUnsafe()
     if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
       // What is in it by now is no news later.

@@ -69,6 +69,8 @@ export class PlateActor {
   /** The branch that its folder is on; undefined where nobody looked, or where there is none. */
   branch: string | undefined = undefined
   private branchAt = -1
+  /** When a sign of the session was first seen to be in the future: the clock was set back before. */
+  private setBackAt: number | undefined = undefined
   /** Rounds in a row in which a session that has begun had no transcript. */
   private absences = 0
   private readonly sides = new Map<string, Transcript>()
@@ -100,6 +102,12 @@ export class PlateActor {
 
   get isOpen(): boolean {
     return this.stand.state !== "Closed"
+  }
+
+  /** A process that Claude Code keeps in reserve: nobody has begun a session in it. */
+  get isSpare(): boolean {
+    const { state } = this.stand
+    return (state === "Idle" || state === "Starting") && this.note?.isSpare === true
   }
 
   /** The newest process that is known beyond doubt. */
@@ -188,6 +196,8 @@ export class PlateActor {
       this.absences = this.stand.data.turnAt > 0 && found?._tag === "Absent" ? this.absences + 1 : 0
       yield* this.lookAtBranch
     }
+    const now = yield* Clock.currentTimeMillis
+    this.setBackAt = Math.max(this.heard, this.stand.data.signal?.at ?? 0) > now ? (this.setBackAt ?? now) : undefined
     const events = judge({
       snapshot: this.stand,
       found,
@@ -195,7 +205,8 @@ export class PlateActor {
       sides,
       note,
       heard: this.heard,
-      now: yield* Clock.currentTimeMillis,
+      now,
+      setBackAt: this.setBackAt ?? now,
       round: kind === "round"
     })
     for (const event of events) yield* this.actor.tell(event)

@@ -368,13 +368,18 @@ const isOurs = (data: Data, pid: number): boolean =>
 const formerHook = (data: Data, event: Event): boolean =>
   event._tag.startsWith("Hook") && "sessionId" in event && data.formerIds.includes(event.sessionId ?? "")
 
+/** Whether we have heard something after what was seen. A stamp in the future is of before the clock was set back. */
+const isAfter = (stamp: number, { asOf, at }: { readonly asOf: number; readonly at: number }): boolean =>
+  stamp > asOf && (stamp <= at || asOf > at)
+
 /** Noted before what we have heard since of that which it would end or begin. */
-const notedBefore = (data: Data, { asOf, status }: Extract<Event, { _tag: "StatusNoted" }>): boolean => {
-  const asked = Math.max(0, ...data.prompts.map(({ at }) => at))
-  const heard = data.signal?.at ?? 0
-  if (status === "busy") return asOf < (data.prompts.length > 0 ? asked : heard)
-  if (status === "idle") return asOf < (data.turn || data.prompts.length > 0 ? Math.max(data.turnAt, asked) : heard)
-  return asOf < data.turnAt
+const notedBefore = (data: Data, event: Extract<Event, { _tag: "StatusNoted" }>): boolean => {
+  const asked = data.prompts.some((prompt) => isAfter(prompt.at, event))
+  const heard = isAfter(data.signal?.at ?? 0, event)
+  if (event.status === "busy") return data.prompts.length > 0 ? asked : heard
+  const acted = isAfter(data.turnAt, event)
+  if (event.status === "idle") return data.turn || data.prompts.length > 0 ? asked || acted : heard
+  return acted
 }
 
 /** True for an event of the past: older than the last one, of another process, under an id that the session has lost. */
@@ -384,7 +389,7 @@ export const past = (data: Data, event: Event): boolean => {
   if (event._tag === "ProcessExited") return event.pid !== undefined && !isOurs(data, event.pid)
   // An interrupt or a failure ends the turn that was on when its line was written, whatever subagents have told since.
   if (event._tag === "TurnEndObserved" && (event.why === "interrupt" || event.why === "failure")) {
-    return data.turnAt > event.asOf || (data.compacting && (data.signal?.at ?? 0) > event.asOf)
+    return isAfter(data.turnAt, event) || (data.compacting && isAfter(data.signal?.at ?? 0, event))
   }
   if (event._tag === "StatusNoted") return notedBefore(data, event)
   if (event._tag === "HealthCheckRecovery" || event._tag === "TurnEndObserved")

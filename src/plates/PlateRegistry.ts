@@ -59,6 +59,10 @@ export const goesOn = (reason: string): boolean => reason === "clear" || reason 
 const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
+/** Claude Code's list of sessions tells of others that ask or have ended, under an id that no session has. */
+const tellsOfItself = ({ event, name }: Heard): boolean =>
+  name !== "Notification" || (event?._tag === "HookNotification" && event.notificationType !== "agent_needs_input")
+
 /** Between the end of a session and the start of the next in its process, ms: moments, but a start may be told late. */
 const GOES_ON_WITHIN = 30_000
 
@@ -127,8 +131,11 @@ export class PlateRegistry {
     return [...this.plates.values()].filter((plate) => plate.isOpen)
   }
 
-  /** The plate that a hook belongs to; a new one where it belongs to none. Two that tell of one session find the same. */
-  find(heard: Heard, speaker: Speaker): Effect.Effect<PlateActor, EventRefused> {
+  /**
+   * The plate that a hook belongs to; a new one where it belongs to none and tells of a session. Two that tell of one
+   * session find the same.
+   */
+  find(heard: Heard, speaker: Speaker): Effect.Effect<PlateActor | undefined, EventRefused> {
     return this.finding.withPermit(this.seek(heard, speaker))
   }
 
@@ -145,7 +152,9 @@ export class PlateRegistry {
     function* (this: PlateRegistry, heard: Heard, speaker: Speaker) {
       const start = heard.event?._tag === "HookSessionStart" || heard.event?._tag === "SessionStart"
       const plate = start ? this.ofStart(heard, speaker) : this.ofHook(heard, speaker)
-      const found = plate ?? (yield* this.revived(heard.sessionId)) ?? (yield* this.fresh(speaker))
+      const known = plate ?? (yield* this.revived(heard.sessionId))
+      if (known === undefined && !tellsOfItself(heard)) return undefined
+      const found = known ?? (yield* this.fresh(speaker))
       if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
         found.sessionId = heard.sessionId
       }

@@ -256,6 +256,7 @@ class Board {
     yield* Effect.ignore(Deferred.await(this.ready))
     const admitted = yield* this.reception.admit(heard, origin)
     const { plate } = admitted
+    if (plate === undefined) return undefined
     const { committed } = yield* Effect.orElseSucceed(this.put(plate, admitted.event ?? event), () => ({
       committed: undefined
     }))
@@ -273,7 +274,7 @@ class Board {
   readonly list = Effect.fnUntraced({ self: this }, function* (this: Board, closed: boolean) {
     const now = yield* Clock.currentTimeMillis
     const live = [...this.roster.plates.values()]
-      .filter((plate) => closed || plate.isOpen || lingers(plate, now))
+      .filter((plate) => !plate.isSpare && (closed || plate.isOpen || lingers(plate, now)))
       .map((plate) => this.info(plate, now))
     const faded = closed ? [...this.roster.archive.values()].map((record) => row(still(record), null, now)) : []
     return [...live, ...faded].toSorted(order)

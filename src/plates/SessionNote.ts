@@ -25,6 +25,8 @@ const statusOf = ({ status, waitingFor }: ClaudeSessions.Note): Noted["status"] 
     case "busy":
       return "busy"
     case "waiting":
+      // a person's own, as of /model: it says nothing of the turn, and a dialog that needs them is told by its hook
+      if (waitingFor === "dialog open") return undefined
       return waitingFor === "permission prompt" ? "permission" : "question"
     default:
       return undefined
@@ -47,6 +49,11 @@ export class SessionNote {
   constructor(fs: FileSystem.FileSystem, folder: string) {
     this.fs = fs
     this.folder = folder
+  }
+
+  /** The process is kept in reserve for a session that nobody has begun. */
+  get isSpare(): boolean {
+    return this.note?.spare === true
   }
 
   /** Reads the session's note. Without its process the session is searched for, where `search` says so. */

@@ -38,18 +38,29 @@ export interface Case {
   readonly heard: number
   /** ms since the epoch */
   readonly now: number
+  /** When it was first seen that signs of the session are in the future, since the clock was set back; else now. */
+  readonly setBackAt: number
   /** A round of the health check, and not a look because the file was written. */
   readonly round: boolean
 }
+
+/** A stamp, to compare another with: one in the future is of before the clock was set back, and the other is not. */
+const beside = ({ now, setBackAt }: Case, other: number, stamp: number): number =>
+  stamp > now && other <= now ? setBackAt : stamp
+
+/** Whether a line ends the turn that is on. Where our stamp is in the future, and the line's not, the last line does. */
+const endsTurn = ({ now, snapshot: { data }, view }: Case, at: number): boolean =>
+  at + SLACK >= data.turnAt || (data.turnAt > now && at <= now && view?.endedAt === at)
 
 /**
  * When we know that the dialog is over; 0 where nothing says so. A hook may reach
  * us when what it tells of is over already: then the transcript, which is written
  * by now, holds its end from just before.
  */
-const overAt = (prompt: Prompt, view: TranscriptView | undefined, now: number): number => {
+const overAt = (of: Case, prompt: Prompt, view: TranscriptView | undefined): number => {
+  const { now } = of
   if (view === undefined) return 0
-  if (view.movedAt > prompt.at + STALENESS) return view.movedAt
+  if (view.movedAt > beside(of, view.movedAt, prompt.at) + STALENESS) return view.movedAt
   if (prompt.callId !== null) return view.hasResult(prompt.callId) ? prompt.at : 0
   const result = view.resultOf(prompt.tool)
   if (result > prompt.at) return result
@@ -58,27 +69,28 @@ const overAt = (prompt: Prompt, view: TranscriptView | undefined, now: number): 
 }
 
 /** Of the main agent's turn only: what goes on in the background is not interrupted with it. */
-const interrupted = ({ now, snapshot, view }: Case): ReadonlyArray<PlateMachine.Event> => {
+const interrupted = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { now, snapshot, view } = of
   const { compacting, prompts, turn } = snapshot.data
   const active = turn || compacting || prompts.some(({ agentId }) => agentId === null)
   if (!active || view === undefined || view.interruptAt === 0) return []
-  const asOf = view.interruptAt + SLACK
-  return asOf < snapshot.data.turnAt ? [] : [{ _tag: "TurnEndObserved", at: now, asOf, why: "interrupt" }]
+  if (!endsTurn(of, view.interruptAt)) return []
+  return [{ _tag: "TurnEndObserved", at: now, asOf: view.interruptAt + SLACK, why: "interrupt" }]
 }
 
 /** The hook that tells of it is lost where the session ends with its turn: nothing waits for a command then. */
-const failing = ({ now, snapshot, view }: Case): ReadonlyArray<PlateMachine.Event> => {
-  const { turn, turnAt } = snapshot.data
-  if (!turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
-  const asOf = view.failedAt + SLACK
-  return asOf < turnAt ? [] : [{ _tag: "TurnEndObserved", at: now, asOf, why: "failure", error: view.failure }]
+const failing = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { now, snapshot, view } = of
+  if (!snapshot.data.turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
+  if (!endsTurn(of, view.failedAt)) return []
+  return [{ _tag: "TurnEndObserved", at: now, asOf: view.failedAt + SLACK, why: "failure", error: view.failure }]
 }
 
 const dialogs = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, sides, snapshot, view } = of
   const { prompts } = snapshot.data
   const over = prompts.flatMap((prompt) => {
-    const at = overAt(prompt, prompt.agentId === null ? view : sides.get(prompt.agentId), now)
+    const at = overAt(of, prompt, prompt.agentId === null ? view : sides.get(prompt.agentId))
     return at === 0 ? [] : [{ prompt, at: Math.max(at, prompt.at) }]
   })
   const ended = view?.endedAt ?? 0
@@ -128,25 +140,27 @@ const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
 const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { found, round, snapshot, view } = of
   if (!round || found?._tag !== "Read") return []
-  const last = snapshot.data.signal?.at ?? 0
+  const last = beside(of, found.mtime, snapshot.data.signal?.at ?? 0)
   if (found.grown && !PlateMachine.transcriptAhead((view?.opaqueUntil ?? 0) / 1_000, last / 1_000)) return []
   return PlateMachine.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
 }
 
 /** A failure is over when somebody tries again, or when the agent goes on by itself. */
 const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { promptAt = 0, movedAt = 0 } = of.view ?? {}
   const { failedAt } = of.snapshot.data
-  const over = of.view !== undefined && (of.view.promptAt > failedAt || of.view.movedAt > failedAt + STALENESS)
+  const over = promptAt > beside(of, promptAt, failedAt) || movedAt > beside(of, movedAt, failedAt) + STALENESS
   return over ? [recovery(of)] : byMtime(of)
 }
 
 /** Nothing has been heard or written for so long that the turn cannot be on. */
-const silent = ({ found, heard, now, round, snapshot, view }: Case): ReadonlyArray<PlateMachine.Event> => {
+const silent = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { found, heard, now, round, snapshot, view } = of
   if (!round) return []
   const { data } = snapshot
   const asOf = data.signal?.at ?? 0
   const written = found?._tag === "Read" ? found.mtime : 0
-  const silence = now - Math.max(asOf, heard, written)
+  const silence = now - Math.max(...[asOf, heard, written].map((stamp) => beside(of, now, stamp)))
   const event = (why: "quiet" | "silent"): ReadonlyArray<PlateMachine.Event> => [
     { _tag: "TurnEndObserved", at: now, asOf, why }
   ]

@@ -182,15 +182,18 @@ describe("a session, told by its hooks", () => {
 })
 
 describe("a captured hook", () => {
-  it.effect("is taken, each of them, and opens one plate for its session", () =>
+  it.effect("is taken, each of them, and opens one plate for its session; none where it tells of others", () =>
     run(({ board }) =>
       Effect.gen(function* () {
-        for (const [name, body] of captured) {
+        const own = [...captured].filter(([, body]) => body["notification_type"] !== "agent_needs_input")
+        yield* board.hooks(...captured.values().filter((body) => body["notification_type"] === "agent_needs_input"))
+        assert.lengthOf(yield* board.rows, 0)
+        for (const [name, body] of own) {
           yield* board.hooks(body)
           const row = yield* board.settled(String(body["session_id"]))
           assert.strictEqual(row.sessionId === null || row.sessionId === body["session_id"], true, name)
         }
-        const sessions = new Set([...captured.values()].map((body) => body["session_id"]))
+        const sessions = new Set(own.map(([, body]) => body["session_id"]))
         // One of them goes on from a clear.
         assert.strictEqual((yield* board.rows).length, sessions.size - 1)
       })

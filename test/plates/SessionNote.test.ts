@@ -109,7 +109,9 @@ describe("a note that is newer than the hooks", () => {
     ["a turn that ended while a shell goes on", turn, "shell", {}, "Idle"],
     ["a permission that is asked for unheard", turn, "waiting", waiting, "AwaitingApproval"],
     ["a question that was asked unheard", turn, "waiting", { waitingFor: "input needed" }, "AwaitingInput"],
-    ["a dialog of a kind that is not known", turn, "waiting", { waitingFor: "dialog open" }, "AwaitingInput"],
+    ["a dialog of a kind that is not known", turn, "waiting", { waitingFor: "of a later version" }, "AwaitingInput"],
+    ["a person's own dialog, as of /model", turn, "waiting", { waitingFor: "dialog open" }, "Running"],
+    ["a person's own dialog with no turn", nothing, "waiting", { waitingFor: "dialog open" }, "Idle"],
     ["a dialog that opened with no turn", nothing, "waiting", waiting, "AwaitingApproval"],
     ["a question that was answered unheard", asking, "busy", {}, "Running"],
     ["a question that was escaped from", asking, "idle", {}, "Idle"],
@@ -125,7 +127,8 @@ describe("a note that is newer than the hooks", () => {
         yield* session.notes(status, more)
         assert.strictEqual(yield* session.status, then)
         const { restsOn } = yield* board.settled("s1")
-        if (!["a failure, which leaves the session idle", "a status of a later version"].includes(what)) {
+        const says = what !== "a failure, which leaves the session idle" && what !== "a status of a later version"
+        if (says && more["waitingFor"] !== "dialog open") {
           assert.strictEqual(restsOn?.signal, "session")
         }
       })
@@ -270,6 +273,28 @@ describe("a session that no hook has told of", () => {
     })
   )
 
+  unheard("that Claude Code holds in the background is on the board like another", (session, board) =>
+    Effect.gen(function* () {
+      yield* session.notes("waiting", { ...waiting, kind: "bg", entrypoint: "cli", jobId: "297e68bf" })
+      yield* TestClock.adjust("10 seconds")
+      yield* until("it is met", board.rows, (rows) => rows.length > 0)
+      yield* board.check()
+      yield* board.status("s1", "AwaitingApproval")
+    })
+  )
+
+  unheard("is on the board with what it is about from the first moment", (session, board) =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("1 second")
+      yield* session.notes("busy", { statusUpdatedAt: yield* Clock.currentTimeMillis })
+      yield* TestClock.adjust("9 seconds")
+      // no check, and no watch, has looked at it since
+      const rows = yield* until("it is met", board.rows, (rows) => rows.some(({ status }) => status !== "Starting"))
+      const { status } = yield* board.settled("s1")
+      assert.deepStrictEqual([rows.length, status], [1, "Running"])
+    })
+  )
+
   unheard("has one plate when its hooks come after all", (session, board) =>
     Effect.gen(function* () {
       yield* found(session, board)
@@ -383,7 +408,12 @@ describe("a session that no hook has told of", () => {
     }).pipe(Effect.provide(NodeFileSystem.layer))
   )
 
-  const held: ReadonlyArray<Fields> = [{ kind: "print" }, { entrypoint: "sdk-cli" }]
+  const held: ReadonlyArray<Fields> = [
+    { kind: "print" },
+    { entrypoint: "sdk-cli" },
+    { kind: "bg", entrypoint: "cli", spare: true },
+    { kind: "bg", entrypoint: "sdk-cli" }
+  ]
   for (const program of held) {
     unheard(`is not shown where a program holds it: ${JSON.stringify(program)}`, (session, board) =>
       Effect.gen(function* () {
@@ -396,4 +426,128 @@ describe("a session that no hook has told of", () => {
       })
     )
   }
+})
+
+describe("a process that Claude Code keeps in reserve", () => {
+  const spare = { kind: "bg", entrypoint: "cli", jobId: "96fdfb38", spare: true }
+
+  story("has no row though its hook tells of a start, and has one as soon as it is taken", (session, board) =>
+    Effect.gen(function* () {
+      yield* session.notes("idle", spare)
+      yield* board.check()
+      assert.lengthOf(yield* board.rows, 0)
+      yield* turn(session)
+      yield* board.status("s1", "Running")
+      assert.lengthOf(yield* board.rows, 1)
+      yield* session.notes("busy", { kind: "bg" })
+      yield* session.hook("Stop", { background_tasks: [] })
+      yield* board.check()
+      assert.lengthOf(yield* board.rows, 1)
+    })
+  )
+})
+
+describe("Claude Code's list of sessions, which tells of others under an id of its own", () => {
+  for (const type of ["agent_needs_input", "agent_completed", "auth_success"]) {
+    it.effect(`${type} opens no row, and a session's own does`, () =>
+      run(({ board }) =>
+        Effect.gen(function* () {
+          yield* board.hook("Notification", "view", { notification_type: type, message: "" })
+          yield* board.hook("UserPromptSubmit", "s1", { prompt: "go" })
+          yield* board.hook("Notification", "s1", { notification_type: type, message: "" })
+          yield* board.hook("Notification", "s2", { notification_type: "permission_prompt", message: "" })
+          yield* board.settled("s2")
+          const rows = (yield* board.rows).map(({ sessionId, status }) => [sessionId, status])
+          assert.sameDeepMembers(rows, [
+            ["s1", type === "agent_needs_input" ? "AwaitingInput" : "Running"],
+            ["s2", "AwaitingApproval"]
+          ])
+        })
+      )
+    )
+  }
+})
+
+describe("where the clock is set back by an hour in mid turn", () => {
+  /** A story with a wall clock that can be set; no timer moves with it. */
+  const setting = (
+    name: string,
+    body: (session: Session, board: Board, setBack: Effect.Effect<void>) => Effect.Effect<void, unknown>
+  ) =>
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const base = yield* Clock.Clock
+        let step = 0
+        const clock: Clock.Clock = Object.assign(Object.create(base), {
+          currentTimeMillisUnsafe: () => base.currentTimeMillisUnsafe() + step,
+          currentTimeMillis: Effect.sync(() => base.currentTimeMillisUnsafe() + step)
+        })
+        const setBack = Effect.sync(() => void (step = -3_600_000))
+        yield* run(({ board }) =>
+          Effect.gen(function* () {
+            const session = new Session(board, yield* child)
+            yield* session.hook("SessionStart", { source: "startup" })
+            yield* body(session, board, setBack)
+          })
+        ).pipe(Effect.provideService(Clock.Clock, clock))
+      })
+    )
+  const user = (content: unknown) => ({ type: "user", message: { role: "user", content } })
+  const failure = {
+    type: "assistant",
+    message: {
+      id: "f",
+      role: "assistant",
+      stop_reason: "stop_sequence",
+      content: [{ type: "text", text: "API Error" }]
+    },
+    error: "rate_limit",
+    isApiErrorMessage: true
+  }
+  const rows: ReadonlyArray<
+    readonly [
+      what: string,
+      before: (session: Session) => Effect.Effect<unknown, unknown>,
+      after: (session: Session) => Effect.Effect<unknown, unknown>,
+      PlateInfo["status"]
+    ]
+  > = [
+    ["Esc ends the turn", turn, (session) => session.says(interrupt()), "Idle"],
+    ["Esc ends a question", asking, (session) => session.says(interrupt()), "Idle"],
+    ["a failure ends the turn", turn, (session) => session.says(failure), "Error"],
+    ["a note says that it is idle", turn, (session) => session.notes("idle"), "Idle"],
+    ["a note says that a question is answered", asking, (session) => session.notes("busy"), "Running"],
+    ["a note says that it waits", turn, (session) => session.notes("waiting", waiting), "AwaitingApproval"],
+    ["a person tries again after a failure", failed, (session) => session.says(user("again")), "Idle"],
+    ["a question stays where nothing says more", asking, nothing, "AwaitingInput"],
+    ["a turn stays where nothing says more", turn, nothing, "Running"]
+  ]
+  for (const [what, before, after, then] of rows) {
+    setting(`${what}: ${then}`, (session, board, setBack) =>
+      Effect.gen(function* () {
+        // an interrupt of the turn before
+        yield* session.says(user("first"))
+        yield* session.says(interrupt())
+        yield* TestClock.adjust("1 second")
+        yield* session.says(user("go"))
+        yield* before(session)
+        yield* board.check()
+        yield* setBack
+        yield* board.check()
+        yield* TestClock.adjust("5 seconds")
+        yield* after(session)
+        assert.strictEqual(yield* session.status, then)
+      })
+    )
+  }
+
+  setting("silence ends a turn after ten minutes, not after an hour", (session, board, setBack) =>
+    Effect.gen(function* () {
+      yield* turn(session)
+      yield* board.check()
+      yield* setBack
+      for (let round = 0; round < 61; round++) yield* board.check()
+      assert.strictEqual(yield* session.status, "Idle")
+    })
+  )
 })

@@ -17,7 +17,10 @@ const Note = Schema.Struct({
   procStart: Schema.NumberFromString,
   sessionId: Schema.String,
   cwd: Schema.optional(Schema.String),
+  /** `interactive`; `bg` where the CLI's own daemon holds it, which a person attaches to; `print`. */
   kind: Schema.optional(Schema.String),
+  /** The CLI keeps it in reserve: nobody has begun it. */
+  spare: Schema.optional(Schema.Boolean),
   /** `cli` in a terminal, `sdk-…` where a program holds it. */
   entrypoint: Schema.optional(Schema.String),
   /** ms since the epoch, as `statusUpdatedAt`. */
@@ -42,9 +45,9 @@ export const configOf = (env: { readonly [name: string]: string | undefined }): 
 export const folderIn = (config: string): string => join(config, "sessions")
 export const fileOf = (pid: number): string => `${pid}.json`
 
-/** A person sits before it, as far as it says. */
-export const isPersons = ({ entrypoint = "", kind }: Note): boolean =>
-  kind === "interactive" && !entrypoint.startsWith("sdk")
+/** A person sits before it, or attaches to it, as far as it says. */
+export const isPersons = ({ entrypoint = "", kind, spare }: Note): boolean =>
+  (kind === "interactive" || kind === "bg") && spare !== true && !entrypoint.startsWith("sdk")
 
 export const lives = ({ pid, procStart }: Note): Effect.Effect<boolean> =>
   Effect.map(Lookup, ({ isAlive }) => isAlive({ pid, start: procStart }))
