@@ -41,6 +41,8 @@ export interface Row {
   readonly outlives?: boolean | undefined
   /** Names of what its run is without, at the moment. */
   readonly lacks?: ReadonlyArray<string>
+  /** The mode that its run is in, as its agent calls it. */
+  readonly mode?: LiveRun["offers"]["mode"]
   /** Work of its run that goes on, or is scheduled, beside its turns. */
   readonly background?: LiveRun["background"]
   /** The trouble of the provider that it asks. */
@@ -211,6 +213,10 @@ const nearing = ({ allowance, gap, windows = [], worker }: Row): string => {
 /** The run goes on without it, and says why in its notices. */
 const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
 
+/** The agent's own mode, and whether that has calls run of which nobody is asked. */
+const inMode = ({ mode }: Row): string =>
+  mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run unasked" : ""})`
+
 /** Whether its project takes no turns. */
 const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
 
@@ -262,7 +268,7 @@ const detail = (row: Row): string => {
     case "Spawning":
       return `starts run ${Math.max(1, data.sessionSeq)}`
     case "Running":
-      return `${running(row)}${without(row)}`
+      return `${running(row)}${inMode(row)}${without(row)}`
     case "Interrupting":
       return "ends its run for what is urgent"
     case "SessionComplete":

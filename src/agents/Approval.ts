@@ -24,6 +24,10 @@ export interface Call {
   readonly asksToChoose?: boolean
 }
 
+/** The mode that an agent is told, by which it asks: tools that always ask are asked for in each. */
+export const toldMode = ({ always, mode }: ApprovalPolicy): ApprovalPolicy["mode"] =>
+  mode === "full_access" && always.length > 0 ? "auto" : mode
+
 /** `mcp__shop__*`: a star stands for any text. Linear: no pattern of a config is a regular expression. */
 const matches = (pattern: string, name: string): boolean => {
   const [head = "", ...parts] = pattern.split("*")

@@ -170,12 +170,13 @@ export class LiveRun {
     else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
   }
 
-  offer({ commands, models, modes }: Offers): void {
+  offer({ commands, mode, models, modes }: Offers): void {
     this.offers = {
       ...this.offers,
       ...(commands === undefined ? {} : { commands }),
       ...(models === undefined ? {} : { models }),
-      ...(modes === undefined ? {} : { modes })
+      ...(modes === undefined ? {} : { modes }),
+      ...(mode === undefined ? {} : { mode })
     }
   }
 

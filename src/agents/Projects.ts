@@ -408,6 +408,7 @@ export class Projects {
       asked: tree.live.meter.newest,
       outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
       lacks: [...tree.live.lacks],
+      mode: tree.live.run === undefined ? undefined : tree.live.offers.mode,
       background: tree.live.background,
       trouble: tree.setting.weather.trouble(),
       windows: tree.setting.weather.near(tree.worker()?.data.fallback ?? 0),

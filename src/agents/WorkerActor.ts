@@ -24,6 +24,7 @@ import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import type { WorkerMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
+import * as Approval from "./Approval.ts"
 import { isActive, refOf, Siblings, type TurnState, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
 import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import * as Prompt from "./Prompt.ts"
@@ -384,6 +385,7 @@ export const make = Effect.gen(function* () {
           resumable(backendAt(config(), index)) && data.sessionId !== null
             ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
             : undefined,
+        approvals: Approval.toldMode(config().approvals),
         limits: config().limits,
         mcp: mcp(runId),
         ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})

@@ -192,6 +192,8 @@ export interface RunSpec {
   readonly env: { readonly [name: string]: string }
   /** Go on with this session of the backend's own; `fork`: as a copy, since it is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
+  /** How its calls are decided (`approvals.mode`), for an agent that must be told to ask; left out, as it starts. */
+  readonly approvals?: "read_only" | "auto" | "full_access"
   /** The part of the machine that it may take; left out, nothing holds it. */
   readonly limits?: LimitsConfig | undefined
   /** Servers that the agent is given besides its own, by name: agentd's voice among them. */

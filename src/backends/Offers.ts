@@ -23,6 +23,8 @@ export interface Offers {
   readonly models?: ReadonlyArray<Offer>
   readonly modes?: ReadonlyArray<Offer>
   readonly commands?: ReadonlyArray<Command>
+  /** The mode that it is in; `isUnasked`: in that, calls run for which nobody is asked. */
+  readonly mode?: { readonly id: string; readonly isUnasked: boolean }
 }
 
 const MAX_OFFERS = 500
@@ -51,7 +53,8 @@ const commands = (all: ReadonlyArray<Command>): ReadonlyArray<Command> =>
 export const bounded = (all: Offers): Offers => ({
   ...(all.models === undefined ? {} : { models: offers(all.models) }),
   ...(all.modes === undefined ? {} : { modes: offers(all.modes) }),
-  ...(all.commands === undefined ? {} : { commands: commands(all.commands) })
+  ...(all.commands === undefined ? {} : { commands: commands(all.commands) }),
+  ...(all.mode === undefined ? {} : { mode: { ...all.mode, id: short(all.mode.id, MAX_NAME) } })
 })
 
 /** The one that a person names. */

@@ -179,7 +179,10 @@ export const AcpBackend = Schema.Struct({
   type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
   argv: described(Argv, 'The agent and its arguments: ["opencode", "acp"].'),
   model: optional(Word, "The model to set, as the agent offers it. Default: as it starts."),
-  mode: optional(Word, "The agent's own session mode to set. Default: as it starts."),
+  mode: optional(
+    Word,
+    "The agent's own session mode to set. Default: one in which a person is asked, where it has one and approvals.mode is not full_access."
+  ),
   trustKinds: Schema.Array(Schema.Literals(["read", "search", "think", "fetch"])).pipe(
     withDefault(
       [],

@@ -122,6 +122,18 @@ const keyIn = Effect.fnUntraced(function* (backend: KeyPlace, usual: string, { e
   } satisfies Finding
 })
 
+/** Agents that ask nobody until their own config has them ask, and offer no mode for it. */
+const UNASKING = /^(opencode|kilo)$/
+
+/** Whether a person is asked for the calls of an agent, where its program is known to ask for none by itself. */
+const leave = ({ approvals, backend }: AgentConfig): ReadonlyArray<Check> => {
+  const program = backend.type === "acp" ? NodePath.basename(backend.argv[0] ?? "") : ""
+  if (!UNASKING.test(program) || approvals.mode === "full_access") return []
+  const detail = `${program} has no mode in which it asks: unless its own config says so, its calls run unasked`
+  const remedy = `Have it ask: "permission": { "edit": "ask", "bash": "ask" } in ${program}.json, or set approvals.mode to what is so: full_access`
+  return [{ name: "asks", level: "warn", detail, remedy }]
+}
+
 type Named = readonly [name: string, backend: BackendConfig]
 
 /** How an agent wants to be held; undefined where it runs nothing. */
@@ -189,7 +201,9 @@ export const checks = Effect.fnUntraced(function* (
       found.set(key, known)
     }
   }
+  const unasked = all.flatMap(({ config }) => leave(config))
   return [
+    ...unasked.filter(({ detail }, at) => unasked.findIndex((one) => one.detail === detail) === at),
     ...[...found.values()].map(({ agents, finding: { detail, name, ok, remedy } }): Check => {
       const more = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ""
       return {

@@ -92,6 +92,9 @@ describe("Board", () => {
   it("names run and process while there are some, and none of an agent that has stopped", () => {
     const lacking = row(after(running), { lacks: ["the MCP server records"] })
     assert.match(lacking.detail, /^waits for a message; without the MCP server records$/)
+    const moded = (isUnasked: boolean) => row(after(running), { mode: { id: "auto", isUnasked } }).detail
+    assert.strictEqual(moded(false), "waits for a message (mode auto)")
+    assert.strictEqual(moded(true), "waits for a message (mode auto: calls run unasked)")
     const alive = row(after(running))
     assert.deepStrictEqual([alive.runId, alive.pid], ["r1", 7])
     const stopped = row(after([...running, { _tag: "OperatorStop", by: "ada" }]))

@@ -523,6 +523,60 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       })
     )
 
+    it.effect(
+      "an agent that judges for itself is set to ask, unless it has full access or the config names its mode",
+      () =>
+        Effect.gen(function* () {
+          const modesOf = (all: ReadonlyArray<RunEvent>) => of(all, "Offers").flatMap(({ mode }) => mode ?? [])
+          for (const approvals of ["read_only", "auto"] as const) {
+            const { all, here } = yield* play("judges", {
+              spec: { prompt: "touch made", approvals },
+              react: answers(DENY)
+            })
+            assert.deepStrictEqual(paramsOf(here, "session/set_mode")?.["modeId"], "default")
+            assert.deepStrictEqual(modesOf(all), [{ id: "default", isUnasked: false }])
+            assert.strictEqual(of(all, "ApprovalRequested").length, 1)
+            assert.isFalse(fs.existsSync(path.join(here.folder, "made")))
+            assert.deepStrictEqual(of(all, "Notice"), [])
+          }
+          for (const [more, mode] of [
+            [{ spec: { prompt: "touch made", approvals: "full_access" } }, "auto"],
+            [{ spec: { prompt: "touch made" }, config: { mode: "bypassPermissions" } }, "bypassPermissions"]
+          ] as const) {
+            const { all, here } = yield* play("judges", more)
+            assert.deepStrictEqual(modesOf(all), [{ id: mode, isUnasked: true }])
+            assert.isTrue(fs.existsSync(path.join(here.folder, "made")))
+          }
+        })
+    )
+
+    it.effect(
+      "where no mode asks it is said, and an agent that may only read ends with the first call that changes",
+      () =>
+        Effect.gen(function* () {
+          const unasked = yield* play("modeless", { spec: { prompt: "touch made", approvals: "auto" } })
+          assert.match(
+            of(unasked.all, "Notice")[0]!.text,
+            /no mode in which it is known to ask .*: its calls may run unasked$/
+          )
+          assert.deepStrictEqual(outcome(unasked.all), { _tag: "Success" })
+          for (const prompt of ["touch made", "sleep 100"]) {
+            const { all } = yield* play("modeless", { spec: { prompt, approvals: "read_only" } })
+            const end = outcome(all)
+            assert.strictEqual(end._tag, "Fatal")
+            assert.match(end._tag === "Fatal" ? end.detail : "", new RegExp(`asked nobody.*may only read.*: ${prompt}`))
+            assert.strictEqual(error(all).errorType, "unasked")
+          }
+          const reads = yield* play("modeless", { spec: { prompt: "pwd && ls -l | wc -l", approvals: "read_only" } })
+          assert.deepStrictEqual(outcome(reads.all), { _tag: "Success" })
+          const named = yield* play("judges", {
+            spec: { prompt: "touch made", approvals: "read_only" },
+            config: { mode: "auto" }
+          })
+          assert.strictEqual(error(named.all).errorType, "unasked")
+        })
+    )
+
     it.effect("an agent of the protocol's own SDK understands all that it is told, and answers", () =>
       Effect.gen(function* () {
         const here = yield* world

@@ -609,3 +609,14 @@ describe("the limits of a subscription, as the CLI tells them", () => {
     )
   })
 })
+
+it("a mode in which calls run unasked is told, and its end; the others are not", () => {
+  const inMode = (permissionMode: string) => ({ ...init, permissionMode })
+  const modes = (...names: ReadonlyArray<string>) =>
+    of(heard(names.map(inMode)).events, "Offers").flatMap(({ mode }) => mode ?? [])
+  assert.deepStrictEqual(modes("default", "plan"), [])
+  assert.deepStrictEqual(modes("bypassPermissions", "bypassPermissions", "default"), [
+    { id: "bypassPermissions", isUnasked: true },
+    { id: "default", isUnasked: false }
+  ])
+})

@@ -62,6 +62,20 @@ it.live("programs are looked for where the agent would be started, each once", (
   )
 )
 
+it.live("an agent that asks nobody by itself is named, unless it has full access", () =>
+  withFiles(
+    Effect.gen(function* () {
+      const backend = { type: "acp", argv: ["opencode", "acp"] }
+      const said = (yield* found({ a: backend, b: backend, c: { ...backend, argv: ["gemini", "--acp"] } })).filter(
+        (line) => line.includes("asks")
+      )
+      assert.deepStrictEqual(said, [
+        "warn asks: opencode has no mode in which it asks: unless its own config says so, its calls run unasked"
+      ])
+    })
+  )
+)
+
 it.live("a model's key is looked for, and never shown", () =>
   withFiles(
     Effect.gen(function* () {

@@ -4,10 +4,11 @@
  * Guarantees: agents offer them in lists of their own, as options of the session, as both, or without a
  * word of it when they go on: whichever it is, what is not offered is refused with what is, since some
  * agents say yes to anything; what an agent refuses is said in its own words; an option counts as chosen
- * when the agent says that it is.
+ * when the agent says that it is. A mode counts as one in which a person is asked only where its own words say so.
  */
 import type { SetSessionConfigOptionRequest, SetSessionModeRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
+import type { RunSpec } from "../Backend.ts"
 import * as Offers from "../Offers.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as Messages from "./AcpMessages.ts"
@@ -15,20 +16,32 @@ import type { Refusal, Wire } from "./AcpWire.ts"
 
 export type Kind = "model" | "mode"
 
+/** `about`: what the agent says of it. */
+type Offer = Offers.Offer & { readonly about?: string }
+
 interface Option {
   readonly id: string
   readonly current: string
-  readonly values: ReadonlyArray<Offers.Offer>
+  readonly values: ReadonlyArray<Offer>
 }
 
 /** A kind of choice, as the agent offers it. */
 interface Choice {
   /** Of the protocol's own list. */
-  readonly listed: ReadonlyArray<Offers.Offer>
+  readonly listed: ReadonlyArray<Offer>
   readonly option: Option | undefined
+  /** Of the list; left out where the agent has not said. */
+  readonly current?: string
 }
 
-export type Choices = { readonly [kind in Kind]: Choice }
+/** An option by which all calls are let run. */
+interface Switch {
+  readonly id: string
+  readonly on: boolean
+  readonly off: string | false
+}
+
+export type Choices = { readonly [kind in Kind]: Choice } & { readonly letsAll?: Switch }
 
 const optionOf = (answer: Messages.SessionAnswer, kind: Kind): Option | undefined => {
   const found = answer.configOptions?.find(({ category, id }) => (category ?? id) === kind)
@@ -37,8 +50,19 @@ const optionOf = (answer: Messages.SessionAnswer, kind: Kind): Option | undefine
   return {
     id: found.id,
     current: typeof found.currentValue === "string" ? found.currentValue : "",
-    values: values.map(({ name, value }) => ({ id: value, name: name ?? value }))
+    values: values.map(({ description, name, value }) => ({ id: value, name: name ?? value, about: description ?? "" }))
   }
+}
+
+const switchOf = ({ configOptions }: Messages.SessionAnswer): { readonly letsAll?: Switch } => {
+  const found = (configOptions ?? []).find(
+    ({ category, description, id, name }) => category !== "mode" && LETS_ALL.test(`${id} ${name} ${description}`)
+  )
+  if (found === undefined) return {}
+  const { currentValue, id } = found
+  if (typeof currentValue === "boolean") return { letsAll: { id, on: currentValue, off: false } }
+  const values = (found.options ?? []).flatMap((value) => Messages.read(Messages.ConfigValue, value)?.value ?? [])
+  return values.includes("off") ? { letsAll: { id, on: currentValue !== "off", off: "off" } } : {}
 }
 
 export const of = (answer: Messages.SessionAnswer): Choices => ({
@@ -47,29 +71,85 @@ export const of = (answer: Messages.SessionAnswer): Choices => ({
     option: optionOf(answer, "model")
   },
   mode: {
-    listed: (answer.modes?.availableModes ?? []).map(({ id, name }) => ({ id, name: name ?? id })),
-    option: optionOf(answer, "mode")
-  }
+    listed: (answer.modes?.availableModes ?? []).map(({ description, id, name }) => ({
+      id,
+      name: name ?? id,
+      about: description ?? ""
+    })),
+    option: optionOf(answer, "mode"),
+    ...(answer.modes?.currentModeId == null ? {} : { current: answer.modes.currentModeId })
+  },
+  ...switchOf(answer)
 })
 
 /** With the options as the agent says they are now. */
 export const updated = (choices: Choices, answer: Messages.SessionAnswer): Choices => {
   const now = of(answer)
   const { mode, model } = choices
+  const { option = mode.option } = now.mode
+  const current = now.mode.option?.current ?? ""
   return {
-    mode: { ...mode, option: now.mode.option ?? mode.option },
+    ...choices,
+    ...now,
+    mode: { ...mode, option, ...(current === "" ? {} : { current }) },
     model: { ...model, option: now.model.option ?? model.option }
   }
 }
 
+/** With the mode that the session is in now. */
+export const inMode = (choices: Choices, current: string): Choices => ({
+  ...choices,
+  mode: { ...choices.mode, current }
+})
+
 /** All that is offered, each once. */
-const offered = ({ listed, option }: Choice): ReadonlyArray<Offers.Offer> => [
+const offered = ({ listed, option }: Choice): ReadonlyArray<Offer> => [
   ...listed,
   ...(option?.values ?? []).filter(({ id }) => !listed.some((one) => one.id === id))
 ]
 
-export const offersOf = ({ mode, model }: Choices): Offers.Offers =>
-  Offers.bounded({ models: offered(model), modes: offered(mode) })
+/** In a mode with these words a person is asked for whatever has side effects. */
+const ASKS =
+  /\balways ask|\b(asks?|prompts?|requires?|requests?)( for)? (approval|permission|confirmation)|auto-approves only read/i
+/** In one with these some calls run unasked. */
+const LETS =
+  /yolo|bypass|dangerous|don'?t-?ask|full[- ]?(auto|access)|autopilot|\bauto|accept[- ]?(edits|all)|review|only ask|outside the workspace|handles permission/i
+/** Names of modes that ask, where the agent says no more of them. */
+const ASKING = /^(default|normal|manual|ask)$/i
+const LETS_ALL = /allow[_ -]?all|auto[_ -]?approve/i
+
+/** Whether a person is asked in a mode; undefined: its words do not say. */
+const asksIn = ({ about = "", id, name }: Offer): boolean | undefined => {
+  if (ASKS.test(about) || (about === "" && ASKING.test(id))) return true
+  return LETS.test(`${id} ${name} ${about}`) ? false : undefined
+}
+
+/** How a session asks for leave. */
+export interface Leave {
+  /** Empty where the agent has no modes. */
+  readonly mode: string
+  /** Undefined: nobody knows. */
+  readonly asks: boolean | undefined
+  /** The mode to set for it, or the option to turn off; undefined: there is none, or it asks already. */
+  readonly by?: { readonly mode: string } | { readonly letsAll: Switch } | undefined
+}
+
+export const leaveOf = ({ letsAll, mode }: Choices): Leave => {
+  const current = mode.current ?? mode.option?.current ?? ""
+  const all = offered(mode)
+  const now = all.find(({ id }) => id === current)
+  const asks = now === undefined ? undefined : asksIn(now)
+  const better = asks === true ? undefined : all.find((one) => asksIn(one) === true)
+  if (better !== undefined) return { mode: current, asks, by: { mode: better.id } }
+  if (letsAll?.on === true) return { mode: current, asks: false, by: { letsAll } }
+  return { mode: current, asks: asks ?? (letsAll === undefined ? undefined : true) }
+}
+
+export const offersOf = (choices: Choices): Offers.Offers => {
+  const { asks, mode } = leaveOf(choices)
+  const now = mode === "" ? {} : { mode: { id: mode.split("#").at(-1)!, isUnasked: asks === false } }
+  return Offers.bounded({ models: offered(choices.model), modes: offered(choices.mode), ...now })
+}
 
 /** The model that an option says is in use; empty where none does. */
 export const modelOf = ({ model }: Choices): string => model.option?.current ?? ""
@@ -113,7 +193,7 @@ export const choose = Effect.fnUntraced(function* (
   if (option === undefined || listed.some((one) => one.id === id)) {
     const mode: SetSessionModeRequest = { sessionId, modeId: id }
     yield* told(wire.request(METHODS[kind], kind === "mode" ? mode : { sessionId, modelId: id }))
-    const chosen: Chosen = { choices, id }
+    const chosen: Chosen = { choices: kind === "mode" ? inMode(choices, id) : choices, id }
     return chosen
   }
   const request: SetSessionConfigOptionRequest = { sessionId, configId: option.id, value: id }
@@ -124,6 +204,41 @@ export const choose = Effect.fnUntraced(function* (
     return yield* Effect.fail(
       AcpFault.fatal(kind, `${agent.name} did not take the ${kind} "${name}"`, `correct ${kind}, or leave it out`)
     )
-  const chosen: Chosen = { choices: now, id }
+  const chosen: Chosen = { choices: kind === "mode" ? inMode(now, id) : now, id }
   return chosen
+})
+
+/** The words for a session that could not be made to ask; undefined: it asks. */
+export const unasked = (
+  { name }: AcpFault.Agent,
+  choices: Choices,
+  { approvals }: Pick<RunSpec, "approvals">
+): string | undefined => {
+  const { asks, mode } = leaveOf(choices)
+  if (asks === true || approvals === "full_access") return undefined
+  const where = mode === "" ? "it has no modes" : `its mode is ${mode}`
+  const then = approvals === "read_only" ? "; the run ends with the first one that may change something" : ""
+  return `${name} offers no mode in which it is known to ask a person (${where}): its calls may run unasked${then}`
+}
+
+/** Has the session ask a person, where it can: what an agent refuses leaves it as it is. */
+export const toAsk = Effect.fnUntraced(function* (
+  wire: Wire,
+  agent: AcpFault.Agent,
+  of: { readonly choices: Choices; readonly sessionId: string }
+) {
+  const { by } = leaveOf(of.choices)
+  if (by === undefined) return of.choices
+  if ("mode" in by)
+    return yield* choose(wire, agent, of, "mode", by.mode).pipe(
+      Effect.map(({ choices }) => choices),
+      Effect.orElseSucceed(() => of.choices)
+    )
+  const { id, off } = by.letsAll
+  const request: SetSessionConfigOptionRequest =
+    off === false
+      ? { sessionId: of.sessionId, configId: id, type: "boolean", value: off }
+      : { sessionId: of.sessionId, configId: id, value: off }
+  const answer = yield* Effect.orElseSucceed(wire.request("session/set_config_option", request), () => undefined)
+  return updated(of.choices, Messages.read(Messages.SessionAnswer, answer) ?? {})
 })

@@ -36,9 +36,11 @@ export class AcpChoosing {
   /** Options of the session are others now. */
   changed(update: unknown): void {
     const answer = Messages.read(Messages.SessionAnswer, update)
+    const mode = Messages.read(Messages.ModeUpdate, update)?.currentModeId
     const session = this.place.session()
     if (session === undefined || answer === undefined) return
-    const choices = AcpChoices.updated(session.choices, answer)
+    const told = AcpChoices.updated(session.choices, answer)
+    const choices = mode === undefined ? told : AcpChoices.inMode(told, mode)
     this.place.became({ ...session, choices })
     const model = AcpChoices.modelOf(choices)
     if (model !== "") this.place.uses(model)

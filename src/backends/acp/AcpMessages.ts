@@ -119,11 +119,18 @@ export const SessionAnswer = Schema.Struct({
       availableModels: maybe(Schema.Array(Schema.Struct({ modelId: Schema.String, name: text })))
     })
   ),
-  modes: maybe(Schema.Struct({ availableModes: Schema.Array(Schema.Struct({ id: Schema.String, name: text })) })),
+  modes: maybe(
+    Schema.Struct({
+      currentModeId: text,
+      availableModes: Schema.Array(Schema.Struct({ id: Schema.String, name: text, description: text }))
+    })
+  ),
   configOptions: maybe(
     Schema.Array(
       Schema.Struct({
         id: Schema.String,
+        name: text,
+        description: text,
         category: text,
         currentValue: Schema.optional(Schema.Unknown),
         options: maybe(Schema.Array(Schema.Unknown))
@@ -133,7 +140,8 @@ export const SessionAnswer = Schema.Struct({
 })
 export type SessionAnswer = typeof SessionAnswer.Type
 
-export const ConfigValue = Schema.Struct({ value: Schema.String, name: text })
+export const ConfigValue = Schema.Struct({ value: Schema.String, name: text, description: text })
+export const ModeUpdate = Schema.Struct({ currentModeId: Schema.String })
 
 export const CommandsUpdate = Schema.Struct({
   availableCommands: Schema.Array(

@@ -24,7 +24,7 @@ import * as AcpSession from "./AcpSession.ts"
 import { AcpRecall, type Left } from "./AcpRecall.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpTelling, type Events } from "./AcpTelling.ts"
-import { AcpUpdates, type End } from "./AcpUpdates.ts"
+import { AcpUpdates, type End, type Unasked } from "./AcpUpdates.ts"
 import * as AcpWire from "./AcpWire.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import type { Line } from "../process/LineSplitter.ts"
@@ -51,6 +51,8 @@ export interface Options {
 const CAPACITY = 256
 /** A call of which nothing is heard for so long is told as far as it is known. */
 const SETTLE = "500 millis"
+/** How long after its beginning a call may ask. */
+const ASKS = "2 seconds"
 /** How long an agent may take to see that its input has ended. */
 const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
@@ -62,6 +64,8 @@ const LOOKS = 10
 /** The result of a command whose output an earlier daemon has told. */
 const DONE = "an earlier agentd ran it"
 
+/** Updates by which the session's model and mode are others. */
+const CHOICES: ReadonlySet<string> = new Set(["config_option_update", "current_mode_update"])
 const CANCEL: AcpHistory.Note = { say: "cancel" }
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
@@ -100,6 +104,7 @@ class AcpRun {
   /** Why a person has refused its calls, until it is told. */
   private readonly words: Array<string> = []
   private settling = false
+  private looking = false
   private said = ""
   /** Knowledge of an earlier daemon about it, until all of that is told again. */
   private recall: AcpRecall | undefined
@@ -249,11 +254,18 @@ class AcpRun {
 
   private opens(session: AcpSession.AcpSession): ReadonlyArray<RunEvent> {
     const isFirst = this.session === undefined
-    const { choices, model, sessionId } = session
+    const { agent, choices, model, sessionId } = session
     this.session = session
     this.updates.uses(model)
-    const offers: RunEvent = { _tag: "Offers", ...AcpChoices.offersOf(choices) }
-    return isFirst ? [{ _tag: "Started", pid: this.options.program.pid, sessionId }, offers] : [offers]
+    if (!isFirst) return this.offers
+    const { config, program, spec } = this.options
+    const text = config.mode === undefined ? AcpChoices.unasked(agent, choices, spec) : undefined
+    const notice: ReadonlyArray<RunEvent> = text === undefined ? [] : [{ _tag: "Notice", text }]
+    return [{ _tag: "Started", pid: program.pid, sessionId }, ...this.offers, ...notice]
+  }
+
+  private get offers(): ReadonlyArray<RunEvent> {
+    return this.session === undefined ? [] : [{ _tag: "Offers", ...AcpChoices.offersOf(this.session.choices) }]
   }
 
   private first({ takes }: AcpSession.AcpSession): Effect.Effect<void> {
@@ -348,13 +360,14 @@ class AcpRun {
     if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
     // before there is a session, it is the replay of an old one; other sessions are the agent's own affair
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
-    if (ours && message.update.sessionUpdate === "config_option_update") this.choosing.changed(message.update)
-    return ours
-      ? Effect.andThen(
-          this.hear(() => this.updates.update(message.update)),
-          this.settle
-        )
-      : Effect.void
+    if (!ours) return Effect.void
+    const { update } = message
+    const isChoice = CHOICES.has(update.sessionUpdate)
+    if (isChoice) this.choosing.changed(update)
+    return Effect.andThen(
+      this.hear(() => [...this.updates.update(update), ...(isChoice ? this.offers : [])]),
+      Effect.andThen(this.settle, this.leave)
+    )
   }
 
   /** Tells calls of which nothing more is heard. One at a time looks after them. */
@@ -370,6 +383,32 @@ class AcpRun {
     })
     return wait.pipe(
       Effect.ensuring(Effect.sync(() => void (this.settling = false))),
+      Effect.forkIn(this.scope),
+      Effect.asVoid
+    )
+  })
+
+  /** An agent that may only read runs nothing that may change something without asking. Some ask a moment after it has begun. */
+  private readonly leave: Effect.Effect<void> = Effect.suspend(() => {
+    const { config, spec } = this.options
+    const { session, updates } = this
+    if (spec.approvals !== "read_only" || this.recall !== undefined || session === undefined) return Effect.void
+    const { mode } = AcpChoices.leaveOf(session.choices)
+    // that mode itself holds its calls
+    if (mode === "read-only") return Effect.void
+    const ends = ({ title }: Unasked) => this.fail(AcpFault.unasked(session.agent, title, config.mode ?? mode))
+    const over = updates.unasked(false)
+    if (over !== undefined) return ends(over)
+    if (this.looking || updates.unasked(true) === undefined) return Effect.void
+    this.looking = true
+    const wait = Effect.gen({ self: this }, function* () {
+      for (let call = updates.unasked(true); call !== undefined; call = updates.unasked(true)) {
+        yield* Effect.sleep(ASKS)
+        if (updates.unasked(true)?.id === call.id) return yield* ends(call)
+      }
+    })
+    return wait.pipe(
+      Effect.ensuring(Effect.sync(() => void (this.looking = false))),
       Effect.forkIn(this.scope),
       Effect.asVoid
     )
@@ -581,7 +620,11 @@ class AcpRun {
       answer: this.answer,
       // the protocol knows no way to end a call of the agent's
       cancelCall: this.terminals.cancel,
-      choose: this.choosing.choose,
+      choose: (choice) =>
+        Effect.andThen(
+          this.choosing.choose(choice),
+          this.telling.aside(() => this.offers)
+        ),
       keep: (point, heard) => RestPoint.keep(program, point, heard),
       outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,

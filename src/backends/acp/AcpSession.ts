@@ -4,7 +4,8 @@
  * Guarantees: the login that the config names is asked for only where the agent wants
  * one; whether an agent can go on with a session is tried and not believed; a session that
  * is to be gone on with and is not there any more is replaced by a new one, and said so;
- * every failure has a class and says what to do.
+ * unless the config names a mode, or gives full access, the session is in one in which a person is asked, or it is said
+ * that there is none; every failure has a class and says what to do.
  */
 import type { InitializeRequest, LoadSessionRequest, McpServer, NewSessionRequest } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
@@ -215,6 +216,7 @@ export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
   if (wanted !== undefined)
     ({ choices, id: model } = yield* AcpChoices.choose(wire, agent, { choices, sessionId }, "model", wanted))
   if (mode !== undefined) ({ choices } = yield* AcpChoices.choose(wire, agent, { choices, sessionId }, "mode", mode))
+  else if (spec.approvals !== "full_access") choices = yield* AcpChoices.toAsk(wire, agent, { choices, sessionId })
   const { missingIsEmpty, takes } = agent
   const session: AcpSession = { sessionId, agent, missingIsEmpty, model, takes, choices }
   return session

@@ -49,6 +49,12 @@ export interface Deed {
   readonly readOnly: boolean
 }
 
+/** A call for which nobody was asked: our id, and its title. */
+export interface Unasked {
+  readonly id: string
+  readonly title: string
+}
+
 interface Turn {
   readonly turnId: string
   begun: boolean
@@ -63,6 +69,8 @@ interface Turn {
   readonly deeds: Map<string, { terminalId: string | undefined }>
   /** The agent's ids of calls that have had their result. */
   readonly closed: Set<string>
+  /** A call that may have changed something and was over before it asked. */
+  unasked: Unasked | undefined
 }
 
 /** A call that asks: our id of it, and its events. */
@@ -116,6 +124,21 @@ const repeats = (before: unknown, now: unknown): boolean =>
   now !== null &&
   Object.entries(now).every(([name, value]) => isSame((before as { readonly [name: string]: unknown })[name], value))
 
+/** Kinds of calls that change something, by the agent's own word. */
+const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
+/** Commands that change nothing; what redirects or substitutes may be anything. */
+const READS =
+  /^(cd|ls|pwd|cat|head|tail|wc|grep|which|stat|du|df|git (status|log|diff|show))( (?!.*--(output|ext-diff))[^>`$]*)?$/
+
+const isReading = (rawInput: unknown): boolean => {
+  const { command } = (rawInput ?? {}) as { readonly command?: unknown }
+  return typeof command === "string" && command.split(/[|;&\n]+/).every((part) => READS.test(part.trim()))
+}
+
+/** A call of the agent's own that may change something. */
+const changes = ({ kind, rawInput }: Call): boolean =>
+  typeof kind === "string" && CHANGES.has(kind) && !isReading(rawInput)
+
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0)
 
@@ -135,6 +158,8 @@ const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
   if (typeof kind === "string" && kind !== "" && kind !== "other") return kind
   return typeof title === "string" && /^[\w.:/-]{1,64}$/.test(title) ? title : "other"
 }
+
+const titleOf = ({ known, title }: Open): string => (known.title ?? toolOf(known, title)).slice(0, MAX_REASON)
 
 /** Whole: a person may decide them. */
 const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
@@ -213,8 +238,17 @@ export class AcpUpdates {
       messageId: undefined,
       open: new Map(),
       deeds: new Map(),
-      closed: new Set()
+      closed: new Set(),
+      unasked: undefined
     }
+  }
+
+  /** A call that may change something and has run, or `runs`, although nobody was asked. */
+  unasked(runs: boolean): Unasked | undefined {
+    const open = [...(this.turn?.open.values() ?? [])].find(
+      ({ asked, known }) => runs && !asked && known.status === "in_progress" && changes(known)
+    )
+    return this.turn?.unasked ?? (open === undefined ? undefined : { id: open.ids[0]!, title: titleOf(open) })
   }
 
   /** The prompt is answered and another one follows in the same turn: what is open is over. */
@@ -304,6 +338,8 @@ export class AcpUpdates {
     const open = turn.open.get(id)!
     open.known = merge(open.known, news)
     open.changed = ++this.changes
+    if (news.status === "completed" && !open.asked && changes(open.known))
+      turn.unasked ??= { id: open.ids[0]!, title: titleOf(open) }
     if (ended) return this.close(turn, id, this.statusOf(turn, open, news.status === "completed" ? "success" : "error"))
     if (open.known.status !== "in_progress") return []
     return [...this.tell(open), ...(isNew ? [] : this.written(open, textOf(news.content)))]
@@ -401,10 +437,9 @@ export class AcpUpdates {
     }
     open.asked = true
     const callId = open.ids.at(-1)!
-    const title = open.known.title ?? toolOf(open.known, open.title)
     // to leave its mode for plans is to carry one out: that is for a person
     const always = open.known.kind === "switch_mode" ? { always: true } : {}
-    events.push({ _tag: "ApprovalRequested", callId, reason: title.slice(0, MAX_REASON), ...always })
+    events.push({ _tag: "ApprovalRequested", callId, reason: titleOf(open), ...always })
     return { callId, events }
   }
 

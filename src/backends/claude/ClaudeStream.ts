@@ -78,6 +78,9 @@ export interface KnownStream {
 /** Longest answer that is kept of a turn that does not come to its end. */
 const MAX_ANSWER = 256 * 1024
 
+/** Modes in which it asks for fewer calls, or none. */
+const UNASKED: ReadonlySet<string> = new Set(["acceptEdits", "auto", "bypassPermissions", "dontAsk"])
+
 const NEW: Omit<Turn, "turnId" | "uuid"> = {
   own: false,
   takesIn: false,
@@ -118,6 +121,8 @@ export class ClaudeStream {
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
   /** Commands that it has told of. */
   private commands: string
+  /** Its mode, once that was one in which calls run unasked. */
+  private mode = ""
   /** The fault that the last turn ended with. */
   fault: ClaudeFault.Fault | undefined = undefined
   /** The CLI's complaint before it was up. */
@@ -330,6 +335,7 @@ export class ClaudeStream {
         if (first) this.sessionId = text(record, "session_id")
         if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: this.sessionId })
         this.offers(texts(record, "slash_commands"))
+        this.inMode(text(record, "permissionMode"))
         // one that tells of no inputs has taken what it has when it begins
         if (this.turn?.taken === true || !this.lifecycle) this.begin()
         if (!first) this.open(now)
@@ -363,6 +369,14 @@ export class ClaudeStream {
     this.commands = told
     const commands = names.map((name) => ({ name, description: "", hint: "" }))
     this.tell({ _tag: "Offers", ...Offers.bounded({ commands }) })
+  }
+
+  /** A mode in which calls run unasked is told, and so is its end. */
+  private inMode(id: string): void {
+    const isUnasked = UNASKED.has(id)
+    if (id === this.mode || (!isUnasked && this.mode === "")) return
+    this.mode = id
+    this.tell({ _tag: "Offers", mode: { id, isUnasked } })
   }
 
   private retried(record: ClaudeRecord): void {
