@@ -11,7 +11,9 @@ const recorded: { readonly [agent: string]: unknown } = JSON.parse(
 const choicesOf = (agent: string) => AcpChoices.of(Messages.read(Messages.SessionAnswer, recorded[agent])!)
 
 describe("the modes of real agents", () => {
-  const begins: ReadonlyArray<readonly [agent: string, mode: string, asks: boolean | undefined, sets: unknown]> = [
+  const begins: ReadonlyArray<
+    readonly [agent: string, mode: string, asks: boolean | undefined, by: AcpChoices.Leave["by"]]
+  > = [
     ["claude", "auto", false, { mode: "default" }],
     ["codex", "agent", false, { mode: "read-only" }],
     ["qwen", "auto", false, { mode: "default" }],

@@ -17,6 +17,7 @@ const decided = Effect.fnUntraced(function* (behavior: "allow" | "deny", kinds: 
     updates,
     tell: (make) => Effect.sync(() => void told.push(...make())),
     hear: (make) => Effect.sync(() => void told.push(...make())),
+    noted: (_, make) => Effect.sync(() => void told.push(...make())),
     notice: (text) => Effect.sync(() => void notices.push(text))
   })
   updates.begin("turn-1")
@@ -24,6 +25,7 @@ const decided = Effect.fnUntraced(function* (behavior: "allow" | "deny", kinds: 
     permissions.ask({ sessionId: "s", toolCall, options: kinds.map((kind) => option(kind)) }),
     { startImmediately: true }
   )
+  told.push(...updates.settle(updates.version))
   const { callId } = told.find((event) => event._tag === "ApprovalRequested")!
   assert.isTrue(permissions.answer(callId, behavior === "allow" ? { behavior } : { behavior, message: "no" }))
   const { outcome } = yield* Fiber.join(asking)
@@ -35,8 +37,8 @@ describe("leave to go from a plan to its work", () => {
     const asked = (kind: string) => {
       const updates = new AcpUpdates()
       updates.begin("turn-1")
-      const { events } = updates.ask({ ...toolCall, kind, title: "Ready to code?" })!
-      return events.find((event) => event._tag === "ApprovalRequested")
+      updates.ask({ ...toolCall, kind, title: "Ready to code?" })
+      return updates.settle(updates.version).find((event) => event._tag === "ApprovalRequested")
     }
     assert.deepInclude(asked("switch_mode"), { always: true, reason: "Ready to code?" })
     assert.notProperty(asked("execute"), "always")
@@ -52,6 +54,38 @@ describe("a permission that is asked for", () => {
         notices: [],
         hasBegun: true
       })
+    })
+  )
+
+  it.effect("is asked for again where the call is another one by then, and the second answer counts", () =>
+    Effect.gen(function* () {
+      const updates = new AcpUpdates()
+      const told: Array<RunEvent> = []
+      const take = (make: () => ReadonlyArray<RunEvent>) => Effect.sync(() => void told.push(...make()))
+      const requests: Array<unknown> = []
+      const noted = (request: unknown, make: () => ReadonlyArray<RunEvent>) =>
+        Effect.andThen(
+          Effect.sync(() => requests.push(request)),
+          take(make)
+        )
+      const permissions = new AcpPermissions({ updates, tell: take, hear: take, noted, notice: () => Effect.void })
+      updates.begin("turn-1")
+      const options = [option("allow_once"), option("reject_once")]
+      const asking = yield* Effect.forkChild(permissions.ask({ sessionId: "s", toolCall, options }, 7), {
+        startImmediately: true
+      })
+      told.push(...updates.settle(updates.version))
+      updates.update({ sessionUpdate: "tool_call_update", toolCallId: "c1", rawInput: { command: "rm a" } } as never)
+      assert.isTrue(permissions.answer("c1", { behavior: "allow" }))
+      yield* Effect.yieldNow
+      assert.deepInclude(
+        told.findLast(({ _tag }) => _tag === "ToolCall"),
+        { arguments: { command: "rm a" } }
+      )
+      assert.isTrue(permissions.answer("c1#2", { behavior: "deny", message: "no" }))
+      assert.deepStrictEqual((yield* Fiber.join(asking)).outcome, { outcome: "selected", optionId: "reject_once" })
+      assert.deepStrictEqual(requests, [7])
+      assert.isFalse(told.some(({ _tag }) => _tag === "ToolStarted"))
     })
   )
 

@@ -48,7 +48,8 @@ const replay = (name: string): ReadonlyArray<RunEvent> => {
     } else if (msg.method === "session/request_permission") {
       const question = updates.ask(Messages.read(Messages.PermissionRequest, msg.params)!.toolCall)!
       asked = question.callId
-      events.push(...question.events)
+      // nothing more is heard of it until it is answered
+      events.push(...question.events, ...updates.settle(updates.version))
     } else if (dir === ">" && msg.result?.outcome !== undefined) {
       events.push(...updates.answered(asked, !/reject/.test(msg.result.outcome.optionId)))
     } else if (dir === "<" && msg.id === prompt) {
@@ -193,6 +194,70 @@ describe("AcpUpdates", () => {
     assert.strictEqual((updates.finish({ _tag: "Completed" }).at(-1) as { output: string }).output, "Two.")
   })
 
+  describe("an agent that asks before it has told of the call (opencode and Kilo, November 2026)", () => {
+    const began = { toolCallId: "a", title: "bash", kind: "execute", status: "pending", rawInput: { cwd: "/p" } }
+    const whole = { command: "touch x", description: "make it", cwd: "/p" }
+    const runs = { toolCallId: "a", title: "touch x", kind: "execute", status: "in_progress", rawInput: whole }
+    const question = { toolCallId: "a", title: "touch x", kind: "execute", rawInput: { command: "touch x" } }
+    const asks = () => {
+      const updates = new AcpUpdates()
+      updates.begin("turn-1")
+      return { updates, asked: updates.ask(question)! }
+    }
+
+    it("is heard out: the question has all that was told of the call, and what is allowed is allowed", () => {
+      const { asked, updates } = asks()
+      assert.deepStrictEqual(short(asked.events), ["TurnStarted"])
+      const seen = updates.version
+      assert.deepStrictEqual(update(updates, "tool_call", began), [])
+      assert.deepStrictEqual(updates.settle(seen), [], "it is not still")
+      assert.deepStrictEqual(update(updates, "tool_call_update", runs), [])
+      assert.isTrue(updates.holding)
+      assert.deepStrictEqual(short(updates.settle(updates.version)), [
+        `ToolCall execute {"command":"touch x","description":"make it","cwd":"/p"}`,
+        "ApprovalRequested touch x"
+      ])
+      assert.isUndefined(updates.askAgain(asked.callId))
+      assert.deepStrictEqual(short(updates.answered(asked.callId, true)), ["ToolStarted"])
+    })
+
+    it("a part of it that is told again changes nothing", () => {
+      const { asked, updates } = asks()
+      update(updates, "tool_call_update", runs)
+      updates.settle(updates.version)
+      update(updates, "tool_call_update", began)
+      assert.isFalse(updates.changed(asked.callId))
+    })
+
+    for (const [what, rawInput] of [
+      ["another command", { ...whole, command: "rm -rf x" }],
+      ["one thing more", { ...whole, timeout: 5 }]
+    ] as const) {
+      it(`${what} after it was shown: it asks again, with what it is now, and the old question is over`, () => {
+        const { asked, updates } = asks()
+        update(updates, "tool_call_update", runs)
+        updates.settle(updates.version)
+        update(updates, "tool_call_update", { ...runs, rawInput })
+        const again = updates.askAgain(asked.callId)!
+        assert.deepStrictEqual(
+          again.events.map((event) => [event._tag, "callId" in event ? event.callId : ""]),
+          [
+            ["ToolResult", "a"],
+            ["ToolCall", "a#2"],
+            ["ApprovalRequested", "a#2"]
+          ]
+        )
+        assert.deepInclude(again.events[1], { arguments: rawInput })
+        updates.answered("a#2", true)
+        const over = update(updates, "tool_call_update", { toolCallId: "a", status: "completed" })
+        assert.deepStrictEqual(
+          over.flatMap((event) => ("callId" in event ? [event.callId] : [])),
+          ["a#2"]
+        )
+      })
+    }
+  })
+
   it("a call of which nothing is heard is told, one that still changes is held", () => {
     const updates = new AcpUpdates()
     updates.begin("turn-1")
@@ -246,6 +311,7 @@ describe("AcpUpdates", () => {
         if (typeof step === "object" && "ask" in step) {
           const asked = updates.ask({ toolCallId: step.ask })
           events.push(...(asked?.events ?? []))
+          if (asked !== undefined && step.allowed !== undefined) events.push(...updates.settle(updates.version))
           if (asked !== undefined && step.allowed !== undefined)
             events.push(...updates.answered(asked.callId, step.allowed))
         } else if (typeof step === "object") events.push(...updates.update(step))

@@ -27,6 +27,8 @@ export type Note =
   | { readonly say: "reply"; readonly id: unknown; readonly done: boolean; readonly option?: string }
   /** A request of the agent is refused before it was a call. */
   | { readonly say: "untold"; readonly id: unknown }
+  /** A call of the agent's is asked for again, as it is by then. */
+  | { readonly say: "asked"; readonly id: unknown }
   | { readonly say: "cancel" }
   /** Calls that had not changed since that version are told as far as they are known. */
   | { readonly say: "settle"; readonly version: number }

@@ -4,7 +4,7 @@
  * Guarantees: each is answered once: as decided, or `cancelled` when its turn is to end; of
  * the options offered, one that holds for ever is chosen only where there is none else;
  * outside a turn nothing is permitted, since nobody is there to be asked; a call that the agent
- * tells otherwise than it asked is not permitted.
+ * tells otherwise than it was shown is asked for again, as it is now.
  */
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
 import { Deferred, Effect } from "effect"
@@ -22,6 +22,8 @@ export interface Options {
   readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** The same, of what the line says that is taken now. */
   readonly hear: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  /** The same of what the stream does not say: the request is asked again. */
+  readonly noted: (request: unknown, make: () => ReadonlyArray<RunEvent>) => Effect.Effect<unknown>
   readonly notice: (text: string) => Effect.Effect<void>
 }
 
@@ -47,50 +49,67 @@ export class AcpPermissions {
   }
 
   /** A `session/request_permission`, until it has its answer. */
-  readonly ask = Effect.fnUntraced({ self: this }, function* (this: AcpPermissions, params: unknown): Effect.fn.Return<
-    RequestPermissionResponse,
-    Refusal
-  > {
-    const { notice, tell, updates } = this.options
-    const request = Messages.read(Messages.PermissionRequest, params)
-    if (request === undefined)
-      return yield* Effect.fail({ code: INVALID_PARAMS, message: "toolCall or options are missing" })
-    const reply = yield* this.leave(() => updates.ask(request.toolCall))
-    if (reply === undefined) {
-      const what = request.toolCall.title ?? "a tool"
-      if (updates.active === undefined)
-        yield* notice(`outside a turn the agent asked for: ${what}; it was not permitted`)
-      return CANCELLED
+  readonly ask = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: AcpPermissions,
+      params: unknown,
+      id?: unknown
+    ): Effect.fn.Return<RequestPermissionResponse, Refusal> {
+      const { hear, noted, notice, tell, updates } = this.options
+      const request = Messages.read(Messages.PermissionRequest, params)
+      if (request === undefined)
+        return yield* Effect.fail({ code: INVALID_PARAMS, message: "toolCall or options are missing" })
+      let reply = yield* this.leave(() => updates.ask(request.toolCall), hear)
+      while (reply?.decision?.behavior === "allow") {
+        const { callId } = reply
+        const again = yield* this.leave(
+          () => updates.askAgain(callId),
+          (make) => noted(id, make)
+        )
+        if (again === undefined) break
+        reply = again
+      }
+      if (reply === undefined) {
+        const what = request.toolCall.title ?? "a tool"
+        if (updates.active === undefined)
+          yield* notice(`outside a turn the agent asked for: ${what}; it was not permitted`)
+        return CANCELLED
+      }
+      const { callId, decision } = reply
+      if (decision === undefined) return CANCELLED
+      const allowed = decision.behavior === "allow"
+      const optionId = choose(request.options, allowed)
+      // a call that is cancelled for want of an option does not begin
+      yield* tell(() => updates.answered(callId, allowed && optionId !== undefined))
+      if (optionId === undefined) {
+        yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
+        return CANCELLED
+      }
+      return { outcome: { outcome: "selected", optionId } }
     }
-    const { callId, decision } = reply
-    if (decision === undefined) return CANCELLED
-    const isOther = updates.changed(callId)
-    if (isOther && decision.behavior === "allow")
-      yield* notice("the agent has changed this call since it asked: it was not permitted")
-    const allowed = decision.behavior === "allow" && !isOther
-    const optionId = choose(request.options, allowed)
-    // a call that is cancelled for want of an option does not begin
-    yield* tell(() => updates.answered(callId, allowed && optionId !== undefined))
-    if (optionId === undefined) {
-      yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
-      return CANCELLED
-    }
-    return { outcome: { outcome: "selected", optionId } }
-  })
+  )
 
   /** A call that asks, until it has its answer; undefined: it could not ask. */
-  readonly leave = Effect.fnUntraced({ self: this }, function* (this: AcpPermissions, ask: () => Asked | undefined) {
-    const reply = Deferred.makeUnsafe<Reply>()
-    let asked: Asked | undefined
-    yield* this.options.hear(() => {
-      asked = ask()
-      if (asked === undefined) return []
-      this.open.set(asked.callId, reply)
-      return asked.events
-    })
-    if (asked === undefined) return undefined
-    return { callId: (asked as Asked).callId, decision: yield* Deferred.await(reply) }
-  })
+  readonly leave = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: AcpPermissions,
+      ask: () => Asked | undefined,
+      tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<unknown> = this.options.hear
+    ) {
+      const reply = Deferred.makeUnsafe<Reply>()
+      let asked: Asked | undefined
+      yield* tell(() => {
+        asked = ask()
+        if (asked === undefined) return []
+        this.open.set(asked.callId, reply)
+        return asked.events
+      })
+      if (asked === undefined) return undefined
+      return { callId: (asked as Asked).callId, decision: yield* Deferred.await(reply) }
+    }
+  )
 
   /** False: no such question waits. */
   answer(callId: string, decision: Decision): boolean {

@@ -99,6 +99,15 @@ export class AcpRecall {
     return { asked, options: undefined }
   }
 
+  /** Takes that the request was asked again. */
+  askedAgain(id: unknown): ReadonlyArray<RunEvent> {
+    const call = this.calls.get(JSON.stringify(id))
+    const asked = call === undefined ? undefined : this.updates.askAgain(call.callId)
+    if (call === undefined || asked === undefined) return []
+    this.calls.set(JSON.stringify(id), { ...call, callId: asked.callId })
+    return asked.events
+  }
+
   /** Takes the answer that the request had. */
   replied({ done, id, option }: Reply): ReadonlyArray<RunEvent> {
     const call = this.calls.get(JSON.stringify(id))

@@ -130,7 +130,18 @@ class AcpRun {
     this.errorsTaken = options.program.stderr.from ?? 0
     const history = AcpHistory.of(options.program.before)
     this.recall = history === undefined ? undefined : new AcpRecall(history, updates)
-    this.permissions = new AcpPermissions({ updates, tell, hear, notice })
+    this.permissions = new AcpPermissions({
+      updates,
+      tell,
+      // a question may be held
+      hear: (make) =>
+        Effect.andThen(
+          hear(make),
+          Effect.suspend(() => this.settle)
+        ),
+      noted: (id, make) => noted({ say: "asked", id }, make),
+      notice
+    })
     this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, noted, notice })
     this.choosing = new AcpChoosing(wire, {
       session: () => this.session,
@@ -457,6 +468,8 @@ class AcpRun {
         return [{ _tag: "Given", input: note.turnId }]
       case "reply":
         return recall.replied(note)
+      case "asked":
+        return recall.askedAgain(note.id)
       case "cancel":
         this.cancelled = true
         this.updates.cancel()
@@ -489,7 +502,7 @@ class AcpRun {
   /** Serves the agent's requests. */
   readonly serve: AcpWire.Listener["asked"] = (method, params, id) => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
-    if (method === "session/request_permission") return this.permissions.ask(params)
+    if (method === "session/request_permission") return this.permissions.ask(params, id)
     const does = this.doing(method, params, id)
     return does === undefined
       ? unknown

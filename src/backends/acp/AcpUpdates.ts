@@ -11,7 +11,8 @@
  * What a status says is not relied upon: one agent is `in_progress` before it asks, one
  * stays `pending` to the end, one tells of a call only by asking; refused and cancelled
  * calls end in any status or none. Arguments come in pieces while a call is pending,
- * so its ToolCall is held until it asks, moves on, or nothing is heard of it for a while.
+ * so its ToolCall is held until it asks, moves on, or nothing is heard of it for a while. Some agents ask first, and tell
+ * of the call then, with more: a question that says what was not told before is held likewise.
  * Nor is a kind: what the agent calls `read` has side effects, unless the config trusts that kind.
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
@@ -35,6 +36,8 @@ interface Open {
   /** The arguments as they were told last. */
   shown: unknown
   asked: boolean
+  /** Its question is held. */
+  asks: boolean
   denied: boolean
   started: boolean
   /** The call's output so far, as the agent repeats it. */
@@ -111,18 +114,22 @@ const IDLE: ReadonlySet<string> = new Set([
   "usage_update"
 ])
 
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Arguments of which a part is told again, or more is told, are all that was said. */
+const joined = (before: unknown, now: unknown): unknown =>
+  isObject(before) &&
+  isObject(now) &&
+  Object.keys(now).every((name) => !(name in before) || isSame(before[name], now[name]))
+    ? { ...now, ...before }
+    : now
+
 const merge = (known: Call, news: Call): Call => {
   const told = Object.entries(news).filter(([, value]) => value !== null && value !== undefined)
-  return { ...known, ...Object.fromEntries(told) }
+  const rawInput = isEmpty(news.rawInput) ? known.rawInput : joined(known.rawInput, news.rawInput)
+  return { ...known, ...Object.fromEntries(told), rawInput }
 }
-
-/** Whether all that is said now was said before, beside other things. */
-const repeats = (before: unknown, now: unknown): boolean =>
-  typeof before === "object" &&
-  before !== null &&
-  typeof now === "object" &&
-  now !== null &&
-  Object.entries(now).every(([name, value]) => isSame((before as { readonly [name: string]: unknown })[name], value))
 
 /** Kinds of calls that change something, by the agent's own word. */
 const CHANGES: ReadonlySet<string> = new Set(["edit", "delete", "move", "execute"])
@@ -219,7 +226,7 @@ export class AcpUpdates {
 
   /** Whether a call waits to be told. */
   get holding(): boolean {
-    return [...(this.turn?.open.values() ?? [])].some(({ told }) => !told)
+    return [...(this.turn?.open.values() ?? [])].some(({ asks, told }) => asks || !told)
   }
 
   /** The number of the newest change of a call. */
@@ -341,7 +348,7 @@ export class AcpUpdates {
     if (news.status === "completed" && !open.asked && changes(open.known))
       turn.unasked ??= { id: open.ids[0]!, title: titleOf(open) }
     if (ended) return this.close(turn, id, this.statusOf(turn, open, news.status === "completed" ? "success" : "error"))
-    if (open.known.status !== "in_progress") return []
+    if (open.asks || open.known.status !== "in_progress") return []
     return [...this.tell(open), ...(isNew ? [] : this.written(open, textOf(news.content)))]
   }
 
@@ -354,6 +361,7 @@ export class AcpUpdates {
       told: false,
       shown: undefined,
       asked: false,
+      asks: false,
       denied: false,
       started: false,
       written: ""
@@ -383,7 +391,7 @@ export class AcpUpdates {
   private tell(open: Open): ReadonlyArray<RunEvent> {
     if (open.told) return []
     open.told = true
-    return [this.callEvent(open.ids[0]!, open)]
+    return [this.callEvent(open.ids.at(-1)!, open)]
   }
 
   private start(open: Open): ReadonlyArray<RunEvent> {
@@ -418,40 +426,66 @@ export class AcpUpdates {
     return [...this.tell(open), ...results]
   }
 
-  /** Takes a call's request for permission: the call as it is told of, and our id of it. */
+  /** Takes a call's request for permission: our id of it, and what is told at once. */
   ask(call: Call): Asked | undefined {
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
-    const events = [...this.sign()]
+    const sign = this.sign()
+    const before = turn.open.get(call.toolCallId)?.known
     const open = turn.open.get(call.toolCallId) ?? this.open(turn, call)
+    const held = open.asks ? this.question(open) : []
     // what the question does not repeat is known from before
-    const isRepeated = isEmpty(call.rawInput) || repeats(open.known.rawInput, call.rawInput)
-    open.known = merge(open.known, isRepeated ? { ...call, rawInput: undefined } : call)
+    open.known = merge(open.known, call)
     open.changed = ++this.changes
-    events.push(...this.tell(open))
     // each call asks once, and for what was told of it
-    if (open.asked || !isSame(open.shown, argumentsOf(open.known))) {
-      open.ids.push(this.unique(call.toolCallId))
-      open.started = false
-      events.push(this.callEvent(open.ids.at(-1)!, open))
-    }
+    if (open.asked || (open.told && !isSame(open.shown, argumentsOf(open.known)))) this.renew(open)
     open.asked = true
+    open.asks = true
+    const isNews = before === undefined || !isSame(before.rawInput, open.known.rawInput)
+    return { callId: open.ids.at(-1)!, events: [...sign, ...held, ...(isNews ? [] : this.question(open))] }
+  }
+
+  /** The call is another one from now on. */
+  private renew(open: Open): void {
+    open.ids.push(this.unique(open.known.toolCallId))
+    open.told = false
+    open.started = false
+  }
+
+  private question(open: Open): ReadonlyArray<RunEvent> {
+    open.asks = false
     const callId = open.ids.at(-1)!
     // to leave its mode for plans is to carry one out: that is for a person
     const always = open.known.kind === "switch_mode" ? { always: true } : {}
-    events.push({ _tag: "ApprovalRequested", callId, reason: titleOf(open), ...always })
-    return { callId, events }
+    return [...this.tell(open), { _tag: "ApprovalRequested", callId, reason: titleOf(open), ...always }]
   }
 
-  /** Whether the agent told other arguments of the call than those that it asked for. */
+  private byId(callId: string): Open | undefined {
+    return [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
+  }
+
+  /** Whether the call is another one by now than was shown. */
   changed(callId: string): boolean {
-    const open = [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
-    return open !== undefined && !isSame(open.shown, argumentsOf(open.known))
+    const open = this.byId(callId)
+    return open !== undefined && !open.asks && !isSame(open.shown, argumentsOf(open.known))
+  }
+
+  /** Asks again for a call that is another one than was shown; undefined: it is the same. */
+  askAgain(callId: string): Asked | undefined {
+    const open = this.byId(callId)
+    if (open === undefined || !this.changed(callId)) return undefined
+    open.ids.splice(open.ids.indexOf(callId), 1)
+    this.renew(open)
+    const output = "the agent has changed it since it asked: it asks again"
+    return {
+      callId: open.ids.at(-1)!,
+      events: [{ _tag: "ToolResult", callId, status: "cancelled", output }, ...this.question(open)]
+    }
   }
 
   /** The question of this call has its answer. */
   answered(callId: string, allowed: boolean): ReadonlyArray<RunEvent> {
-    const open = [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
+    const open = this.byId(callId)
     if (open === undefined) return []
     if (allowed) return this.start(open)
     open.denied = true
@@ -461,7 +495,7 @@ export class AcpUpdates {
   /** Nothing was heard since that version of some calls: they are told as far as they are known. */
   settle(version: number): ReadonlyArray<RunEvent> {
     const open = [...(this.turn?.open.values() ?? [])]
-    return open.flatMap((call) => (call.changed <= version ? this.tell(call) : []))
+    return open.flatMap((call) => (call.changed > version ? [] : call.asks ? this.question(call) : this.tell(call)))
   }
 
   /** A call of agentd's own, which asks; undefined where no turn is under way that goes on. */
