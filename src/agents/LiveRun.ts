@@ -82,6 +82,14 @@ export class LiveRun {
   background: ReadonlyArray<Work> = []
   /** Open while there is nothing of that. */
   readonly quiet = new Gate(true)
+  /** Calls of the turn. */
+  made = 0
+  /** Why agentd itself has refused the turn's newest call. */
+  refused: string | undefined = undefined
+  /** True where the turn is one that it has begun by itself. */
+  isOwn = false
+  /** True where the turn's input is a command of the agent's own, which may say nothing. */
+  isCommand = false
   /** The turns that it has begun by itself: our names, by its own. */
   private readonly opened = new Map<string, string>()
   /** The run that is being ended; it takes no turn any more. */
@@ -102,6 +110,7 @@ export class LiveRun {
     this.run = run
     this.turns = turns
     this.give(turnId)
+    this.isCommand = !introduced
   }
 
   get known(): KnownRun {
@@ -123,6 +132,10 @@ export class LiveRun {
     this.turnId = turnId
     this.said = ""
     this.shown = ""
+    this.made = 0
+    this.refused = undefined
+    this.isOwn = false
+    this.isCommand = false
   }
 
   /** The run has begun a turn by itself. */
@@ -130,6 +143,7 @@ export class LiveRun {
     this.opened.clear()
     this.opened.set(name, turnId)
     this.give(turnId)
+    this.isOwn = true
   }
 
   /** Our name for the turn of which the run tells. */
@@ -231,6 +245,8 @@ export class LiveRun {
   called(run: Run, call: Called, folder: string): string {
     const { arguments: input, callId: id, readOnly, tool, voice = false } = call
     const callId = `${run.runId.slice(-8)}-${++this.count}`
+    this.made += 1
+    this.refused = undefined
     this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder })
     if (!this.named.has(id)) this.named.set(id, callId)
     return callId

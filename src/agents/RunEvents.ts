@@ -31,6 +31,7 @@ import { type KnownUsage, UsageMeter } from "./UsageMeter.ts"
 import type { CallRequested, Ending, Opened, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed, type WaitingInput } from "./WaitingInputs.ts"
+import * as NoAnswer from "./NoAnswer.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
 import type { News } from "../domain/Weather.ts"
 import * as RunWeather from "./RunWeather.ts"
@@ -308,6 +309,9 @@ export class RunEvents implements RunSink {
       case "TurnCompleted": {
         const { output } = event
         const turnId = this.live.turnOf(event.turnId)
+        const why = this.live.turnId === turnId ? NoAnswer.whyNot(this.live, output) : undefined
+        if (why !== undefined)
+          return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, ...why, retry: false })
         const usage = this.meter.takeTurn()
         const finalOutput = Excerpt.text(output, MAX_ANSWER)
         return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })

@@ -37,7 +37,13 @@ import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn
 type Act =
   | ToolMachine.Action
   /** The call's run is told the decision. */
-  | { readonly _tag: "Tell"; readonly callId: string; readonly decision: Backend.Decision }
+  | {
+      readonly _tag: "Tell"
+      readonly callId: string
+      readonly decision: Backend.Decision
+      /** True where agentd itself refuses it, and no person. */
+      readonly isOurs?: boolean
+    }
   /** The run asks for leave for a call that was taken to run. */
   | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
   /** The whole input is kept while its call waits for a person (RunEvents keeps it), and no longer. */
@@ -98,7 +104,7 @@ class Moves {
     if (before !== undefined && waits(before) && made.draft.kind === "tool.result") {
       const isLate = event._tag === "approval_timeout"
       const message = isLate ? "nobody answered in time" : "the question was called off"
-      this.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message } })
+      this.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message }, isOurs: isLate })
     }
     this.acts.push(...made.actions)
     this.state = moved(this.state, callId, event, made.after, made.draft)
@@ -276,12 +282,13 @@ export const make = Effect.gen(function* () {
   })
 
   /** Denies a call: its run is told why, and the call has its result. */
-  const denied = (moves: Moves, callId: string, approver: string, reason: string, words = false): boolean => {
+  const denied = (moves: Moves, callId: string, approver: string, reason: string, words?: boolean): boolean => {
     if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
     moves.acts.push({
       _tag: "Tell",
       callId,
-      decision: { behavior: "deny", message: reason, ...(words ? { words } : {}) }
+      decision: { behavior: "deny", message: reason, ...(words === true ? { words } : {}) },
+      isOurs: words === undefined
     })
     moves.step(callId, { _tag: "denial_reported", callId })
     return true
@@ -485,6 +492,7 @@ export const make = Effect.gen(function* () {
   const perform = (action: Act): Effect.Effect<void> | void => {
     switch (action._tag) {
       case "Tell":
+        if (action.isOurs === true && action.decision.behavior === "deny") live.refused = action.decision.message
         return live.answerer(action.callId)?.(action.decision)
       case "StopTool": {
         const origin = live.origin(action.callId ?? "")

@@ -398,7 +398,8 @@ export const make = Effect.gen(function* () {
       return Effect.andThen(isOn ? self.tell(interrupt) : Effect.void, self.tell({ _tag: "turn_finalized", turnId }))
     }
     live.give(turnId)
-    if (!Prompt.isBare(text)) live.introduced = true
+    live.isCommand = Prompt.isBare(text)
+    if (!live.isCommand) live.introduced = true
     return run.send({ turnId, text, ...filesOf(state) }).pipe(
       Effect.catchCause(() => Effect.succeed("it takes no further turn")),
       Effect.flatMap((message) => {

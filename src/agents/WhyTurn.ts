@@ -39,6 +39,8 @@ const readForgotten = checkedReader(forgottenKinds)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
+const isWordless = (event: object): boolean => "finalOutput" in event && event.finalOutput === ""
+
 const ofTurn = (rune: Rune): string | undefined => {
   const event = readTurn(rune)?.payload.event
   switch (event?._tag) {
@@ -67,7 +69,7 @@ const ofTurn = (rune: Rune): string | undefined => {
     case undefined:
       return undefined
     default:
-      return "the turn ended well"
+      return isWordless(event) ? "the turn ended well, without a word of an answer" : "the turn ended well"
   }
 }
 

@@ -620,3 +620,29 @@ it("a mode in which calls run unasked is told, and its end; the others are not",
     { id: "default", isUnasked: false }
   ])
 })
+
+describe("the answer of a turn", () => {
+  const message = (id: string, text: string) => ({
+    type: "assistant",
+    parent_tool_use_id: null,
+    message: { id, content: [{ type: "text", text }] }
+  })
+  const answer = (...records: ReadonlyArray<object>) => of(heard([init, ...records]).events, "TurnCompleted")[0]?.output
+  const end = (result: string) => done(result, { user_message_uuids: [UUID] })
+  const [one, two] = [message("m1", "The first part, "), message("m1", "and the second.")]
+
+  it("is all of the last message, where the result is empty or one of its blocks", () => {
+    for (const result of ["", "The first part, ", "and the second."])
+      assert.strictEqual(answer(message("m0", "Before."), one, two, end(result)), "The first part, and the second.")
+  })
+
+  it("is the result where the stream had other words or none", () => {
+    assert.strictEqual(answer(end("Compacted.")), "Compacted.")
+    assert.strictEqual(answer(one, end("Something else.")), "Something else.")
+  })
+
+  it("is what was said last where the last message has no words", () => {
+    assert.strictEqual(answer(one, message("m2", ""), end("")), "The first part, ")
+    assert.strictEqual(answer(end("")), "")
+  })
+})

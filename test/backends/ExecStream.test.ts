@@ -140,3 +140,19 @@ describe("the stream", () => {
     assert.strictEqual(it.turnId, "t")
   })
 })
+
+it("a turn whose end says nothing answers with what it said last", () => {
+  const answer = (...records: ReadonlyArray<object>) => {
+    const { stream: it, take } = stream()
+    take(ready)
+    it.give("t")
+    const all = [{ type: "began", turn: "t" }, ...records].flatMap((record) => take(record))
+    return all.find((event) => event._tag === "TurnCompleted")?.output
+  }
+  const text = (words: string) => ({ type: "text", text: words })
+  const call = { type: "call", call: "c", tool: "look", arguments: {} }
+  const done = (output: string) => ({ type: "done", turn: "t", output })
+  assert.strictEqual(answer(text("I look."), call, text("It "), text("works."), done("")), "It works.")
+  assert.strictEqual(answer(text("I look."), call, done("")), "I look.")
+  assert.strictEqual(answer(text("Half"), done("Whole.")), "Whole.")
+})

@@ -55,6 +55,8 @@ interface Turn {
   interrupted: boolean
   /** The turn's last answer, as far as it came. */
   answer: string
+  /** The words of the message before it. */
+  before: string
   /** The CLI has ended it, but subagents of it work on. */
   held: boolean
 }
@@ -88,7 +90,14 @@ const NEW: Omit<Turn, "turnId" | "uuid"> = {
   started: false,
   interrupted: false,
   answer: "",
+  before: "",
   held: false
+}
+
+/** The answer: a result that is empty, or holds a part of what was said last, is not all of it. */
+const wholeOf = (result: string, { answer, before }: Turn): string => {
+  const said = answer === "" ? before : answer
+  return said.includes(result.trim()) ? said : result
 }
 
 export class ClaudeStream {
@@ -498,7 +507,10 @@ export class ClaudeStream {
     this.message = id
     this.pieces = 0
     this.thoughts = 0
-    if (this.turn !== undefined) this.turn.answer = ""
+    const { turn } = this
+    if (turn === undefined || turn.answer === "") return
+    turn.before = turn.answer
+    turn.answer = ""
   }
 
   private assistant(record: ClaudeRecord, main: boolean, now: number): void {
@@ -559,7 +571,8 @@ export class ClaudeStream {
     }
     this.begin()
     const { error, resetsAt } = this
-    const end = ClaudeFault.endOf(record, { error, resetsAt, interrupted: turn.interrupted, now })
+    const told = ClaudeFault.endOf(record, { error, resetsAt, interrupted: turn.interrupted, now })
+    const end = told._tag === "Completed" ? { ...told, output: wholeOf(told.output, turn) } : told
     if (end._tag !== "Completed" || this.background.agents === 0) return this.finish(end)
     turn.held = true
     turn.answer = end.output.slice(0, MAX_ANSWER)

@@ -24,7 +24,10 @@ interface Turn {
   readonly turnId: string
   began: boolean
   interrupted: boolean
+  /** What it has said since its last call. */
   answer: string
+  /** It has called: what it says from then on is another answer. */
+  hasCalled: boolean
 }
 
 /** Longest answer that is kept of a turn that does not come to its end. */
@@ -97,7 +100,7 @@ export class ExecStream {
   }
 
   give(turnId: string): void {
-    this.turn = { turnId, began: false, interrupted: false, answer: "" }
+    this.turn = { turnId, began: false, interrupted: false, answer: "", hasCalled: false }
   }
 
   /** False: there is no turn, or it is interrupted already. */
@@ -178,11 +181,13 @@ export class ExecStream {
         turn.began = true
         return [{ _tag: "TurnStarted", turnId: turn.turnId }]
       case "text":
-        turn.answer = (turn.answer + said.text).slice(0, MAX_ANSWER)
+        turn.answer = ((turn.hasCalled ? "" : turn.answer) + said.text).slice(0, MAX_ANSWER)
+        turn.hasCalled = false
         return [{ _tag: "Delta", stream: "assistant", text: said.text }]
       case "thinking":
         return [{ _tag: "Delta", stream: "thinking", text: said.text }]
       case "call":
+        turn.hasCalled = true
         return this.called(said)
       case "progress":
         return this.calls.has(said.call)
@@ -194,7 +199,7 @@ export class ExecStream {
           : [this.odd(`"result" of the call ${said.call}, which is not under way`)]
       case "done":
         this.over()
-        return [{ _tag: "TurnCompleted", turnId: turn.turnId, output: said.output }]
+        return [{ _tag: "TurnCompleted", turnId: turn.turnId, output: said.output || turn.answer }]
       case "interrupted":
         this.over()
         return [{ _tag: "TurnInterrupted", turnId: turn.turnId, output: said.output ?? turn.answer }]
