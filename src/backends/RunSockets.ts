@@ -5,7 +5,7 @@
  * with it, when none is left. For a run that is taken up it opens anew in the folder that the run sees. Whoever answers on the sockets (`answer`) may come and go: they stay.
  *
  * Guarantees: the folder is 0700, the socket 0600; a connection that comes while nobody answers is hung
- * up on; none outlives its socket; what an earlier daemon left of runs that are over is cleared away.
+ * up on; none outlives its socket; one whose name is taken away comes back; what an earlier daemon left of runs that are over is cleared away.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -13,6 +13,7 @@ import * as fs from "node:fs"
 import * as net from "node:net"
 import * as path from "node:path"
 import { Keeper } from "../keeper/Keeper.ts"
+import * as KeptSocket from "./KeptSocket.ts"
 import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
 
 /** Takes a connection that came on a run's socket. It is paused. */
@@ -74,22 +75,24 @@ interface Opened {
   readonly socket: RunSocket
   readonly server: net.Server
   readonly conns: Set<net.Socket>
+  readonly take: (conn: net.Socket) => void
 }
 
 const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened => {
   const conns = new Set<net.Socket>()
-  const server = net.createServer((conn) => {
+  const entered = (conn: net.Socket) => {
     // nothing of it is lost before its reader is there
     conn.pause()
     conns.add(conn)
     conn.on("error", () => {})
     conn.once("close", () => conns.delete(conn))
     take(conn)
-  })
+  }
+  const server = net.createServer(entered)
   makeFolder(socket.folder)
   server.on("error", () => {})
   server.listen(socket.path)
-  return { socket, server, conns }
+  return { socket, server, conns, take: entered }
 }
 
 /** The system answers within the call; Node says so a moment later. */
@@ -138,7 +141,7 @@ const make = Effect.fnUntraced(function* (place: string) {
   const open = Effect.fnUntraced(function* (runId: string) {
     if (isTooLong) return undefined
     yield* Effect.addFinalizer(() => Effect.sync(() => keeper.isLeaving() || remove(pathOf(folder, runId).folder)))
-    const { socket } = yield* Effect.acquireRelease(
+    const { socket, take } = yield* Effect.acquireRelease(
       Effect.suspend(() => {
         const ready = early.get(runId)
         early.delete(runId)
@@ -148,6 +151,8 @@ const make = Effect.fnUntraced(function* (place: string) {
     )
     // until then the folder keeps others away
     fs.chmodSync(socket.path, 0o600)
+    const claim = Effect.sync(() => makeFolder(socket.folder))
+    yield* KeptSocket.keep({ path: socket.path, claim, take })
     return socket
   })
 

@@ -5,8 +5,9 @@
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
+import * as StoreHolder from "../event-log/StoreHolder.ts"
 import * as StateFolder from "../event-log/StateFolder.ts"
-import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
+import { call, cutOff, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { StatusReply } from "../rpc/DaemonMessages.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
@@ -82,6 +83,19 @@ const untilItEnds = (how: How) =>
         )
       })
 
+/** The daemon that has the state folder although nobody answers, once it does; undefined where there is none, or it has ended. */
+export const comesBack = Effect.fnUntraced(function* ({ socket, state }: Paths, quiet: boolean) {
+  const pid = StoreHolder.here(state)
+  if (pid === undefined) return undefined
+  if (!quiet) yield* Console.error(`${cutOff(socket, pid).message} Waiting for it …`)
+  const ended: Effect.Effect<undefined> = Effect.suspend(() =>
+    StoreHolder.here(state) === undefined ? Effect.succeed(undefined) : Effect.andThen(Effect.sleep(POLL), ended)
+  )
+  const answers = Effect.retry(status(socket), Backoff.waits(Backoff.constant(POLL)))
+  const given = Effect.andThen(Patience.untilIdle(state, true), Effect.fail(cutOff(socket, pid)))
+  return yield* Effect.raceAllFirst([answers, ended, given])
+})
+
 export interface Started {
   readonly status: StatusReply
   /** False: it ran already. */
@@ -98,6 +112,8 @@ export const start = Effect.fnUntraced(function* (since: number) {
     const now = yield* status(paths.socket)
     return { status: now, launched: now.daemon.startedAt >= since } satisfies Started
   }
+  const back = yield* comesBack(paths, json)
+  if (back !== undefined) return { status: back, launched: back.daemon.startedAt >= since } satisfies Started
   const entry = yield* Entry
   const own = paths.state === paths.defaultState
   const how = yield* launch({

@@ -49,8 +49,8 @@ const fromDaemon = (socket: string) =>
       return [version, ...(yield* client.Doctor())]
     })
   ).pipe(
-    Effect.catchTag("DaemonUnreachable", ({ message, reason, remedy }) =>
-      reason === "not-running"
+    Effect.catchTag("DaemonUnreachable", ({ message, pid, reason, remedy }) =>
+      reason === "not-running" && pid === undefined
         ? fromHere
         : Effect.succeed<ReadonlyArray<Check>>([{ name: "daemon", level: "fail", detail: message, remedy }])
     )

@@ -56,9 +56,9 @@ const drained = Effect.gen(function* () {
 })
 
 export const run = Effect.fnUntraced(function* ({ drain, yes }: { readonly drain: boolean; readonly yes: boolean }) {
-  const { paths } = yield* Invocation
+  const { json, paths } = yield* Invocation
   const began = yield* Clock.currentTimeMillis
-  const live = (yield* probe(paths.socket)) === "live"
+  const live = (yield* probe(paths.socket)) === "live" || (yield* DaemonLife.comesBack(paths, json)) !== undefined
   if (live) {
     yield* drain ? drained : ask(yes)
     yield* DaemonLife.stop("agentd restart", true)

@@ -37,7 +37,7 @@ const found = Effect.gen(function* () {
   const told = yield* Effect.result(call(paths.socket, (client) => client.Reach()))
   if (told._tag === "Success") return told.success
   const { failure } = told
-  const isAbsent = failure._tag === "DaemonUnreachable" && failure.reason === "not-running"
+  const isAbsent = failure._tag === "DaemonUnreachable" && failure.reason === "not-running" && failure.pid === undefined
   return isAbsent ? yield* fromHere : yield* failure
 })
 

@@ -4,6 +4,7 @@
  */
 import { Effect, Option } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
+import * as StoreHolder from "../event-log/StoreHolder.ts"
 import * as Invocation from "./Invocation.ts"
 
 const State = GlobalFlag.Setting("state")({
@@ -34,7 +35,10 @@ export const verb =
     Effect.gen(function* () {
       const invocation = yield* Invocation.make({ state: yield* State, json: yield* Json })
       const { run } = yield* Effect.promise(load)
-      return yield* Effect.provideService(run(input), Invocation.Invocation, invocation)
+      return yield* run(input).pipe(
+        Effect.provideService(Invocation.Invocation, invocation),
+        Effect.provideService(StoreHolder.Here, () => StoreHolder.here(invocation.paths.state))
+      )
     })
 
 export const globalFlags = [State, Json] as const

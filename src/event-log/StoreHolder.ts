@@ -6,10 +6,13 @@
  * whether it lives. On this machine a note counts as long as its very process lives, since its pid may be another's by
  * now; processes are found where there is a `/proc`.
  */
-import { Option, Schema } from "effect"
+import { Context, Option, Schema } from "effect"
 import * as fs from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
+
+/** The store's database. */
+export const STORE = "runes.db"
 
 const Holder = Schema.Struct({
   pid: Schema.Int,
@@ -106,3 +109,14 @@ export const found = (folder: string, name: string): Holder | undefined => {
   const pid = writerOf(folder, name)
   return pid === undefined ? undefined : note?.pid === pid ? note : { pid, socket: null }
 }
+
+/** The process of this machine that has the store. */
+export const here = (folder: string): number | undefined => {
+  const holder = found(folder, STORE)
+  return holder === undefined || isElsewhere(holder) ? undefined : holder.pid
+}
+
+/** That of the caller's world, for whoever finds that nobody answers there. */
+export const Here = Context.Reference<() => number | undefined>("agentd/event-log/StoreHolder/Here", {
+  defaultValue: () => () => undefined
+})

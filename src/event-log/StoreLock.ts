@@ -49,7 +49,7 @@ export interface Options {
 const SETTLE = 250
 
 /** The store's database, and the file whose lock says who has it. */
-const [STORE, LOCK] = ["runes.db", "lock.db"] as const
+const [STORE, LOCK] = [StoreHolder.STORE, "lock.db"] as const
 
 /** The holder of the store, as far as that is written down. */
 export const holderOf = StoreHolder.noted

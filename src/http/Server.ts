@@ -13,6 +13,7 @@ import type { Socket } from "node:net"
 import { dirname } from "node:path"
 import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
 import type { HttpServerError } from "effect/http"
+import * as KeptSocket from "../backends/KeptSocket.ts"
 import { Strangers } from "../domain/Strangers.ts"
 import * as Api from "./Api.ts"
 import type * as Doors from "./Doors.ts"
@@ -150,8 +151,8 @@ const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }:
   const fs = yield* FileSystem.FileSystem
   const listening = yield* Listening
   yield* claim(socket)
-  yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
-    Effect.andThen(fs.chmod(socket, 0o600)),
+  const node = yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
+    Effect.tap(fs.chmod(socket, 0o600)),
     Effect.mapError(
       (error) =>
         new HttpRefused({
@@ -160,6 +161,8 @@ const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }:
         })
     )
   )
+  const take = (conn: Socket) => void node.emit("connection", conn)
+  yield* KeptSocket.keep({ path: socket, claim: claim(socket), take, allowHalfOpen: true })
   yield* listening.update({ socket })
   yield* Effect.addFinalizer(() => listening.update({ socket: null }))
 })

@@ -9,6 +9,7 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
+import * as StoreHolder from "../event-log/StoreHolder.ts"
 import { Exported } from "../telemetry/Collector.ts"
 import { codeOf } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
@@ -21,7 +22,9 @@ export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("
   message: Schema.String,
   remedy: Schema.String,
   /** "not-running", "forbidden", "lost", "older", "protocol" */
-  reason: Schema.String
+  reason: Schema.String,
+  /** Of a daemon that runs all the same, as its lock says. */
+  pid: Schema.optionalKey(Schema.Int)
 }) {}
 
 export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClientError.RpcClientError>
@@ -29,7 +32,20 @@ export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClien
 /** Silence for so long means that nobody is there. A ping goes out every 5 s. */
 const PING_TIMEOUT = "20 seconds"
 
-const unreachable = (socket: string, error: RpcClientError.RpcClientError): DaemonUnreachable => {
+/** A daemon without its socket: it is about to begin, or somebody has taken the socket away. */
+export const cutOff = (socket: string, pid: number) =>
+  new DaemonUnreachable({
+    reason: "not-running",
+    pid,
+    message: `The daemon runs (pid ${pid}), and nobody answers at ${socket}: it begins or ends just now, or its socket was taken away.`,
+    remedy: `It listens there again within 10 s: try it then. If it does not, end it in order: kill ${pid}. Then: agentd start`
+  })
+
+const unreachable = (
+  socket: string,
+  error: RpcClientError.RpcClientError,
+  holder: () => number | undefined
+): DaemonUnreachable => {
   const { reason } = error
   // EAGAIN: somebody listens and accepts nobody.
   if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
@@ -41,12 +57,16 @@ const unreachable = (socket: string, error: RpcClientError.RpcClientError): Daem
     })
   }
   const code = codeOf(reason)
-  return code === "EACCES" || code === "EPERM"
-    ? new DaemonUnreachable({
-        reason: "forbidden",
-        message: `The daemon at ${socket} belongs to another user.`,
-        remedy: "Run this as the user that runs the daemon."
-      })
+  if (code === "EACCES" || code === "EPERM") {
+    return new DaemonUnreachable({
+      reason: "forbidden",
+      message: `The daemon at ${socket} belongs to another user.`,
+      remedy: "Run this as the user that runs the daemon."
+    })
+  }
+  const pid = holder()
+  return pid !== undefined
+    ? cutOff(socket, pid)
     : new DaemonUnreachable({
         reason: "not-running",
         message: `No daemon is running: nobody answers at ${socket}.`,
@@ -94,8 +114,13 @@ export const call = <A, E, R>(
     // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
     Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))),
     Effect.catchCauseIf(isUnknown, () => Effect.fail(older(socket))),
-    Effect.mapError((error) =>
-      isRpcClientError(error) ? unreachable(socket, error) : (error as Exclude<E, RpcClientError.RpcClientError>)
-    ),
+    (called) =>
+      Effect.flatMap(StoreHolder.Here, (here) =>
+        Effect.mapError(called, (error) =>
+          isRpcClientError(error)
+            ? unreachable(socket, error, here)
+            : (error as Exclude<E, RpcClientError.RpcClientError>)
+        )
+      ),
     Effect.provide(transport(socket))
   ) as Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>>

@@ -5,12 +5,13 @@
  * cannot write in, a socket of mode 0600); a client that sends rubbish, too much, or
  * nothing, or that goes away in the middle, costs at most its own connection; those that
  * have not sent a line yet take no room from those that have, and half lines no memory
- * beyond a limit.
+ * beyond a limit; a socket that is taken away comes back.
  */
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, FileSystem, Layer, Tracer } from "effect"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket"
+import * as KeptSocket from "../backends/KeptSocket.ts"
 import * as PeerProcess from "../backends/process/PeerProcess.ts"
 import { Traces, type Tracing } from "../telemetry/Tracing.ts"
 import { Look } from "./Callers.ts"
@@ -33,8 +34,21 @@ export interface Options {
   readonly given?: GivenSocket | undefined
 }
 
-/** Connections to a socket that lies where somebody else has put it. */
-const take = (given: GivenSocket) => limited(serverOf(given.path, given.answer), new ControlRooms())
+/** The connections of both servers, as those of one. */
+const both = (
+  one: SocketServer.SocketServer["Service"],
+  other: SocketServer.SocketServer["Service"]
+): SocketServer.SocketServer["Service"] => ({
+  ...one,
+  run: (handler) => Effect.raceFirst(one.run(handler), other.run(handler))
+})
+
+/** Also where the socket is taken away. `now`: somebody else listens at first, who may have lost it before we came. */
+const kept = Effect.fnUntraced(function* (path: string, first: SocketServer.SocketServer["Service"], now: boolean) {
+  const claimed = Effect.provideContext(claim(path), yield* Effect.context<FileSystem.FileSystem>())
+  const again = serverOf(path, (take) => KeptSocket.keep({ path, claim: claimed, take, now }))
+  return yield* limited(both(first, again), new ControlRooms())
+})
 
 const listen = Effect.fnUntraced(function* (path: string) {
   yield* claim(path)
@@ -50,7 +64,7 @@ const listen = Effect.fnUntraced(function* (path: string) {
     )
   )
   yield* fs.chmod(path, 0o600).pipe(Effect.orDie)
-  return yield* limited(server, new ControlRooms())
+  return yield* kept(path, server, false)
 })
 
 const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
@@ -72,7 +86,9 @@ export const layer = (options: Options) =>
     Layer.provide(RpcServer.layerProtocolSocketServer),
     Layer.provide(
       Layer.effect(SocketServer.SocketServer)(
-        options.given === undefined ? listen(options.socket) : take(options.given)
+        options.given === undefined
+          ? listen(options.socket)
+          : kept(options.given.path, serverOf(options.given.path, options.given.answer), true)
       )
     ),
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))

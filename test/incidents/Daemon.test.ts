@@ -1,7 +1,8 @@
 /** Incidents that others had, by their names: a daemon that is killed, that hangs, and whose disk fails. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const shell = (script: string, more: object = {}) => ({
@@ -59,5 +60,49 @@ describe("wedged reconciler", () => {
         })
       }
     })
+  )
+})
+
+describe("a cleaner", () => {
+  it.live(
+    "that takes away the sockets of a daemon at work keeps nobody from it: its pid is told, then they are back",
+    () =>
+      Effect.gen(function* () {
+        const box = yield* Sandbox.make()
+        box.configure({ agents: { worker: shell("cat > /dev/null; sleep 300") } })
+        yield* box.up()
+        yield* box.cli("send", "worker", "work")
+        yield* box.untilAgent("worker", "runs", ({ state }) => state === "Running")
+        const runs = join(box.state, "sockets")
+        const [run = ""] = readdirSync(runs)
+        const sockets = [join(box.state, "control.sock"), join(box.state, "http.sock"), join(runs, run, "api")]
+        for (const socket of sockets) {
+          assert.isTrue(existsSync(socket), socket)
+          rmSync(socket)
+        }
+        const pid = `pid ${box.daemon!.pid}`
+        const runsHere = /The daemon runs \(pid \d+\), and nobody answers at .*control\.sock/
+        for (const verb of [["ps"], ["why", "worker"], ["stop", "--daemon"], ["doctor"]]) {
+          const { code, stderr, stdout } = yield* box.cli(...verb)
+          // it may be back by now
+          if (existsSync(sockets[0]!)) break
+          assert.match(stdout + stderr, runsHere, verb.join(" "))
+          assert.include(stdout + stderr, pid)
+          assert.strictEqual(code, verb[0] === "doctor" ? 1 : 3, verb.join(" "))
+        }
+        const started = yield* box.cli("start")
+        assert.strictEqual(started.code, 0, started.stderr)
+        assert.include(started.stdout, `The daemon runs already (${pid}).`)
+        yield* box.until(
+          "all are back",
+          Effect.sync(() => sockets.every((socket) => existsSync(socket))),
+          Boolean
+        )
+        assert.strictEqual((yield* box.cli("ps")).code, 0)
+        assert.strictEqual((yield* box.cli("stop", "--daemon", "--yes")).code, 0)
+        assert.isFalse(existsSync(sockets[0]!))
+        const after = yield* box.cli("ps")
+        assert.match(after.stderr, /No daemon is running/)
+      }).pipe(Effect.scoped)
   )
 })

@@ -5,7 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readFileSync, readlinkSync, readdirSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, readlinkSync, readdirSync, unlinkSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { Effect, Exit, Fiber } from "effect"
@@ -67,6 +67,9 @@ const LISTENER = `
     $child = fork() // die $!;
     if ($child == 0) {
       @ENV{qw(LISTEN_PID LISTEN_FDS LISTEN_FDNAMES)} = ($$, 1, "control");
+      # nor does systemd pass on what it was started with
+      require POSIX;
+      POSIX::close($_) for 4 .. 1023;
       exec @ARGV or die $!;
     }
     print "started $child\\n";
@@ -208,6 +211,21 @@ describe.skipIf(missing)("a daemon that is handed its socket", () => {
           })
       )
       assert.strictEqual(strange, "")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is reached again where the socket's name is taken away, though systemd listens at none any more", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({ agents: {} })
+      const { pids, socket } = yield* listener(box)
+      assert.isTrue(Exit.isSuccess(yield* asked(socket)))
+      unlinkSync(socket)
+      const told = yield* box.cli("start")
+      assert.strictEqual(told.code, 0, told.stderr)
+      assert.include(told.stdout, `The daemon runs already (pid ${pids[0]}).`)
+      assert.isTrue(Exit.isSuccess(yield* asked(socket)))
+      assert.lengthOf(pids, 1)
     }).pipe(Effect.scoped)
   )
 
