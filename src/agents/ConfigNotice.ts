@@ -1,5 +1,5 @@
 /**
- * ConfigNotice: a project's file that is not in force, told: at once to the log, and to a person
+ * ConfigNotice: a project's file, or the user's own, that is not in force, told: at once to the log, and to a person
  * once it has stayed so for a while, since whoever edits it may be about to agree to it.
  *
  * Guarantees: what is the same is told once, also over restarts; a file that is in force again
@@ -10,7 +10,6 @@ import { configKinds } from "../domain/ConfigKinds.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
-import type { Services } from "./AgentsPlace.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 
 /** A person who edits the file has agreed to it by then. */
@@ -31,13 +30,13 @@ export const troubleOf = ({ message, reason }: { readonly message: string; reado
 })
 
 export class ConfigNotice {
-  private readonly services: Context.Context<Services>
+  private readonly services: Context.Context<EventLog>
   private readonly record: ConfigTrust.Known
   private readonly scope: Scope.Scope
   /** Since when the trouble is there that is waited for. */
   private awaited = 0
 
-  constructor(services: Context.Context<Services>, record: ConfigNotice["record"], scope: Scope.Scope) {
+  constructor(services: Context.Context<EventLog>, record: ConfigNotice["record"], scope: Scope.Scope) {
     this.services = services
     this.record = record
     this.scope = scope

@@ -12,7 +12,7 @@ import { nearWords, spentWords } from "../domain/Allowance.ts"
 import { putRight, warning, warnsAt } from "../domain/ErrorLimit.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
 import { nameOf as nameOfAccount } from "../domain/Weather.ts"
 import { predicate } from "../domain/Words.ts"
@@ -195,6 +195,13 @@ const asked = ({ actor, eventId, kind, payload, stream }: ToldOf<"agent.asked">)
 const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
   const before = "What was in force before stays in force."
+  if (stream === DAEMON_STREAM) {
+    return {
+      headline: `${name}: your own config.jsonc cannot be used`,
+      reason: `${problem ?? config}\n${before}`,
+      remedy: `Mend ${config}: it is read again when it changes. See what is wrong: agentd doctor`
+    }
+  }
   switch (state) {
     case "untrusted":
       return {

@@ -11,7 +11,7 @@ import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import { moment, span } from "../domain/Words.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { moveKinds as plateKinds } from "../plates/PlateKinds.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
@@ -459,6 +459,7 @@ export const noticed = (rune: Rune): ((facts: Facts) => Alert | undefined) | und
     if (raw === undefined) return undefined
     const isWhole =
       raw.about === "daemon" ||
+      raw.about === `config:${DAEMON_STREAM}` ||
       raw.about.startsWith("channel:") ||
       raw.about.startsWith("account:") ||
       raw.about.startsWith("plate:")

@@ -56,11 +56,12 @@ import * as Schedules from "../schedules/Schedules.ts"
 import { UserPrices } from "../domain/Prices.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
-import * as ConfigFile from "../config/ConfigFile.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import * as Alerter from "../alerts/Alerter.ts"
 import * as Expiring from "./Expiring.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
+import * as OwnConfig from "./OwnConfig.ts"
+import * as UserFile from "../config/UserFile.ts"
 import * as Platform from "./Platform.ts"
 import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
@@ -205,7 +206,7 @@ const services = (
   const store = Platform.storeId(options.state)
   const worktrees = Workplace.worktreesIn(options.state)
   return Layer.mergeAll(
-    ProjectAlerts.layer(options.userConfig, worldOf(options)),
+    ProjectAlerts.layer(UserFile.inForce(options), worldOf(options)),
     LiveOutbox.layer,
     Access.layer,
     Listening.layer,
@@ -268,6 +269,12 @@ const sealingOf = (state: string, user: UserConfig) =>
     log: user.keepLog,
     storeBytes: () => storeBytes(join(state, "runes.db"))
   })
+
+const chores = (state: string, user: UserConfig) => [
+  { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
+  { id: "sealing", start: Effect.succeed(sealingOf(state, user)) },
+  { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) }
+]
 
 /** A rune of the daemon itself. */
 const note = (kind: string, payload: Payload) =>
@@ -373,7 +380,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   const nests = makeNests()
   const machine = yield* Layer.build(platform.machine)
   const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
-  const user = yield* Effect.provideContext(ConfigFile.loadUser(options.userConfig), machine)
+  const { config: user, follow, ownConfig } = yield* Effect.provideContext(OwnConfig.make(options), machine)
   const context = yield* Layer.build(services(options, platform, Layer.succeedContext(machine), user, nests))
   const keeper = Context.get(context, Keeper)
   return yield* Effect.gen(function* () {
@@ -390,7 +397,8 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     const asked = yield* Deferred.make<DaemonInfo.Asked>()
     const taken = yield* Deferred.make<void>()
     let top: Pick<Supervisor.Supervisor, "inspect"> | undefined = undefined
-    const info = yield* DaemonInfo.make({ ...options, pid, version: VERSION, startedAt, asked, taken, root: () => top })
+    const own = { ...options, ownConfig, pid, version: VERSION, startedAt }
+    const info = yield* DaemonInfo.make({ ...own, asked, taken, root: () => top })
     const { commands, hooks } = platform.edges(info, user)
     const root = yield* Supervisor.make<Platform.Needs>({
       name: "agentd",
@@ -407,9 +415,8 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         { id: "channels' config", start: Effect.succeed(furnish) },
         nests.plans.child,
         nests.schedules.child,
-        { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
-        { id: "sealing", start: Effect.succeed(sealingOf(options.state, user)) },
-        { id: "scrubbing", start: Effect.succeed(Scrubbing.run(user.verifyLog)) },
+        { id: "own config", start: Effect.succeed(follow) },
+        ...chores(options.state, user),
         { id: "alerter", start: Effect.succeed(Alerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]

@@ -45,6 +45,8 @@ export interface Facts {
   readonly state: string
   readonly socket: string
   readonly userConfig: string
+  /** What is wrong with it, where it cannot be used. */
+  readonly ownConfig: () => Pick<DaemonStatus, "ownConfig">
   /** How this program is called. */
   readonly command: ReadonlyArray<string>
   /** ms since the epoch */
@@ -280,6 +282,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       pid: facts.pid,
       version: facts.version,
       ...(isReplaced() ? { replaced: true } : {}),
+      ...facts.ownConfig(),
       startedAt: facts.startedAt,
       state: facts.state,
       socket: facts.socket,

@@ -3,6 +3,7 @@
  * disk, files, processes, mail, systemd, and the sockets at its edge. All above it is the
  * same wherever it runs; `node` is this machine, and a simulation is another.
  */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { type Config, Duration, Effect, FileSystem, Layer, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -22,7 +23,6 @@ import { RunSockets } from "../backends/RunSockets.ts"
 import * as RunWatch from "../backends/process/RunWatch.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
-import * as ConfigFile from "../config/ConfigFile.ts"
 import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
@@ -58,6 +58,7 @@ import { Notify } from "../systemd/Notify.ts"
 import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
 import * as AtRest from "./AtRest.ts"
 import * as DaemonLog from "./DaemonLog.ts"
+import * as UserFile from "../config/UserFile.ts"
 import * as StatusLine from "./StatusLine.ts"
 
 export interface Options {
@@ -252,9 +253,10 @@ const PATHS = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin"
 /** Of this process; none where the system has none. */
 const cgroups = (): string => (existsSync("/proc/self/cgroup") ? readFileSync("/proc/self/cgroup", "utf8") : "")
 
-/** The mail section of the user's own file, as it is now. */
-const ownMail = (userConfig: string) =>
-  ConfigFile.loadUser(userConfig).pipe(
+/** The mail section of the user's own config that is in force now. */
+const ownMail = (place: UserFile.Place) =>
+  UserFile.inForce(place).pipe(
+    Effect.provide(NodeFileSystem.layer),
     Effect.map(({ mail }) => mail),
     Effect.catch((error) => Effect.as(Effect.logWarning(`no mail from the user's config: ${error.message}`), undefined))
   )
@@ -289,9 +291,7 @@ export const node = (options: Options): Platform => {
         Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
         Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
       ),
-    channels: NotifyChannels.layer({ ...options, mail: ownMail(options.userConfig) }).pipe(
-      Layer.provide(NodeServices.layer)
-    ),
+    channels: NotifyChannels.layer({ ...options, mail: ownMail(options) }).pipe(Layer.provide(NodeServices.layer)),
     edges: (control, user) => ({
       commands: [
         service(

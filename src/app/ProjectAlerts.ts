@@ -7,20 +7,24 @@ import { AlertContext } from "../alerts/AlertContext.ts"
 import { Agents } from "../agents/Agents.ts"
 import { explain } from "../agents/Explain.ts"
 import { inWorld } from "../cli/Hint.ts"
-import * as ConfigFile from "../config/ConfigFile.ts"
+import type { UserConfig } from "../config/Config.ts"
+import type * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import * as NoticeFacts from "./NoticeFacts.ts"
 
-/** `userConfig`: the user's own file, for projects without a mail section; `world`: the folder that commands have to name. */
-export const layer = (userConfig: string, world: string | null = null) =>
+/** `own`: the user's own config that is in force, for projects without a mail section; `world`: the folder that commands have to name. */
+export const layer = (
+  own: Effect.Effect<UserConfig, ConfigFile.ConfigError, FileSystem.FileSystem>,
+  world: string | null = null
+) =>
   Layer.effect(
     AlertContext,
     Effect.gen(function* () {
       const agents = yield* Agents
       const log = yield* EventLog
       const fileSystem = yield* FileSystem.FileSystem
-      const user = ConfigFile.loadUser(userConfig).pipe(Effect.provideService(FileSystem.FileSystem, fileSystem))
+      const user = Effect.provideService(own, FileSystem.FileSystem, fileSystem)
       const section = <K extends "mail" | "notify">(name: K) =>
         user.pipe(
           Effect.map((config) => config[name]),
@@ -28,7 +32,7 @@ export const layer = (userConfig: string, world: string | null = null) =>
             Effect.as(Effect.logWarning(`no ${name} from the user's config: ${error.message}`), undefined)
           )
         )
-      const own = section("mail")
+      const ownMail = section("mail")
       const agentOf = (stream: string, actor: string) =>
         Effect.map(agents.all, (rows) =>
           rows.find((row) => row.conversation === stream && actor === `worker/${row.agent}`)
@@ -36,7 +40,7 @@ export const layer = (userConfig: string, world: string | null = null) =>
       return AlertContext.of({
         mailFor: (stream) =>
           Effect.flatMap(agents.configOf(stream), (config) =>
-            config?.mail === undefined ? own : Effect.succeed(config.mail)
+            config?.mail === undefined ? ownMail : Effect.succeed(config.mail)
           ),
         notify: section("notify"),
         projectName: (stream) =>

@@ -6,6 +6,7 @@ import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import * as StoreHolder from "../event-log/StoreHolder.ts"
+import { loadUser } from "../config/ConfigFile.ts"
 import * as StateFolder from "../event-log/StateFolder.ts"
 import { call, cutOff, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
@@ -101,6 +102,18 @@ export interface Started {
   /** False: it ran already. */
   readonly launched: boolean
 }
+
+/** Fails where a daemon that is started now would end at once, before another one is ended for it. */
+export const checkStart = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  yield* supported
+  yield* StateFolder.check(paths.state)
+  yield* checkLength(paths.socket)
+  yield* Effect.mapError(loadUser(paths.userConfig), ({ message }) => {
+    const remedy = `Mend ${paths.userConfig}: the daemon was not stopped, and what is in force stays in force.`
+    return new VerbFailed({ message, remedy, exitCode: ExitCode.config })
+  })
+})
 
 /** `since`: one that started after that was launched by this, whoever carried it out. */
 export const start = Effect.fnUntraced(function* (since: number) {

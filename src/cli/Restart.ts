@@ -60,6 +60,7 @@ export const run = Effect.fnUntraced(function* ({ drain, yes }: { readonly drain
   const began = yield* Clock.currentTimeMillis
   const live = (yield* probe(paths.socket)) === "live" || (yield* DaemonLife.comesBack(paths, json)) !== undefined
   if (live) {
+    yield* DaemonLife.checkStart
     yield* drain ? drained : ask(yes)
     yield* DaemonLife.stop("agentd restart", true)
   }

@@ -10,7 +10,7 @@ import { homedir, userInfo } from "node:os"
 import * as NodePath from "node:path"
 import { Mailer } from "../alerts/Mailer.ts"
 import * as Mail from "../alerts/Mail.ts"
-import { loadUser } from "../config/ConfigFile.ts"
+import * as UserFile from "../config/UserFile.ts"
 import { Redact } from "../event-log/Redact.ts"
 import * as StoreCopy from "../event-log/StoreCopy.ts"
 import { secretsIn } from "../event-log/SecretValues.ts"
@@ -19,6 +19,7 @@ import { probe } from "../rpc/Endpoint.ts"
 import * as Unit from "../systemd/Unit.ts"
 import * as UnitFile from "../systemd/UnitFile.ts"
 import { confirm } from "./Confirm.ts"
+import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry, Invocation, print } from "./Invocation.ts"
@@ -156,6 +157,7 @@ const install = Effect.fnUntraced(function* (input: Input) {
       exitCode: ExitCode.usage
     })
   }
+  if (!input.system) yield* DaemonLife.checkStart
   const added = input.system && (yield* addUser(input.as))
   const of: UnitFile.UnitFile = {
     unit: at.unit,
@@ -320,7 +322,8 @@ const mailed = Effect.fnUntraced(function* ({ once, unit }: MailInput) {
   const mailer = yield* Mailer
   const redact = yield* Redact
   yield* redact.register(secretsIn(env))
-  const config = yield* loadUser(paths.userConfig)
+  // a typo in the file keeps nobody from hearing that the daemon has failed
+  const config = yield* UserFile.inForce(paths)
   if (config.mail === undefined) {
     return yield* failed(
       `${unit} has failed, and nobody is mailed: ${paths.userConfig} has no mail section.`,

@@ -106,12 +106,26 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
     ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))])
   ]
+  const { ownConfig } = status.daemon
+  if (ownConfig !== undefined) {
+    lines.push(
+      `${ownConfig.path} cannot be used; what was in force before stays in force:`,
+      ...plainLines(ownConfig.problem).map((line) => `  ${line}`)
+    )
+  }
   const told = yield* Effect.forEach(lines, hint)
   yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
   if (project !== null && project.waits !== undefined) {
     return yield* new VerbFailed({
       message: `${project.config} has changed and waits: what was in force before stays in force.`,
       remedy: `Look at the change, and put it into force: agentd trust ${project.name}`,
+      exitCode: ExitCode.config
+    })
+  }
+  if (ownConfig !== undefined && (project === null || project.problems.length === 0)) {
+    return yield* new VerbFailed({
+      message: `${ownConfig.path} has problems.`,
+      remedy: "Mend it: it is read again when it changes.",
       exitCode: ExitCode.config
     })
   }

@@ -160,7 +160,10 @@ const looked = Effect.fnUntraced(function* (given: string) {
     : VERSION
   const from = typeof own === "string" ? VERSION : own.version
   const store = fs.existsSync(join(paths.state, STORE)) ? yield* StoreCopy.facts(join(paths.state, STORE)) : undefined
-  const daemon = (yield* probe(paths.socket)) === "live" ? (yield* DaemonLife.status(paths.socket)).daemon : undefined
+  const isLive = (yield* probe(paths.socket)) === "live"
+  const status = isLive ? yield* DaemonLife.status(paths.socket) : yield* DaemonLife.comesBack(paths, true)
+  const daemon = status?.daemon
+  if (daemon !== undefined) yield* DaemonLife.checkStart
   const [node, platform] = [process.version, `${process.platform}-${process.arch}`]
   const { state } = paths
   const objection = Plan.objectionTo({ from, offered, state, schema: store?.schema, node, platform })

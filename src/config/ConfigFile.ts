@@ -231,14 +231,14 @@ export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
 })
 
 /** The user's own file; one that is not there says nothing. */
-export const loadUser = Effect.fn("ConfigFile.loadUser")(
-  function* (path: string) {
-    return yield* parseUser(yield* textOf(path), path)
-  },
-  (effect, path) =>
-    Effect.catchIf(
-      effect,
-      (error) => error.reason === "missing",
-      () => parseUser("{}", path)
-    )
-)
+export const loadUser = (path: string) => Effect.map(readUser(path), ({ config }) => config)
+
+/** The same with its text. */
+export const readUser = Effect.fn("ConfigFile.readUser")(function* (path: string) {
+  const text = yield* Effect.catchIf(
+    textOf(path),
+    (error) => error.reason === "missing",
+    () => Effect.succeed("{}")
+  )
+  return { text, config: yield* parseUser(text, path) }
+})

@@ -33,11 +33,21 @@ export const Check = Schema.Struct({
 export type Check = typeof Check.Type
 
 /** The daemon about itself. */
+/** The user's own config, where its file cannot be used: what was in force before is. */
+const OwnConfigTrouble = Schema.Struct({
+  path: Schema.String,
+  problem: Schema.String,
+  /** ms since the epoch */
+  since: Schema.Finite
+})
+export type OwnConfigTrouble = typeof OwnConfigTrouble.Type
+
 export const DaemonStatus = Schema.Struct({
   pid: Schema.Int,
   version: Schema.String,
   /** Another program than the daemon's is installed in its place. Not there: no, or an older daemon. */
   replaced: Schema.optionalKey(Schema.Boolean),
+  ownConfig: Schema.optionalKey(OwnConfigTrouble),
   /** ms since the epoch */
   startedAt: Schema.Finite,
   /** The state folder. */

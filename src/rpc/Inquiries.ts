@@ -141,6 +141,7 @@ const others = Effect.fnUntraced(function* (
     outages: yield* daemon.outages,
     plates: yield* plates.list({ closed }),
     replaced: status.replaced === true,
+    ownConfig: status.ownConfig,
     behind: status.reading?.behind,
     aside: status.reading?.aside ?? [],
     projects: yield* agents.projects

@@ -34,6 +34,7 @@ export interface Given {
   readonly plates: ReadonlyArray<PlateInfo>
   /** Another program than the daemon's is installed in its place. */
   readonly replaced?: boolean
+  readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
   /** In words: runes that were acknowledged are not in the log. */
   readonly behind?: string | undefined
   /** Parts of streams that are left out. */
@@ -497,6 +498,28 @@ const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
       ]
     : []
 
+const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
+  ownConfig === undefined
+    ? []
+    : [
+        {
+          id: `own-config/${ownConfig.since}`,
+          kind: "config",
+          who: "agentd",
+          text: "your own config.jsonc cannot be used; what was in force before stays in force",
+          details: [
+            ownConfig.path,
+            ...ownConfig.problem
+              .split("\n")
+              .slice(0, MAX_NAMED)
+              .map((one) => cut(one))
+          ],
+          since: ownConfig.since,
+          until: null,
+          commands: [run("see what is wrong", "doctor")]
+        }
+      ]
+
 /** Found when the whole log was checked; each damaged conversation has a row of its own besides. */
 const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
   checked === undefined || checked === null || checked.problems === 0
@@ -584,6 +607,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...ofDisk(given.log),
     ...ofMail(given.outbox),
     ...given.outages.map(ofOutage),
+    ...ofOwnConfig(given),
     ...ofProgram(given)
   ]
   const damage = [...ofLog(given), ...ofCheck(given), ...ofAside(given), ...given.projects.flatMap(ofDamage)]

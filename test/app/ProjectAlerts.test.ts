@@ -8,6 +8,7 @@ import { Agents } from "../../src/agents/Agents.ts"
 import { explain } from "../../src/agents/Explain.ts"
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
+import { loadUser } from "../../src/config/ConfigFile.ts"
 import * as ProjectAlerts from "../../src/app/ProjectAlerts.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { agentInfo, conversationInfo, moved, T0 } from "../rpc/World.ts"
@@ -67,7 +68,7 @@ describe("the story of an agent that stopped", () => {
       assert.match(advice ?? "", /^Make it\. .*agentd start web\/builder/)
     }).pipe(
       Effect.provide(
-        ProjectAlerts.layer("/nonexistent/config.jsonc").pipe(
+        ProjectAlerts.layer(loadUser("/nonexistent/config.jsonc")).pipe(
           Layer.provideMerge(agents),
           Layer.provideMerge(Layer.mock(Goals, { isOpen: () => false })),
           Layer.provideMerge(Layer.mock(Plates, {})),

@@ -1,0 +1,67 @@
+/**
+ * OwnConfig: the daemon's look at the user's own `config.jsonc`, as it begins and whenever the file changes.
+ *
+ * Guarantees: a file that cannot be used is told as a project's is: in the log at once, to a person once it has stayed
+ * so, by the channels of before.
+ */
+import { basename, dirname } from "node:path"
+import { Clock, Effect, FileSystem, Stream } from "effect"
+import { ConfigNotice, troubleOf } from "../agents/ConfigNotice.ts"
+import * as ConfigTrust from "../agents/ConfigTrust.ts"
+import * as UserFile from "../config/UserFile.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
+import { reader } from "../event-log/EventKinds.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import type { OwnConfigTrouble } from "../rpc/DaemonMessages.ts"
+import * as Backoff from "../supervision/Backoff.ts"
+
+/** As the daemon begins; fails where nothing can be in force. */
+export const make = Effect.fnUntraced(function* (place: UserFile.Place) {
+  const first = yield* UserFile.take(place)
+  let trouble: OwnConfigTrouble | undefined
+  const noted = Effect.fnUntraced(function* ({ trouble: found }: UserFile.Look) {
+    const since = trouble?.since ?? (yield* Clock.currentTimeMillis)
+    trouble = found === undefined ? undefined : { path: place.userConfig, problem: found.message, since }
+  })
+  yield* noted(first)
+  if (first.trouble !== undefined) {
+    yield* Effect.logError(`${first.trouble.message}\nWhat was in force before stays in force.`)
+  }
+
+  /** The daemon's child that sees the file change. */
+  const follow = Effect.gen(function* () {
+    const log = yield* EventLog
+    const files = yield* FileSystem.FileSystem
+    const trust = ConfigTrust.fresh()
+    const read = reader(configKinds)
+    const kinds = Object.keys(configKinds)
+    for (const rune of (yield* log.tail({ stream: DAEMON_STREAM, kinds }, RUNES)).map(read)) {
+      if (rune !== undefined) ConfigTrust.apply(trust, rune)
+    }
+    const known = { conversation: DAEMON_STREAM, config: place.userConfig, name: "agentd", trust }
+    const notices = new ConfigNotice(yield* Effect.context<EventLog>(), known, yield* Effect.scope)
+    const again = Effect.gen(function* () {
+      const now = yield* UserFile.take(place)
+      yield* noted(now)
+      yield* notices.notice(now.trouble === undefined ? null : troubleOf(now.trouble))
+    })
+    const changes = files
+      .watch(dirname(place.userConfig))
+      .pipe(Stream.filter(({ path }) => basename(path) === basename(place.userConfig)))
+    return yield* Stream.merge(Stream.succeed(undefined), changes).pipe(
+      // editors write a file in several steps
+      Stream.debounce("200 millis"),
+      Stream.runForEach(() => again),
+      Effect.catchDefect((defect) => Effect.fail(defect)),
+      // its folder may not be there
+      Effect.retry(Backoff.waits(Backoff.constant("30 seconds"))),
+      Effect.andThen(Effect.never)
+    )
+  }).pipe(Effect.scoped)
+
+  return { config: first.config, follow, ownConfig: () => (trouble === undefined ? {} : { ownConfig: trouble }) }
+})
+
+/** The newest of them decide: trouble is followed by its end. */
+const RUNES = 20

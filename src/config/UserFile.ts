@@ -1,0 +1,58 @@
+/**
+ * UserFile: the user's own `config.jsonc` as it is in force: as the file stands, or where that cannot be used, as it was
+ * when it last could, over restarts too. Its text is kept in the state folder, beside the projects'.
+ *
+ * Guarantees: where nothing was ever in force, a file that cannot be used is refused.
+ */
+import { dirname, join } from "node:path"
+import { Effect, FileSystem } from "effect"
+import type { UserConfig } from "./Config.ts"
+import { ConfigError, parseUser, readUser } from "./ConfigFile.ts"
+
+export interface Place {
+  /** The state folder. */
+  readonly state: string
+  readonly userConfig: string
+}
+
+export interface Look {
+  /** In force. */
+  readonly config: UserConfig
+  /** Of the file, where it can be used. */
+  readonly text: string | undefined
+  readonly trouble: ConfigError | undefined
+}
+
+/** Beside the projects' texts. */
+const placeOf = ({ state }: Place): string => join(state, "configs", "user.jsonc")
+
+const look = Effect.fnUntraced(function* (place: Place) {
+  const files = yield* FileSystem.FileSystem
+  const read = yield* Effect.result(readUser(place.userConfig))
+  if (read._tag === "Success") return { ...read.success, trouble: undefined } satisfies Look
+  const before = files.readFileString(placeOf(place)).pipe(Effect.flatMap((text) => parseUser(text, place.userConfig)))
+  const remedy = `Mend ${place.userConfig}, then start it again: agentd start`
+  const { message, path, problems, reason } = read.failure
+  const config = yield* Effect.mapError(before, () => new ConfigError({ path, reason, problems, message, remedy }))
+  return { config, text: undefined, trouble: read.failure } satisfies Look
+})
+
+/** The config that is in force now. */
+export const inForce = (place: Place) => Effect.map(look(place), ({ config }) => config)
+
+/** Keeps the text, whole or not at all. */
+const keep = Effect.fnUntraced(
+  function* (place: Place, text: string) {
+    const files = yield* FileSystem.FileSystem
+    const kept = placeOf(place)
+    if ((yield* Effect.orElseSucceed(files.readFileString(kept), () => undefined)) === text) return
+    yield* files.makeDirectory(dirname(kept), { recursive: true, mode: 0o700 })
+    yield* files.writeFileString(`${kept}.part`, text, { mode: 0o600 })
+    yield* files.rename(`${kept}.part`, kept)
+  },
+  Effect.catch((error) => Effect.logWarning(`the user's config could not be kept: ${error.message}`))
+)
+
+/** Looks, and keeps what can be used. */
+export const take = (place: Place) =>
+  Effect.tap(look(place), ({ text }) => (text === undefined ? Effect.void : keep(place, text)))
