@@ -211,8 +211,8 @@ export const agentKinds = {
     }),
     { lazy: true }
   ),
-  /** A bound that keeps agents from running away. */
-  "agent.bound_reached": kind(Schema.Struct({ agent_id: text, text })),
+  /** A bound that keeps agents from running away, or the time of a call that nobody answered. */
+  "agent.bound_reached": kind(Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text) })),
   "run.started": kind(Schema.Struct({ runId: text })),
   /** A piece of what a model thinks before it answers. */
   "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),

@@ -26,8 +26,8 @@ export type InboxMessage =
   | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
   /** The agent asks a person. Answers with the rune. */
   | { readonly _tag: "Ask"; readonly question: string; readonly turnId: string | null }
-  /** The agent has reached a bound that only a person moves. Answers `Settled`. */
-  | { readonly _tag: "Bound"; readonly text: string }
+  /** The agent has reached a bound that only a person moves; `callId`: nobody answered that call in time. Answers `Settled`. */
+  | { readonly _tag: "Bound"; readonly text: string; readonly callId?: string }
   /** A person lets dropped work go, and questions with it. Answers `Settled`. */
   | { readonly _tag: "Dismiss"; readonly which: string | undefined; readonly by: string }
 

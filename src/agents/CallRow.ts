@@ -85,7 +85,7 @@ export const askedCall = (
     reason,
     ...(questions.length > 0 ? { questions } : {}),
     since: at,
-    until: at + data.limits.approvalTimeout
+    until: data.limits.approvalTimeout === null ? null : at + data.limits.approvalTimeout
   }
 }
 

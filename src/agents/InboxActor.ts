@@ -255,11 +255,12 @@ export const make = Effect.gen(function* () {
           }
         }
         case "Bound": {
-          const { text } = message
+          const { callId, text } = message
           if (Inbox.isKnownBound(state.data, text)) return { runes: [], reply: NOTHING }
           const eventId = context.nextId
+          const payload = { agent_id: agent, text, ...(callId === undefined ? {} : { call_id: callId }) }
           return {
-            runes: [{ kind: "agent.bound_reached", trigger: "bound", payload: { agent_id: agent, text } }],
+            runes: [{ kind: "agent.bound_reached", trigger: "bound", payload }],
             state: { ...state, data: Inbox.bounding(state.data, { eventId, text, at: context.now }) },
             reply: { count: 1, eventId } satisfies Settled
           }

@@ -16,6 +16,7 @@ import type { EventLog } from "../event-log/EventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import type { ApprovalPolicy } from "../config/AgentConfig.ts"
+import { limitIn } from "../config/Span.ts"
 import type { AgentSetting } from "./AgentSetting.ts"
 import { isActive, turnName, type TurnState, type WorkerState, workerName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
@@ -502,7 +503,7 @@ export class RunEvents implements RunSink {
       live.pause()
       const { approvals, maxToolTimeout, toolTimeout } = this.setting.config()
       const timeout = Duration.toMillis(backend.runsTools === true ? toolTimeout : maxToolTimeout)
-      const approvalTimeout = Duration.toMillis(approvals.timeout)
+      const approvalTimeout = limitIn(approvals.timeout)
       const calls = events.map((event): CallRequested => {
         return {
           _tag: "call_requested",
@@ -512,7 +513,7 @@ export class RunEvents implements RunSink {
           arguments: Excerpt.excerpt(event.arguments, MAX_ARGUMENTS),
           digest: Approval.keyOf(event.tool, event.arguments, spec.cwd),
           timeout,
-          approvalTimeout
+          ...(approvalTimeout === null ? {} : { approvalTimeout })
         }
       })
       for (let from = 0; from < calls.length; from += AT_ONCE) {

@@ -23,7 +23,9 @@ import {
 import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
 import * as CallHash from "../domain/CallHash.ts"
+import { named } from "../domain/CallWords.ts"
 import { CommandRefused } from "../domain/Messages.ts"
+import { span } from "../domain/Words.ts"
 import type { Ending, ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
@@ -64,6 +66,10 @@ const AT_ONCE = 1_000
 const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
 const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
 const OVER = "the run that made the call is over; what it did is not known"
+
+/** What a person is told of a call whose time is over. */
+const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
+  `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
 
 /** Moves of calls, one after the other, as one decision. */
 class Moves {
@@ -223,7 +229,8 @@ export const make = Effect.gen(function* () {
     const { timeout, toolName, turnId } = data
     const call = { callId, turnId: turnId ?? "", toolName: toolName ?? "", arguments: JSON.parse(before.arguments) }
     const { approvalTimeout } = data.limits
-    moves.step(callId, { _tag: "call_requested", ...call, digest: before.key, timeout, approvalTimeout })
+    const waits = approvalTimeout === null ? {} : { approvalTimeout }
+    moves.step(callId, { _tag: "call_requested", ...call, digest: before.key, timeout, ...waits })
     moves.step(was, { _tag: "cancelled", callId: was, reason: `it asks for leave: see ${callId}` })
   }
 
@@ -412,7 +419,9 @@ export const make = Effect.gen(function* () {
       const call = moves.call(callId)
       if (at > context.now || call === undefined) continue
       const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
-      moves.step(call.callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
+      moves.step(callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
+      if (name === "approval")
+        moves.tells.push(tell(siblings.toInbox, { _tag: "Bound", text: unanswered(call), callId }))
     }
     return decided(moves, told(moves, siblings))
   }

@@ -34,7 +34,7 @@ export const Event = Schema.Union([
     digest: Schema.optional(Schema.String),
     /** ms; the default where left out, the longest allowed where it is above that */
     timeout: Schema.optional(Schema.Finite),
-    /** ms that a question waits; the default where left out */
+    /** ms that a question waits; left out: for as long as it takes */
     approvalTimeout: Schema.optional(Schema.Finite)
   }),
   /** `questions`: it asks a person to choose, and not for leave. */
@@ -115,7 +115,8 @@ export interface Data {
 export interface Limits {
   readonly toolTimeout: number
   readonly maxToolTimeout: number
-  readonly approvalTimeout: number
+  /** Null: a question waits until it is answered. */
+  readonly approvalTimeout: number | null
 }
 
 /** A call that nobody asks about for so long runs, ms: not every agent says when one begins. */
@@ -124,7 +125,7 @@ export const UNASKED = 1_000
 export const defaultLimits: Limits = {
   toolTimeout: 2 * 60_000,
   maxToolTimeout: 30 * 60_000,
-  approvalTimeout: 10 * 60_000
+  approvalTimeout: null
 }
 
 export const initial = (limits: Limits = defaultLimits): Data => ({
@@ -223,7 +224,7 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
       fires: (data) => ({ _tag: "no_approval_needed", callId: data.callId ?? "" })
     },
     approval: {
-      after: (data) => data.limits.approvalTimeout,
+      after: (data) => data.limits.approvalTimeout ?? Infinity,
       fires: (data) => ({ _tag: "approval_timeout", callId: data.callId ?? "" })
     },
     execution: {

@@ -72,6 +72,8 @@ export interface ToolsState {
 
 /** Results that are told with the end of a turn's calls; the log has them all. */
 const MAX_TOLD = 1_000
+/** What became of a call that nobody answered in time. */
+const EXPIRED = "expired: nobody answered in time"
 /** Calls whose end is remembered, for those who answer too late. */
 const MAX_ENDED = 200
 
@@ -113,7 +115,10 @@ const ends = (
       state.results.length < MAX_TOLD
         ? [...state.results, { call_id: callId, tool: tool ?? "", status }]
         : state.results,
-    ended: [...state.ended.slice(1 - MAX_ENDED), [callId, `${tool} ended: ${status}`]],
+    ended: [
+      ...state.ended.slice(1 - MAX_ENDED),
+      [callId, `${tool} ${event._tag === "approval_timeout" ? EXPIRED : `ended: ${status}`}`]
+    ],
     grants: isGranted
       ? HashMap.set(state.grants, key, { by: event.grant, answers: snapshot.data.answers })
       : state.grants

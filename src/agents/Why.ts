@@ -196,7 +196,7 @@ const remedied = (remedy: string | undefined, start: string): string => {
   return sentence.includes("agentd start ") ? sentence.replace(/\.$/, "") : `${sentence} ${start}`
 }
 
-const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): string | null => {
+const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, expired: boolean): string | null => {
   const name = `${agent.project}/${agent.agent}`
   if (agent.detail === QUEUED) return null
   if (agent.state === "Stopped") {
@@ -218,6 +218,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
     return 'Wait, or raise the limit: "budget" in its config. See what it was spent for: agentd cost --by agent,model'
   const present = WhyTurn.advice(now)
   if (present !== undefined) return present
+  if (expired) return `Let it try again: agentd send ${name} "…"   or let it be: agentd dismiss ${name}`
   if ((agent.dropped ?? 0) > 0) return `Ask it again: agentd retry ${name}   or let it go: agentd dismiss ${name}`
   if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
     return `Give it something to do: agentd send ${name} "…"`
@@ -238,7 +239,7 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   const chain = moves.slice(beginning(moves))
   const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
   const lines: Array<WhyLine> = [
-    ...WhyTurn.past(runes.filter(isTurns), agent, start),
+    ...WhyTurn.past(runes.filter(isTurns), agent, start, WhyBounds.expiredIn(bounds)),
     ...WhyBounds.past(bounds.filter(({ eventId }) => eventId >= start))
   ]
   for (const [index, rune] of chain.entries()) {
@@ -262,5 +263,7 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
     const at = Math.max(agent.since, told.at(-1)?.at ?? 0)
     told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
   }
-  return { lines: told, advice: adviceOf(chain.at(-1), agent, now) }
+  // whatever a person said since has settled it
+  const isOpen = WhyBounds.expiredIn(bounds).at(-1) === bounds.at(-1) && bounds.length > 0
+  return { lines: told, advice: adviceOf(chain.at(-1), agent, now, isOpen) }
 }

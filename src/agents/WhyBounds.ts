@@ -29,7 +29,8 @@ const cut = (words: string): string => (words.length <= LONG ? words : `${words.
 
 const told = (any: Rune): string | undefined => {
   const rune = read(any)
-  if (rune?.kind === "agent.bound_reached") return `reached a bound: ${cut(rune.payload.text)}`
+  if (rune?.kind === "agent.bound_reached")
+    return `${rune.payload.call_id === undefined ? "reached a bound: " : ""}${cut(rune.payload.text)}`
   const event = rune?.payload.event
   switch (event?._tag) {
     case "Received": {
@@ -46,6 +47,13 @@ const told = (any: Rune): string | undefined => {
       return undefined
   }
 }
+
+/** The runes by which calls expired. */
+export const expiredIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<Rune> =>
+  runes.filter((any) => {
+    const rune = read(any)
+    return rune?.kind === "agent.bound_reached" && rune.payload.call_id !== undefined
+  })
 
 /** A line for each. */
 export const past = (runes: ReadonlyArray<Rune>): ReadonlyArray<WhyLine> =>

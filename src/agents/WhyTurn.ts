@@ -103,18 +103,31 @@ const ofSchedules = (rune: Rune): ReadonlyArray<WhyLine> => {
 
 const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
 
-/** The lines since `from` about the last turn and the budget. Where a run is one turn, the run tells it all. */
-export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number): ReadonlyArray<WhyLine> => {
+/** The lines since `from` about the last turn and the budget; of a turn in which calls `expired` that is told. Where a run is one turn, the run tells it all. */
+export const past = (
+  runes: ReadonlyArray<Rune>,
+  agent: AgentInfo,
+  from: number,
+  expired: ReadonlyArray<Rune> = []
+): ReadonlyArray<WhyLine> => {
   const recent = runes.filter(({ eventId }) => eventId >= from)
   const last = recent.findLast(({ kind }) => kind === "turn.started")
   const end = last === undefined ? undefined : recent.find((rune) => isEnd(rune) && rune.eventId > last.eventId)
   const turn = agent.backend === "command" ? [] : [last, end]
+  const without = expired.filter(({ eventId }) => last !== undefined && eventId > last.eventId).length
   const schedules = last === undefined ? [] : ofSchedules(last)
   const lines = [
     ...turn,
     ...recent.filter(({ kind }) => kind.startsWith("agent.") || kind === "run.memory_lost")
   ].flatMap((rune) => {
-    const text = rune === undefined ? undefined : rune.kind.startsWith("turn.") ? ofTurn(rune) : ofLife(rune)
+    const text =
+      rune === undefined
+        ? undefined
+        : rune.kind === "turn.completed" && without > 0
+          ? `the turn ended without ${counted(without, "call")} that nobody answered`
+          : rune.kind.startsWith("turn.")
+            ? ofTurn(rune)
+            : ofLife(rune)
     return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
   })
   return [...schedules, ...lines]

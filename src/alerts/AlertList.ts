@@ -9,12 +9,14 @@ import type { AlertRow } from "../domain/AlertMessages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
+import * as Answers from "./Answers.ts"
 import { departures, type Way } from "./Departure.ts"
+import * as Notice from "./Notice.ts"
 import type * as Outbox from "./Outbox.ts"
 
 export interface Given {
   readonly state: Outbox.State
-  /** `alert.queued` and `alert.sent`, the newest, oldest first. */
+  /** `alert.queued`, `alert.sent` and `alert.answered`, the newest, oldest first. */
   readonly runes: ReadonlyArray<Pick<Rune, "at" | "eventId" | "kind" | "payload">>
   /** Names of projects by their streams. */
   readonly projects: ReadonlyMap<string, string>
@@ -61,8 +63,20 @@ const standingOf = (
   return { ...NOT_YET, ...failed, state: failure === null ? "waiting" : "failed", to, nextAt }
 }
 
+/** Who has answered what it asks, in words; undefined: nobody yet. */
+const overSince = ({ runes }: Given, { at, notice }: Alert): string | undefined => {
+  if (notice === undefined || !Notice.asks(notice)) return undefined
+  for (const any of runes) {
+    const rune = AlertKinds.readAlert(any)
+    if (rune?.kind === "alert.answered" && rune.payload.about === notice.about && rune.payload.at >= at)
+      return Answers.words(rune.payload)
+  }
+  return undefined
+}
+
 const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
   const project = given.projects.get(streamOf(alert))
+  const over = overSince(given, alert)
   return {
     at: alert.at,
     word: wordOf(alert.kind),
@@ -72,9 +86,13 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
     goal: whose(alert, "plan", project),
     subject: alert.headline,
     reason: alert.reason,
-    // people know the name, and the stream is none
+    // people know the name, and the stream is none; a command that was answered is dead
     remedy:
-      project === undefined ? alert.remedy : (alert.remedy?.replaceAll(`${alert.stream}/`, `${project}/`) ?? null),
+      over !== undefined
+        ? over
+        : project === undefined
+          ? alert.remedy
+          : (alert.remedy?.replaceAll(`${alert.stream}/`, `${project}/`) ?? null),
     count: alert.count,
     restsOn: alert.cause,
     ...standing

@@ -72,6 +72,7 @@ const told = {
   "session.suspended": agentKinds["session.suspended"],
   // an agent that has spent its budget stops for good: its worker says so, with what helps
   "agent.asked": agentKinds["agent.asked"],
+  "agent.bound_reached": agentKinds["agent.bound_reached"],
   "plan.stopped": moveKinds["plan.stopped"],
   "plan.blocked": moveKinds["plan.blocked"],
   "config.waits": configKinds["config.waits"],
@@ -191,6 +192,19 @@ const asked = ({ actor, eventId, kind, payload, stream }: ToldOf<"agent.asked">)
   }
 }
 
+/** A call that nobody answered in time; other bounds are on the lists alone. */
+const expired = ({ actor, eventId, payload, stream }: ToldOf<"agent.bound_reached">): Words | undefined => {
+  const name = nameOf(actor)
+  if (payload.call_id === undefined) return undefined
+  return {
+    kind: "call.expired",
+    key: `call.expired:${stream}:${eventId}`,
+    headline: `${name} ${NEEDS_YOU}: ${payload.text}`,
+    reason: payload.text,
+    remedy: `See what came of it: agentd why ${stream}/${name}\nLet it try again: agentd send ${stream}/${name} "…"\nLet it be: agentd dismiss ${stream}/${name}`
+  }
+}
+
 /** A project's file is not the config in force, and nobody has seen to it. */
 const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
@@ -283,6 +297,8 @@ const wordsOf = (rune: Told): Words | undefined => {
       return suspended(rune)
     case "agent.asked":
       return asked(rune)
+    case "agent.bound_reached":
+      return expired(rune)
     case "config.waits":
       return configWaits(rune)
     case "budget.near":

@@ -32,6 +32,7 @@ const heard = {
   "session.unsuspended": conversationKinds["session.unsuspended"],
   "session.closed": conversationKinds["session.closed"],
   "inbox.received": inboxKinds["inbox.received"],
+  "inbox.dismissed": inboxKinds["inbox.dismissed"],
   "agent.terminated": agentKinds["agent.terminated"]
 } satisfies Table
 
@@ -93,6 +94,12 @@ const answerOf = (rune: Exclude<Heard, { readonly kind: "session.closed" }>): An
       const { event } = rune.payload
       return event._tag === "Received" && isPerson(event.message.from)
         ? { about: `asked:${rune.stream}/${name}`, by: event.message.from }
+        : undefined
+    }
+    case "inbox.dismissed": {
+      const { event } = rune.payload
+      return event._tag === "Dismissed" && event.all
+        ? { about: `asked:${rune.stream}/${name}`, by: event.by }
         : undefined
     }
     case "agent.terminated":

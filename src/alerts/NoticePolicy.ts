@@ -339,6 +339,14 @@ const ofAlert = (alert: Alert, facts: Facts): Raw | undefined => {
         urgency: "now",
         about: `asked:${alert.stream}/${alert.name}`
       }
+    case "call.expired":
+      return {
+        ...words,
+        kind: "needsYou",
+        title: `${name}: nobody answered its call in time`,
+        command: `agentd why ${name}`,
+        about: `asked:${alert.stream}/${alert.name}`
+      }
     case "plan.stopped":
       return {
         ...words,

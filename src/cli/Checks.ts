@@ -2,7 +2,7 @@
  * Checks: what `doctor` looks at from outside the daemon. Each answers with one
  * finding and never fails; what is not well carries its remedy.
  */
-import { channelsFor } from "../config/NotifyConfig.ts"
+import { channelsFor, toldTooLate } from "../config/NotifyConfig.ts"
 import { Effect, FileSystem, Option, type PlatformError } from "effect"
 import { statfs } from "node:fs/promises"
 import * as NodePath from "node:path"
@@ -167,6 +167,8 @@ export const configs = Effect.fnUntraced(function* (project: string | null, user
     (users._tag === "Success" ? users.success.mail : undefined)
   const notify = users._tag === "Success" ? users.success.notify : undefined
   const told = notify === undefined ? [] : channelsFor(notify, "failed")
+  const late = mine._tag === "Success" && mine.success && notify && toldTooLate(notify, mine.success.agents)
+  if (late) found.push(warn("notify", late, `Escalate sooner (${user}), or let calls wait longer.`))
   found.push(
     mail === undefined && told.length > 0
       ? ok("mail", `no mail section: you are told by ${told.join(", ")}`)

@@ -44,7 +44,7 @@ const namesOf = (label: string, names: ReadonlyArray<string>): ReadonlyArray<str
   names.length === 0 ? [] : [`${label} ${names.map(line).join(", ")}`]
 
 const taskLines = (
-  { dependsOn, description, id, needs, owner, priority, timeout, title }: Task,
+  { commit, dependsOn, description, id, needs, owner, priority, timeout, title }: Task,
   columns: number | null
 ) => {
   const notes = [
@@ -52,7 +52,8 @@ const taskLines = (
     ...(owner === null ? [] : [`by ${line(owner)}`]),
     ...namesOf("needs", needs),
     ...(priority === 0 ? [] : [`priority ${priority}`]),
-    ...(timeout === null ? [] : [`${timeout / 1000} s`])
+    ...(timeout === null ? [] : [`${timeout / 1000} s`]),
+    ...(commit === true ? ["must commit"] : [])
   ]
   return [
     `├ ${line(id)}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,

@@ -91,6 +91,7 @@ const taskLine = (task: TaskInfo, indent: string, now: number, colour: boolean):
       ? [`needs ${task.needs.join(", ")}`]
       : []),
     ...(task.state === "running" || task.state === "assigned" ? [`for ${age(now - task.since)}`] : []),
+    ...(task.noCommit === true ? ["no commit"] : []),
     ...(task.errors === 0 ? [] : [`${task.errors} ${task.errors === 1 ? "error" : "errors"}`]),
     ...(others.length === 0 ? [] : [`also after ${cut(others.join(", "), 60)}`])
   ]

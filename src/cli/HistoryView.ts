@@ -86,7 +86,9 @@ export class HistoryView {
   /** Messages of a turn, by the turn. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
   /** Calls, as they were made. */
-  private readonly calls = new Recent<string>()
+  private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
+  /** Turns of which a call came to a result: how many expired, and whether another was answered or ran. */
+  private readonly turns = new Recent<{ expired: number; ran: boolean }>()
 
   /** So many rows, the newest, are held. */
   constructor(most: number) {
@@ -119,8 +121,12 @@ export class HistoryView {
         this.carried.set(`${stream}/${turn}`, ids)
         return this.settle(stream, ids, "working", "its turn goes on")
       }
-      case "turn.completed":
-        return this.ended(any, rune.payload.turn_id, "done", brief(textOf(rune.payload.final_output)))
+      case "turn.completed": {
+        const { final_output: output, turn_id: turn } = rune.payload
+        const { expired, ran } = this.turns.get(`${stream}/${turn}`) ?? { expired: 0, ran: true }
+        const without = expired === 0 ? "" : `${expired === 1 ? "a call" : `${expired} calls`} expired; `
+        return this.ended(any, turn, ran ? "done" : "failed", without + brief(textOf(output)))
+      }
       case "turn.interrupted": {
         const { event, reason, turn_id: turn } = rune.payload
         const isKept = "keep" in event && event.keep === true
@@ -197,8 +203,9 @@ export class HistoryView {
     const keyOf = (id: string) => `${rune.stream}/${agentOf(any)}/${id}`
     switch (rune.kind) {
       case "tool.call": {
-        const { arguments: input, call_id: id, tool_name: tool } = rune.payload
-        return this.calls.set(keyOf(id), `${brief(textOf(tool))} ${brief(textOf(input))}`)
+        const { arguments: input, call_id: id, event, tool_name: tool } = rune.payload
+        const turn = event._tag === "call_requested" ? `${rune.stream}/${event.turnId}` : ""
+        return this.calls.set(keyOf(id), { turn, text: `${brief(textOf(tool))} ${brief(textOf(input))}` })
       }
       case "tool.approved": {
         const { approver, call_id: id, event } = rune.payload
@@ -214,7 +221,8 @@ export class HistoryView {
       case "tool.result": {
         const key = keyOf(rune.payload.call_id)
         const row = this.rowsByKey.get(key)
-        const { status } = rune.payload
+        const { event, status } = rune.payload
+        this.resulted(any, key, event._tag === "approval_timeout")
         if (row?.word === "working")
           Object.assign(row, {
             word: status === "success" || status === "cancelled" ? "done" : "failed",
@@ -225,8 +233,15 @@ export class HistoryView {
     }
   }
 
+  private resulted(any: Rune, key: string, isExpired: boolean): void {
+    const turn = this.calls.get(key)?.turn ?? ""
+    const { expired, ran } = this.turns.get(turn) ?? { expired: 0, ran: false }
+    this.turns.set(turn, { expired: expired + (isExpired ? 1 : 0), ran: ran || !isExpired })
+    if (isExpired) this.answered(any, key, "nobody", "failed", "expired: nobody answered in time, and it was refused")
+  }
+
   private answered(any: Rune, key: string, by: string, word: Word, detail: string): void {
-    const text = this.calls.get(key) ?? "a call"
+    const text = this.calls.get(key)?.text ?? "a call"
     this.add(key, any, { by, what: "answer", to: agentOf(any), text, word, detail })
   }
 

@@ -107,7 +107,7 @@ const limitsOf = ({ limits }: AgentReach): string =>
 
 const approvalsOf = ({ approvals: { always, bind, mode, never, timeout } }: AgentReach): string =>
   [
-    `${mode}, for ${span(timeout)}`,
+    timeout === null ? mode : `${mode}, for ${span(timeout)}`,
     ...(always.length === 0 ? [] : [`always ask: ${always.join(", ")}`]),
     ...(never.length === 0 ? [] : [`never ask: ${never.join(", ")}`]),
     `they bind ${bind}`

@@ -5,6 +5,7 @@ import { call } from "../rpc/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
 import { load } from "../config/ConfigFile.ts"
 import { distinguished } from "../config/ProjectName.ts"
+import * as Checks from "./Checks.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -102,9 +103,11 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { config } = caller
   const project = config === null ? null : yield* begin(config)
   const over = project !== null && (yield* isOver(project))
+  const warned = (yield* Checks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
-    ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))])
+    ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
+    ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`))
   ]
   const { ownConfig } = status.daemon
   if (ownConfig !== undefined) {

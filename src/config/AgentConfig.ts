@@ -5,7 +5,7 @@ import { Schema } from "effect"
 import { BackendConfig } from "./BackendConfig.ts"
 import { described, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
 import { LimitsConfig } from "./LimitsConfig.ts"
-import { Span } from "./Span.ts"
+import { Span, SpanOrOff } from "./Span.ts"
 
 export const BackoffConfig = Schema.Struct({
   base: Span.pipe(withDefault("2 seconds", "The wait after the first error in a row; it doubles with each.")),
@@ -97,7 +97,9 @@ export const ApprovalPolicy = Schema.Struct({
   ),
   always: Schema.Array(Word).pipe(withDefault([], "Tools that always ask, whatever the mode; * stands for any text.")),
   never: Schema.Array(Word).pipe(withDefault([], "Tools that never ask, whatever the mode; * stands for any text.")),
-  timeout: Span.pipe(withDefault("10 minutes", "How long a call waits for an answer."))
+  timeout: SpanOrOff.pipe(
+    withDefault("off", "How long a call waits for an answer; then it is refused, and you are told. off: for ever.")
+  )
 })
 export type ApprovalPolicy = typeof ApprovalPolicy.Type
 

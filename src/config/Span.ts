@@ -72,6 +72,13 @@ export const Span = Schema.Union([Schema.String, Schema.Finite])
     })
   )
 
+/** A limit of time that can be switched off. */
+export const SpanOrOff = Schema.Union([Schema.Literal("off"), Span])
+
+/** The limit in ms; null where it is off. */
+export const limitIn = (limit: typeof SpanOrOff.Type): number | null =>
+  limit === "off" ? null : Duration.toMillis(limit)
+
 const millisIn = (text: string): number => millisOf(text) ?? Infinity
 
 /** A span of at least and at most so much, each in its own words. */

@@ -38,7 +38,8 @@ export const PlannedTask = Schema.Struct({
   priority: whole(-1_000_000, 1_000_000).pipe(withDefault(0, "Of those that are ready the highest goes first.")),
   owner: optional(Name, "The agent that does it. Default: any that is able to."),
   needs: list(Name, MAX_NEEDS).pipe(withDefault([], "What an agent must be able to do (its `can`) to be given it.")),
-  timeout: optional(Span, "How long one try may take. Default: as the goal says.")
+  timeout: optional(Span, "How long one try may take. Default: as the goal says."),
+  commit: optional(Schema.Boolean, "Whether a try that ends without a commit has failed. Default: false.")
 })
 export type PlannedTask = typeof PlannedTask.Type
 
@@ -57,7 +58,9 @@ export const Task = Schema.Struct({
   priority: Schema.Finite,
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
-  timeout: Schema.NullOr(Schema.Finite)
+  timeout: Schema.NullOr(Schema.Finite),
+  /** It is not done without a commit. */
+  commit: Schema.optionalKey(Schema.Boolean)
 })
 export type Task = typeof Task.Type
 
@@ -98,6 +101,10 @@ export const Evidence = Schema.Struct({
   output: Schema.String
 })
 export type Evidence = typeof Evidence.Type
+
+/** Whether a task that was done in a repository has left no commit there. */
+export const lacksCommit = ({ base, commits, head }: Pick<Evidence, "base" | "commits" | "head">): boolean =>
+  base !== null && head !== null && commits.length === 0
 
 /** A finding of the gate or the critic. */
 export const Finding = Schema.Struct({
@@ -178,7 +185,9 @@ export const TaskInfo = Schema.Struct({
   /** Where its result stands in the log; null before that. */
   restsOn: Schema.NullOr(Schema.Int),
   head: Schema.NullOr(Schema.String),
-  branch: Schema.NullOr(Schema.String)
+  branch: Schema.NullOr(Schema.String),
+  /** It was completed in a repository, without a commit. */
+  noCommit: Schema.optionalKey(Schema.Boolean)
 })
 export type TaskInfo = typeof TaskInfo.Type
 

@@ -39,3 +39,9 @@ export const workKinds = {
 }
 
 export const readWork = reader(workKinds)
+
+/** The calls of a turn: what each was of, and what it came to. */
+export const readCall = reader({
+  "tool.call": kind(Schema.Struct({ event: Schema.Struct({ turnId: text }) })),
+  "tool.result": kind(Schema.Struct({ status: text, event: Schema.Struct({ _tag: text }) }))
+})

@@ -4,7 +4,7 @@
  * revised. Pure.
  */
 import { Effect, Result, Schema, Struct } from "effect"
-import { type Evidence, Finding, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
+import { type Evidence, Finding, lacksCommit, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
 import { jsonIn } from "./Answer.ts"
 import { type GoalState, knownTo, mendable } from "./GoalState.ts"
 import * as Frame from "../domain/Frame.ts"
@@ -38,16 +38,19 @@ export interface Shown {
   readonly evidence: Evidence | undefined
 }
 
-const evidenceText = ({ branch, commits, output, reported }: Evidence): string =>
-  cut(
+const evidenceText = (evidence: Evidence): string => {
+  const { branch, commits, output, reported } = evidence
+  return cut(
     [
       ...(branch === null ? [] : [`branch ${Frame.line(branch)}`]),
+      ...(lacksCommit(evidence) ? ["no commit"] : []),
       ...(commits.length === 0 ? [] : [`commits:\n${Frame.quoted(commits.join("\n"))}`]),
       ...(reported.length === 0 ? [] : [`reported:\n${Frame.quoted(reported.join("\n"))}`]),
       ...(output === "" ? [] : [`answer:\n${Frame.quoted(output)}`])
     ].join("\n"),
     MAX_ONE
   )
+}
 
 /** The results task by task, as long as there is room. */
 const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
@@ -130,7 +133,8 @@ const followUp = (goal: GoalState, id: string, finding: Finding, workers: Readon
     priority: node?.task.priority ?? 0,
     owner: had ?? node?.task.owner ?? null,
     needs: node?.task.needs ?? [],
-    timeout: node?.task.timeout ?? null
+    timeout: node?.task.timeout ?? null,
+    ...(node?.task.commit === true ? { commit: true } : {})
   }
 }
 

@@ -6,7 +6,7 @@
  * it was; over a goal's runes, in order, it gives the same state whether they are read
  * from the log or told one by one; a move costs what it touches.
  */
-import type { Finding, GoalOptions } from "../domain/GoalMessages.ts"
+import { type Finding, type GoalOptions, lacksCommit } from "../domain/GoalMessages.ts"
 import type { Said } from "../event-log/EventKinds.ts"
 import { readMove } from "./GoalKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
@@ -150,8 +150,10 @@ const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: nu
     case "task_started":
       return plan.start(event.taskId, event.base ?? null, at)
     case "task_completed": {
-      const { branch = null, cwd = null, head = null } = event.evidence ?? {}
-      return plan.complete(event.taskId, { eventId, branch, cwd, head }, at)
+      const { evidence } = event
+      const { branch = null, cwd = null, head = null } = evidence ?? {}
+      const noCommit = evidence !== null && lacksCommit(evidence) ? { noCommit: true } : {}
+      return plan.complete(event.taskId, { eventId, branch, cwd, head, ...noCommit }, at)
     }
     case "task_failed":
       return plan.fail(event.taskId, event.error, at)

@@ -99,5 +99,6 @@ export const taskOf = ({ agent, error, errors, result, since, state, task }: Nod
   error: error === null ? null : cut(error, 500),
   restsOn: result?.eventId ?? null,
   head: result?.head ?? null,
-  branch: result?.branch ?? null
+  branch: result?.branch ?? null,
+  ...(result?.noCommit === true && state === "completed" ? { noCommit: true } : {})
 })

@@ -5,7 +5,7 @@
  * are the newest, and what was left out is said.
  */
 import { Effect } from "effect"
-import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../domain/GoalMessages.ts"
+import { type Finding, type GoalInfo, type GoalPage, lacksCommit, type TaskInfo } from "../domain/GoalMessages.ts"
 import type { WhyLine } from "../domain/Messages.ts"
 import { keyIn, said } from "../domain/ScheduleKey.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
@@ -59,7 +59,7 @@ export const stepOf = (event: GoalMachine.Event | undefined): string | undefined
     case "task_retried":
       return event.counts ? `${event.taskId} went wrong, and is tried again: ${event.error}` : undefined
     case "task_completed":
-      return `${event.taskId} is done`
+      return `${event.taskId} is done${event.evidence !== null && lacksCommit(event.evidence) ? ": no commit" : ""}`
     case "task_failed":
       return `${event.taskId} has failed: ${event.error}`
     case "all_tasks_terminal":

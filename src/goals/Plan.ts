@@ -22,6 +22,8 @@ export interface Result {
   readonly branch: string | null
   readonly cwd: string | null
   readonly head: string | null
+  /** It was done in a repository, and has left no commit. */
+  readonly noCommit?: boolean
 }
 
 /** A task and its state, as a snapshot holds it. */

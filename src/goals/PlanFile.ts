@@ -89,7 +89,9 @@ const taskOf = (planned: PlannedTask): Task => ({
   priority: planned.priority,
   owner: planned.owner ?? null,
   needs: [...new Set(planned.needs)],
-  timeout: planned.timeout === undefined ? null : Duration.toMillis(planned.timeout)
+  timeout: planned.timeout === undefined ? null : Duration.toMillis(planned.timeout),
+  // left out where it is not asked for: plans without it keep their hash
+  ...(planned.commit === true ? { commit: true } : {})
 })
 
 /** Decodes each task by itself. */

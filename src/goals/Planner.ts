@@ -26,7 +26,8 @@ const FORM = `Answer with one JSON object, in a fenced block:
   "dependsOn": ["grammar"],            // ids of tasks that must be completed before
   "priority": 0,                       // a whole number; the highest of those that are ready goes first
   "owner": "ada",                      // only where it must be this agent
-  "needs": ["rust"]                    // what its agent must be able to do; at most ${MAX_NEEDS}
+  "needs": ["rust"],                   // what its agent must be able to do; at most ${MAX_NEEDS}
+  "commit": true                       // where its work is to be committed: without a commit it is tried again
 } ] }
 \`\`\`
 

@@ -84,6 +84,12 @@ const failed = ({ followed, plan }: Spec): ReadonlyArray<Finding> => {
     .map((node) => error(`it failed: ${node.error ?? "no reason"}`, { task: node.task.id, fix: node.task.title }))
 }
 
+const withoutCommit = ({ plan }: Spec): ReadonlyArray<Finding> =>
+  plan.nodes
+    .filter(({ result, state }) => state === "completed" && result?.noCommit === true)
+    .slice(0, MAX_FAILED)
+    .map(({ task }) => ({ severity: "info", task: task.id, message: "no commit" }))
+
 const outcome = (command: string, status: ExitStatus | undefined, timeout: number): string | undefined => {
   if (status === undefined) return `\`${command}\` took longer than ${Duration.format(Duration.millis(timeout))}`
   if (status.code === 0) return undefined
@@ -195,7 +201,7 @@ export const check = (
   Effect.gen(function* () {
     const place = yield* placeOf(spec)
     const { cwd, findings } = place
-    const before = [...failed(spec), ...findings]
+    const before = [...failed(spec), ...withoutCommit(spec), ...findings]
     if (spec.checks.length === 0) return before
     if (!(yield* exists(cwd))) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
     const results: Array<Finding> = []

@@ -35,6 +35,9 @@ export const text = (goal: GoalState, node: Node): string => {
     `It is part of this goal:\n${Frame.quoted(goal.goal)}`,
     ...(task.dependsOn.length === 0 ? [] : [before(goal.plan, node)]),
     ...(error === null ? [] : [`The last try ended like this:\n${Frame.quoted(cut(error, MAX_ERROR))}`]),
+    ...(task.commit === true
+      ? ["This task is done once you have committed its work: without a commit it is tried again."]
+      : []),
     "Do this task and no other. Where you work in git, commit what you did. End with what you did and how you know that it works."
   ].join("\n\n")
 }

@@ -7,13 +7,14 @@
  * the same id, and changes nothing where it was given. What has become of it is asked,
  * not remembered: nothing that was told while nobody listened is lost.
  */
-import { Effect } from "effect"
+import { Effect, Option, Stream } from "effect"
 import * as OwnRepository from "../git/OwnRepository.ts"
 import * as Store from "../git/Store.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
-import type { Evidence } from "../domain/GoalMessages.ts"
+import { type Evidence, lacksCommit } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
-import { readWork } from "../domain/WorkKinds.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { readCall, readWork } from "../domain/WorkKinds.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import { sendable } from "./Answer.ts"
 import { type GoalActor, RESTS, takeBack } from "./GoalActor.ts"
@@ -51,6 +52,27 @@ const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.
 /** The message of a task's n-th try. */
 const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
 
+interface Waited {
+  /** Every open call waits for a person now. */
+  readonly asks: boolean
+  /** ms */
+  readonly time: number
+}
+
+/** How long every open call of an agent waited for a person, by the runes of its calls. */
+export const waitedIn = (runes: Iterable<Pick<Rune, "actor" | "at" | "kind">>, now: number): Waited => {
+  const open = new Map<string, boolean>()
+  let [since, time] = [Infinity, 0]
+  for (const { actor, at, kind } of runes) {
+    if (kind === "tool.result") open.delete(actor)
+    else open.set(actor, kind === "tool.approval_requested")
+    const asks = open.size > 0 && [...open.values()].every(Boolean)
+    if (asks) since = Math.min(since, at)
+    else if (since < Infinity) [since, time] = [Infinity, time + Math.max(0, at - since)]
+  }
+  return since < Infinity ? { asks: true, time: time + Math.max(0, now - since) } : { asks: false, time }
+}
+
 export class TaskRunner {
   private readonly goal: GoalActor
   /** Messages that this daemon posted: reports on them were heard. */
@@ -61,6 +83,8 @@ export class TaskRunner {
   private readonly carried = new Set<string>()
   /** Messages whose agents are offline, and since when. */
   private readonly away = new Map<string, number>()
+  /** How long the calls of a try that reached its limit have waited for a person. */
+  private readonly waited = new Map<string, Waited>()
   /** The agents at the last look. */
   private known: ReadonlySet<string> = new Set()
   /** Agents whose finished work cannot be looked at yet, and why. */
@@ -212,7 +236,17 @@ export class TaskRunner {
   private readonly limit = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
-    if ((yield* this.goal.now) < this.deadline(node)) return
+    const now = yield* this.goal.now
+    if (now < this.deadline(node)) return
+    // time in which nothing but a person could have led it on is not the task's
+    const { conversation, log } = this.goal.around
+    const actors = [`tool/${node.agent}/`]
+    const waited = waitedIn(
+      yield* Stream.runCollect(log.read({ stream: conversation, actors, after: node.given })),
+      now
+    )
+    this.waited.set(messageId, waited)
+    if (waited.asks || now < this.deadline(node)) return
     this.interrupted.add(messageId)
     yield* quietly(
       this.goal.around.agents.interrupt(this.to(node.agent!), messageId, "the task took too long"),
@@ -221,7 +255,8 @@ export class TaskRunner {
   })
 
   private deadline(node: Node): number {
-    return node.since + (node.task.timeout ?? this.goal.options.taskTimeout)
+    const time = this.waited.get(node.messageId!)?.time ?? 0
+    return node.since + (node.task.timeout ?? this.goal.options.taskTimeout) + time
   }
 
   private readonly ended = Effect.fnUntraced(
@@ -242,28 +277,71 @@ export class TaskRunner {
         const error = cut(`blocked: ${bad.summary}`, MAX_ERROR)
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
       }
+      const refused = yield* this.refused(node)
+      if (refused > 0) {
+        const calls = refused === 1 ? "its one call was" : `all ${refused} calls of it were`
+        return yield* this.failed(node, `${calls} refused, or expired as nobody answered`)
+      }
       const cwd = member?.cwd ?? null
-      const { base } = node
       // its folder is made again for its next run: without it, what was done there would be left out of what is merged
-      if (cwd === null && base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
+      if (cwd === null && node.base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
       const head = yield* this.headOf(member)
-      const changed = base !== null && head !== null && head !== base
+      // of a folder that was made after the task was given it is not known where it began: what the project has is no work
+      const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
+      const commits =
+        head === null || since === null || head === since ? [] : yield* quietly(this.commits(since, head), undefined)
       const evidence: Evidence = {
         cwd,
         branch: member?.branch ?? null,
-        base,
+        // git that does not answer says nothing of commits
+        base: commits === undefined ? null : since,
         head,
-        commits: changed ? yield* quietly(this.commits(base, head), []) : [],
+        commits: commits ?? [],
         reported: said
           .flatMap((report) => report.evidence)
           .slice(-MAX_PIECES)
           .map((one) => cut(one, MAX_PIECE)),
         output: tail(output.trim(), MAX_OUTPUT)
       }
+      if (node.task.commit === true && (head === null || lacksCommit(evidence)))
+        return yield* this.failed(node, "it ended without a commit")
       const result = cut(said.at(-1)?.summary ?? tail(output.trim(), MAX_SUMMARY), MAX_SUMMARY)
       yield* this.goal.moveIfStill({ _tag: "task_completed", taskId: node.task.id, result, evidence })
     }
   )
+
+  /** The commit that the project's own checkout stands at. */
+  private get tip() {
+    const { project, stores } = this.goal.around
+    const asked = Effect.gen(function* () {
+      const root = (yield* project)?.root
+      return root === undefined ? undefined : yield* Store.commitOf(yield* GitMerge.storeOf(stores, root), "HEAD")
+    })
+    return Effect.map(quietly(asked, undefined), (commit) => commit ?? null)
+  }
+
+  /** How many calls the turns of a try have made, where each was refused, or expired; 0: another came to something. */
+  private readonly refused = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
+    const { agent, given, messageId } = node
+    const { conversation, log } = this.goal.around
+    const turns = new Set<string>()
+    const calls = new Set<string>()
+    const actors = [`turn/${agent}`, `tool/${agent}/`]
+    const kinds = ["turn.started", "tool.call", "tool.result"]
+    const came = (any: Rune): boolean => {
+      const turn = readWork(any)
+      if (turn?.kind === "turn.started" && turn.payload.event.messageIds.includes(messageId!))
+        turns.add(turn.payload.turn_id)
+      const call = readCall(any)
+      if (call?.kind === "tool.call" && turns.has(call.payload.event.turnId)) calls.add(any.actor)
+      if (call?.kind !== "tool.result" || !calls.has(any.actor)) return false
+      return call.payload.status !== "denied" && call.payload.event._tag !== "approval_timeout"
+    }
+    const ran = yield* Stream.runHead(
+      Stream.filter(log.read({ stream: conversation, actors, kinds, after: given }), came)
+    )
+    return Option.isSome(ran) ? 0 : calls.size
+  })
 
   private commits(base: string, head: string) {
     return Effect.gen({ self: this }, function* () {
@@ -369,7 +447,7 @@ export class TaskRunner {
           goal.detail = goal.around.takesWork() ? reason : RESTS
           const deadlines = goal.state.plan.inFlight
             .filter(({ messageId, state }) => state === "running" && this.carried.has(messageId!))
-            .filter(({ messageId }) => !this.interrupted.has(messageId!))
+            .filter(({ messageId }) => !this.interrupted.has(messageId!) && this.waited.get(messageId!)?.asks !== true)
             .map((node) => this.deadline(node))
           const returns = [...this.away.values()].map((since) => since + GRACE)
           return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now

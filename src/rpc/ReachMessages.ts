@@ -37,7 +37,8 @@ export const AgentReach = Schema.Struct({
     always: Names,
     never: Names,
     /** ms */
-    timeout: Schema.Finite,
+    /** Null: a call waits until it is answered. */
+    timeout: Schema.NullOr(Schema.Finite),
     /** The calls that they bind, in words. */
     bind: Schema.String
   }),

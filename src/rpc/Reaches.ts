@@ -15,6 +15,7 @@ import * as Workplace from "../agents/Workplace.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Fallback from "../config/Fallback.ts"
 import type { Project } from "../config/ConfigFile.ts"
+import { limitIn } from "../config/Span.ts"
 import type { AgentReach } from "./ReachMessages.ts"
 
 export interface World extends OwnServer.Options {
@@ -46,7 +47,7 @@ const settingsOf = (config: AgentConfig) => ({
     mode: config.approvals.mode,
     always: config.approvals.always,
     never: config.approvals.never,
-    timeout: Duration.toMillis(config.approvals.timeout),
+    timeout: limitIn(config.approvals.timeout),
     bind: bound(config)
   },
   limits: {

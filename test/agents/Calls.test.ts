@@ -148,14 +148,35 @@ describe("tool calls", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("nobody answers: the call ends as timed out, and the agent waits no longer", () =>
+  it.live("a call waits for as long as it takes, unless a time is set", () =>
     Effect.gen(function* () {
-      const world = yield* make([one({ asks: true })], { approvals: { timeout: "30ms" } })
+      const world = yield* make([one({ asks: true })])
       yield* world.tree.send("go", "queue", caller)
-      yield* world.kind("turn.completed")
-      assert.deepStrictEqual(yield* statuses(world), ["timeout"])
-      assert.strictEqual(world.backend.played()[0]!.turns!.answers[0]![1].behavior, "deny")
+      const [call] = yield* asked(world)
+      assert.isNull(call!.until)
     }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "nobody answers: the call ends as timed out, the agent waits no longer, and a person is told until one lets it be",
+    () =>
+      Effect.gen(function* () {
+        const command = { command: "npm publish" }
+        const world = yield* make([one({ asks: true, arguments: command })], { approvals: { timeout: "30ms" } })
+        yield* world.tree.send("go", "queue", caller)
+        yield* world.kind("turn.completed")
+        assert.deepStrictEqual(yield* statuses(world), ["timeout"])
+        const bounds = () => (world.tree.inbox().data.bounds ?? []).map(({ text }) => text)
+        assert.deepStrictEqual(bounds(), ["nobody answered within 0 s: shell: npm publish expired, and was refused"])
+        const [rune] = (yield* world.runes).filter(({ kind }) => kind === "agent.bound_reached")
+        const [result] = (yield* world.runes).filter(({ kind }) => kind === "tool.result")
+        assert.strictEqual(rune!.payload["call_id"], result!.payload["call_id"])
+        const late = yield* Effect.flip(world.tree.answer(String(result!.payload["call_id"]), no, caller))
+        assert.match(late.message, /asks no more: shell expired: nobody answered in time/)
+        yield* world.tree.tellInbox({ _tag: "Dismiss", which: undefined, by: "ada" })
+        assert.deepStrictEqual(bounds(), [])
+        assert.strictEqual(world.backend.played()[0]!.turns!.answers[0]![1].behavior, "deny")
+      }).pipe(Effect.scoped)
   )
 
   it.live("approvals.mode read_only denies what may have side effects; always and never win over it", () =>

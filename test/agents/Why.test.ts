@@ -222,6 +222,31 @@ describe("the last turn", () => {
     ])
   })
 
+  it("ended without a call that nobody answered: that is told, and what to do, until a person has done something", () => {
+    const end = { _tag: "response_done", turnId: "t", finalOutput: "", usage: {} } as const
+    const text = "nobody answered within 10 min: shell: npm publish expired, and was refused"
+    const expired: Rune = {
+      ...told(6, "agent.bound_reached", end),
+      actor: "inbox/builder",
+      payload: { agent_id: "builder", text, call_id: "c1" }
+    }
+    const runes = [begun(1), start(5, "a"), expired, told(7, "turn.completed", end)]
+    expect(texts(runes, agent(turns)).slice(1, 4)).toEqual([
+      "a turn began with 1 message",
+      text,
+      "the turn ended without 1 call that nobody answered"
+    ])
+    expect(why(runes, agent(turns)).advice).toBe(
+      'Let it try again: agentd send web/builder "…"   or let it be: agentd dismiss web/builder'
+    )
+    const dismissed: Rune = {
+      ...told(8, "inbox.dismissed", end),
+      actor: "inbox/builder",
+      payload: { event: { _tag: "Dismissed", messageIds: [], all: true, by: "ada" } }
+    }
+    expect(why([...runes, dismissed], agent(turns)).advice).toBeNull()
+  })
+
   it("came later than the state that lasts: what is now is not told with an earlier time", () => {
     const end = { _tag: "response_done", turnId: "t", finalOutput: "", usage: {} }
     const { lines } = why([begun(1), start(5, "a"), told(7, "turn.completed", end)], agent({ ...turns, since: 3 }))

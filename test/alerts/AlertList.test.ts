@@ -59,6 +59,21 @@ const away = { class: "transient", message: "the server is away", remedy: "-" } 
 const wrong = { class: "permanent", message: "550 no", remedy: "-" } as const
 
 describe("alerts", () => {
+  it("what was answered, or is over, offers its command no more", () => {
+    const desk = new Desk()
+    const [command, about] = ["agentd approve 01k9", "call:01k9"]
+    const notice = { kind: "needsYou", title: "t", body: "b", command, urgency: "now", about, project: "shop" } as const
+    const asked = { ...alert(1, "ann", desk.now), remedy: command, notice }
+    desk.append(
+      Outbox.queue(desk.state, { alert: asked, hash: "abcdef0123", upTo: 1 }, { ...route, channel: "phone" }, NOW)
+    )
+    assert.strictEqual(desk.list()[0]!.remedy, command)
+    desk.now += 60_000
+    const payload = { about, by: null, at: desk.now, upTo: 1, drops: [], withdraws: [] }
+    desk.append({ stream: "daemon", kind: "alert.answered", actor: "alerter", payload })
+    assert.match(desk.list()[0]!.remedy!, /^It is over since /)
+  })
+
   it("one that waits says to whom it goes, and when", () => {
     const desk = new Desk()
     desk.queue("ann")

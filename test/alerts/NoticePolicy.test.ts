@@ -251,6 +251,20 @@ describe("a notice", () => {
     assert.strictEqual(body({})?.length, 2)
   })
 
+  it("a call that nobody answered in time is told, with commands that still work; another bound is not", () => {
+    const text = "nobody answered within 10 min: Bash: npm publish expired, and was refused"
+    const expired = (payload: object) =>
+      rune("agent.bound_reached", "inbox/builder", { agent_id: "builder", text, ...payload })
+    const notice = told(expired({ call_id: "c1" }), {})!
+    assert.deepInclude(notice, {
+      kind: "needsYou",
+      title: "shop/builder: nobody answered its call in time",
+      body: text,
+      command: "agentd why shop/builder"
+    })
+    assert.isUndefined(told(expired({}), {}))
+  })
+
   it("what waits says for how long, what it is, and who else waits", () => {
     const { body } = told(...(cases.needsYou.slice(0, 2) as [Rune, object]))!
     assert.strictEqual(

@@ -121,6 +121,32 @@ describe("the history", () => {
     ])
   )
 
+  it("a call that nobody answered is a row, and a turn of nothing else has failed", () => {
+    const asked = (id: string, kind: string, event: object, fields: object = {}) =>
+      draft(`tool/builder/${id}`, `tool.${kind}`, { callId: id, ...event }, { call_id: id, ...fields })
+    const make = (id: string) =>
+      asked(id, "call", { _tag: "call_requested", turnId: "t1" }, { tool_name: "shell", arguments: { command: id } })
+    const late = (id: string) => asked(id, "result", { _tag: "approval_timeout" }, { status: "timeout" })
+    const begun = [received("m1", "do it"), turn("t1", ["m1"]), make("c1"), late("c1")]
+    const row = [
+      "nobody",
+      "answer",
+      "builder",
+      'shell {"command":"c1"}',
+      "failed",
+      "expired: nobody answered in time, and it was refused"
+    ]
+    expect(rowsOf(...begun, completed("t1", "I could not")).map(brief)).toEqual([
+      ["ada", "message", "builder", "do it", "failed", "a call expired; I could not"],
+      row
+    ])
+    const ran = [make("c2"), asked("c2", "result", { _tag: "success" }, { status: "success" })]
+    expect(rowsOf(...begun, ...ran, completed("t1", "in part")).map(brief)).toEqual([
+      ["ada", "message", "builder", "do it", "done", "a call expired; in part"],
+      row
+    ])
+  })
+
   it("an answer to a call says what the call was, and what it came to", () => {
     expect(rowsOf(called, approved("ada"), result("success")).map(brief)).toEqual([
       ["ada", "answer", "builder", 'shell {"command":"make"}', "done", "allowed; the call came to: success"]

@@ -1,9 +1,11 @@
 /** The fields of a notify section that cannot be held are refused, each in its place, with what helps. */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schema } from "effect"
+import { ApprovalPolicy } from "../../src/config/AgentConfig.ts"
 import * as ConfigFile from "../../src/config/ConfigFile.ts"
 import * as Zone from "../../src/config/Zone.ts"
 import * as CronTimes from "../../src/config/CronTimes.ts"
+import { toldTooLate } from "../../src/config/NotifyConfig.ts"
 import { isQuiet } from "../../src/alerts/Route.ts"
 
 const parse = (user: object) => ConfigFile.parseUser(JSON.stringify(user), "/home/ada/config.jsonc")
@@ -77,4 +79,24 @@ describe("a zone", () => {
     })
   for (const name of ["", "Mars", "local", "+3:00", "GMT+03:00", "+25:00", "Z"])
     it(`${name === "" ? "an empty text" : name} is none`, () => assert.isFalse(Zone.isZone(name)))
+})
+
+describe("an escalation", () => {
+  const late = (after: string, timeout: string) =>
+    Effect.map(
+      parse({ notify: { channels: { mine: { type: "desktop" } }, escalate: { after, to: ["mine"] } } }),
+      ({ notify }) =>
+        toldTooLate(notify!, {
+          calm: { approvals: Schema.decodeUnknownSync(ApprovalPolicy)({}) },
+          hasty: { approvals: Schema.decodeUnknownSync(ApprovalPolicy)({ timeout }) }
+        })
+    )
+
+  it.effect("that comes after calls have expired is said, and refuses nothing", () =>
+    Effect.gen(function* () {
+      assert.match((yield* late("20 minutes", "10 minutes"))!, /after 20 min .* approvals\.timeout of hasty$/)
+      assert.isUndefined(yield* late("5 minutes", "10 minutes"))
+      assert.isUndefined(yield* late("20 minutes", "off"))
+    })
+  )
 })

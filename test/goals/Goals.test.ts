@@ -45,8 +45,9 @@ describe("Goals", () => {
           })
           world.crew.add("bob", done, { can: ["rust"], role: "builder" })
           yield* world.submit({})
-          const goal = yield* world.state("g1", "planning")
-          assert.match(goal.detail, /plan of 1 task waits for approval: agentd goal approve g1/)
+          yield* world.until("g1", "its plan waits for a person", ({ detail, state }) => {
+            return state === "planning" && /plan of 1 task waits for approval: agentd goal approve g1/.test(detail)
+          })
           assert.match(asked[0]!, /- bob: builder \(can: rust\)/)
           assert.match(asked[1]!, /could not be used:\nit holds no JSON object/)
           assert.match(asked[2]!, /tasks\[0\]\.dependsOn\[0\]: there is no task "b"/)

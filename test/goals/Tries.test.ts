@@ -3,7 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import * as Git from "../../src/git/Git.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
-import { commit, git, run, type World } from "./World.ts"
+import { show } from "../../src/cli/GoalView.ts"
+import { stepsOf } from "../../src/goals/GoalWhy.ts"
+import { waitedIn } from "../../src/goals/TaskRunner.ts"
+import { caller, commit, git, run, type World } from "./World.ts"
 
 const BUSY: Git.Answer = {
   code: 128,
@@ -69,6 +72,130 @@ const heads = (world: World) =>
       .filter(({ kind }) => kind === "plan.task_completed")
       .map(({ payload }) => (payload["evidence"] as { readonly head: string | null }).head)
   )
+
+/** The runes of a turn with these calls, by what each came to. */
+const calling = (agent: string, messageId: string, ...came: ReadonlyArray<string>): ReadonlyArray<RuneDraft> => {
+  const [start, end] = turnOf(agent, messageId)
+  const calls = came.flatMap((status, at): ReadonlyArray<RuneDraft> => {
+    const [callId, actor] = [`c${at}`, `tool/${agent}/c${at}`]
+    const event = status === "expired" ? "approval_timeout" : status === "denied" ? "denial_reported" : "success"
+    const call = { _tag: "call_requested", callId, turnId: "t1", toolName: "shell", arguments: {} }
+    const result = {
+      call_id: callId,
+      status: status === "expired" ? "timeout" : status,
+      event: { _tag: event, callId, output: null }
+    }
+    return [
+      {
+        stream: "c",
+        actor,
+        kind: "tool.call",
+        payload: { call_id: callId, tool_name: "shell", arguments: {}, event: call }
+      },
+      { stream: "c", actor, kind: "tool.result", payload: result }
+    ]
+  })
+  return [start!, ...calls, end!]
+}
+
+/** A task that is tried once with these calls. */
+const triedWith = (...came: ReadonlyArray<string>) =>
+  run(
+    (world) =>
+      Effect.gen(function* () {
+        // what the review makes of it is done at once
+        world.crew.add("bob", ({ messageId }, n) =>
+          n > 1
+            ? Effect.succeed({ output: "ok" })
+            : Effect.as(Effect.orDie(world.log.append(calling("bob", messageId, ...came))), { output: "all is done" })
+        )
+        yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+        yield* world.state("g1", "goal_met")
+        const { tasks } = yield* world.goals.page("g1", 0, caller)
+        return [tasks[0]!.state, tasks[0]!.error] as const
+      }),
+    { goals: { maxTaskErrors: 1 } }
+  )
+
+describe("a task of which nothing was let run", () => {
+  for (const [what, came, ended] of [
+    ["expired and refused calls are none", ["expired", "denied"], "failed"],
+    ["one call that expired is none", ["expired"], "failed"],
+    ["one that ran among them is enough", ["denied", "success", "expired"], "completed"],
+    ["a try without any call is one", [], "completed"]
+  ] as const)
+    it.live(what, () =>
+      Effect.map(triedWith(...came), ([state, error]) => {
+        assert.strictEqual(state, ended)
+        assert.strictEqual((error ?? "").endsWith("refused, or expired as nobody answered"), ended === "failed")
+      })
+    )
+
+  it("time in which every open call waits for a person is counted by itself", () => {
+    const runes = [
+      "call a 0",
+      "approval_requested a 10",
+      "call b 20",
+      "result b 25",
+      "approved a 60",
+      "result a 70"
+    ].map((words) => {
+      const [kind, actor, at] = words.split(" ")
+      return { kind: `tool.${kind}`, actor: actor!, at: Number(at) }
+    })
+    assert.deepStrictEqual(waitedIn(runes, 100), { asks: false, time: 45 })
+    assert.deepStrictEqual(waitedIn(runes.slice(0, 2), 100), { asks: true, time: 90 })
+  })
+})
+
+describe("a task that is to leave a commit", () => {
+  const place = (world: World) => {
+    world.repository()
+    return world.worktree("bob")
+  }
+
+  it.live("is tried again where it leaves none, and is told so", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const at = place(world)
+        const told: Array<string> = []
+        const work = ({ text }: { readonly text: string }, n: number) =>
+          Effect.sync(() => {
+            told.push(text)
+            if (n === 2) commit(at.cwd, "a", { "a.txt": "a\n" })
+            return { output: "done" }
+          })
+        world.crew.add("bob", work, at)
+        yield* world.submit({ plan: world.file({ id: "a", title: "a", commit: true }) })
+        yield* world.state("g1", "goal_met")
+        assert.match(told[0]!, /without a commit it is tried again/)
+        assert.match(told[1]!, /it ended without a commit/)
+        const { tasks } = yield* world.goals.page("g1", 0, caller)
+        assert.deepInclude(tasks[0], { state: "completed", errors: 1 })
+        assert.notProperty(tasks[0], "noCommit")
+      })
+    )
+  )
+
+  it.live("that does not say so is completed without one; its row and the review say it", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", () => Effect.succeed({ output: "I looked" }), place(world))
+        yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+        yield* world.state("g1", "goal_met")
+        const page = yield* world.goals.page("g1", 0, caller)
+        assert.deepInclude(page.tasks[0], { state: "completed", noCommit: true })
+        assert.deepStrictEqual(page.findings, [{ severity: "info", task: "a", message: "no commit" }])
+        assert.match(show(page, 0, false).join("\n"), /a a {2}\(bob; no commit\)/)
+        const { newest } = yield* stepsOf(world.log, { conversation: "c", goalId: "g1" })
+        assert.include(
+          newest.map(({ text }) => text),
+          "a is done: no commit"
+        )
+      })
+    )
+  )
+})
 
 describe("what git does not say", () => {
   it.live("a task whose commit git cannot name for a moment is done when git can, with its commit", () => {
