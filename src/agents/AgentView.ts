@@ -7,7 +7,7 @@ import { accountOf } from "./AccountOf.ts"
 import { doing, oneLine } from "../domain/CallWords.ts"
 import { nearWords, type Reach, type Standing as Allowance } from "../domain/Allowance.ts"
 import * as UsageWindow from "../domain/UsageWindow.ts"
-import { nameOf, type Standing } from "../domain/Weather.ts"
+import { nameOf, type Standing, troubles } from "../domain/Weather.ts"
 import * as Words from "../domain/Words.ts"
 import { words } from "./AgentAllowance.ts"
 import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
@@ -180,10 +180,8 @@ const hasWork = ({ config, inbox, turn }: Row): boolean =>
   config.mode === "loop" || inbox.waiting.length > 0 || turn.data.unfinished.length > 0
 
 /** The trouble of its provider, in words. */
-const weather = (trouble: Standing): string => {
-  const what = trouble.state === "LimitedUntil" ? "has reached its limit" : "cannot be had"
-  return `${nameOf(trouble)} ${what}: ${fewest(trouble.message)}`
-}
+const weather = (trouble: Standing): string =>
+  `${nameOf(trouble)} ${troubles[trouble.state]}: ${fewest(trouble.message)}`
 
 /** Whether it is ready for a turn and has something to do. */
 const isReady = (row: Row): boolean => {
@@ -227,7 +225,7 @@ const waitsFor = (row: Row): Words.Reason | null => {
   const reached = reachedBy(row)
   if (reached !== undefined) return reached.until === null ? null : "limit"
   if (isKept(row) || (worker?.state === "CoolingDown" && trouble !== undefined))
-    return trouble!.state === "LimitedUntil" ? "limit" : "network"
+    return trouble!.state === "LimitedUntil" ? "limit" : trouble!.state === "LoginNeeded" ? "login" : "network"
   return worker?.state === "BuildingPrompt" && nextAt(row) !== null ? "run" : null
 }
 

@@ -9,7 +9,7 @@ import { Effect } from "effect"
 import { accountOf } from "./AccountOf.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { Noted } from "../domain/UsageWindow.ts"
-import { type Account, type Forecast, nameOf, type News, type Standing } from "../domain/Weather.ts"
+import { type Account, type Forecast, nameOf, type News, type Standing, troubles } from "../domain/Weather.ts"
 
 /** The backend that may ask, by its place; `why`: the trouble of the agent's own. */
 export interface Picked {
@@ -37,14 +37,11 @@ export const fair: AgentWeather = {
 
 type Settings = Pick<AgentConfig, "backend" | "fallback" | "onLimit">
 
-const wordsOf = (standing: Standing): string => {
-  const what = standing.state === "LimitedUntil" ? "has reached its limit" : "cannot be had"
-  return `${nameOf(standing)} ${what}: ${standing.message}`
-}
+const wordsOf = (standing: Standing): string => `${nameOf(standing)} ${troubles[standing.state]}: ${standing.message}`
 
 /** Whether a fallback takes the place of the agent's own backend. */
 const moves = ({ state }: Standing, { onLimit }: Settings): boolean =>
-  state === "Unavailable" || (state === "LimitedUntil" && onLimit === "move")
+  state === "Unavailable" || state === "LoginNeeded" || (state === "LimitedUntil" && onLimit === "move")
 
 /** `who`: the agent, beyond doubt. */
 export const make = (

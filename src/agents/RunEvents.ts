@@ -440,7 +440,9 @@ export class RunEvents implements RunSink {
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
     const { askedAt } = this
     const trouble = Excerpt.text(this.trouble, MAX_NAME)
-    const news = RunWeather.newsOf(outcome, { askedAt, now: yield* Clock.currentTimeMillis, trouble })
+    const now = yield* Clock.currentTimeMillis
+    const beganAt = this.hearers().worker.state.now?.data.lastRunAt ?? now
+    const news = RunWeather.newsOf(outcome, { askedAt, beganAt, now, trouble })
     if (news !== undefined) yield* this.provider(news)
   })
 

@@ -12,20 +12,22 @@ const LIMIT_UNKNOWN = 60_000
 /** The asking of a run: times in ms since the epoch, `askedAt` 0 where it has asked nothing. */
 export interface Asked {
   readonly askedAt: number
+  readonly beganAt: number
   readonly now: number
   /** The newest words of its trouble. */
   readonly trouble: string
 }
 
 /** The provider was there, could not be had, or has reached its limit; undefined: the end says nothing of it. */
-export const newsOf = (outcome: Outcome, { askedAt, now, trouble: message }: Asked): News | undefined => {
+export const newsOf = (outcome: Outcome, { askedAt, beganAt, now, trouble }: Asked): News | undefined => {
   // a command's whole run is its answer
   if (outcome._tag === "Success") return { _tag: "answered", began: askedAt }
   if (outcome._tag !== "Uncounted") return undefined
-  const { reason, until } = outcome
+  const { detail: message = trouble, reason, until } = outcome
+  const began = askedAt === 0 ? beganAt : askedAt
   if (reason === "quota") return { _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN }
-  if (reason !== "unavailable") return undefined
-  return { _tag: "failed", began: askedAt === 0 ? now : askedAt, message, retryAt: until }
+  if (reason === "auth") return { _tag: "refused", began, message }
+  return reason === "unavailable" ? { _tag: "failed", began, message, retryAt: until } : undefined
 }
 
 /** The news in the windows of its account's use: one that is refused has reached its limit, whatever the run makes of that. */
@@ -46,6 +48,7 @@ export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig,
     const remedy = "Start it when the limit is lifted, or let it wait or move: onLimit in agentd.jsonc."
     return { _tag: "Fatal", detail: `its account has reached its limit on use${when}`, remedy }
   }
-  const moves = fallback.length > 0 && (reason === "unavailable" || (reason === "quota" && onLimit === "move"))
+  const moves =
+    fallback.length > 0 && (reason === "unavailable" || reason === "auth" || (reason === "quota" && onLimit === "move"))
   return moves ? { _tag: "Uncounted", reason } : outcome
 }

@@ -151,7 +151,7 @@ export interface Data {
   /** Runs that failed, or found their provider unavailable, since a turn last came to its answer. A start clears it not. */
   readonly failures: number
   readonly lastError: string | null
-  /** Runs in a row that ended uncounted; quota, outages and ends of agentd's own aside. */
+  /** Runs in a row that ended uncounted; quota, outages, logins and ends of agentd's own aside. */
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
   /** Runs in a row that agentd's own end took, since one ended otherwise or had answered; left out: none. */
   readonly taken?: number
@@ -162,7 +162,7 @@ export interface Data {
   readonly stoppedBy: string | null
 }
 
-/** So many uncounted ends in a row are an error after all; quota, outages and ends of agentd's own aside. */
+/** So many uncounted ends in a row are an error after all; quota, outages, logins and ends of agentd's own aside. */
 export const UNCOUNTED_LIMIT = 5
 /** So many ends of agentd's own in a row, of each of which a run was taken that had answered nothing, may be its runs' doing. */
 export const TAKEN_LIMIT = 20
@@ -294,6 +294,7 @@ const reasonOf = (outcome: Outcome): string | null => {
       return "the run took longer than its time limit"
     case "Uncounted":
       if (outcome.reason === "unavailable") return "its provider could not be had"
+      if (outcome.reason === "auth") return "its login was refused"
       // agentd of before said of both that they were lost
       if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
       return `${outcome.reason} ended it`
@@ -344,7 +345,7 @@ const counted = (before: Data, outcome: Outcome): Data => {
       const { reason, until } = outcome
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
       if (reason === "taken") return take(data, before)
-      if (reason === "unavailable") return { ...stumbled(data), uncountedUntil: until ?? null }
+      if (reason === "unavailable" || reason === "auth") return { ...stumbled(data), uncountedUntil: until ?? null }
       // what is full is not gone on with
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
       return uncount(data, reason, until)

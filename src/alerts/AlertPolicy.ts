@@ -14,7 +14,7 @@ import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
-import { nameOf as nameOfAccount } from "../domain/Weather.ts"
+import { nameOf as nameOfAccount, troubles } from "../domain/Weather.ts"
 import { predicate } from "../domain/Words.ts"
 import { Notice } from "./Notice.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
@@ -246,10 +246,10 @@ const homeOf = (agent: string | undefined): Pick<Words, "of"> => {
 
 /** A provider that has been away for a while; its agents wait, and go on by themselves. */
 const lasting = ({ payload: { event } }: ToldOf<"provider.lasting">): Words | undefined =>
-  event._tag === "failed"
+  event._tag === "failed" || event._tag === "refused"
     ? {
         ...homeOf(event.by),
-        headline: `${nameOfAccount(event)} cannot be had`,
+        headline: `${nameOfAccount(event)} ${troubles[event._tag === "failed" ? "Unavailable" : "LoginNeeded"]}`,
         reason: `${event.message}\nIts agents wait, and go on by themselves once it answers. Nothing counts against them.`,
         remedy: "See who waits: agentd ps"
       }

@@ -15,7 +15,7 @@ import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { moveKinds as plateKinds } from "../plates/PlateKinds.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
-import { nameOf as nameOfAccount } from "../domain/Weather.ts"
+import { nameOf as nameOfAccount, troubles } from "../domain/Weather.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, alertOf, kinds as mailed } from "./AlertPolicy.ts"
 import * as Notice from "./Notice.ts"
@@ -387,15 +387,17 @@ const ofWhole = (alert: Alert, { effects = [], held: waiting, project }: Facts):
       return { ...words, kind: "budget", command: "agentd cost", urgency: "now", about: alert.key }
     case "budget.near":
       return { ...words, kind: "budgetNear", command: "agentd cost", urgency: "digest", about: alert.key }
-    case "provider.lasting":
+    case "provider.lasting": {
+      const isLogin = alert.headline.endsWith(troubles.LoginNeeded)
       return {
-        kind: "outage",
+        kind: isLogin ? "needsYou" : "outage",
         title: words.title,
         body: `${sentence(alert.reason.split("\n")[0]!)}${held(waiting)}`,
-        command: "agentd ps",
-        urgency: "digest",
+        command: isLogin ? "agentd accounts" : "agentd ps",
+        urgency: isLogin ? "soon" : "digest",
         about: `account:${alert.actor}`
       }
+    }
     case "provider.recovered":
       return { ...words, kind: "recovered", command: "agentd ps", urgency: "digest", about: `account:${alert.actor}` }
     case "config.waits": {

@@ -8,7 +8,8 @@ const skies: { readonly [state in AccountRow["state"]]: string } = {
   Available: "",
   Degraded: "a request has failed",
   Unavailable: "cannot be had",
-  LimitedUntil: "has reached its limit"
+  LimitedUntil: "has reached its limit",
+  LoginNeeded: "needs a login"
 }
 
 /** The account's trouble in a line; undefined where there is none. */

@@ -334,7 +334,7 @@ const isEnding = (reason: string): reason is keyof typeof ENDINGS => Object.hasO
 
 /** How a run ended, in words. */
 const endingOf = (outcome: Outcome): string => {
-  if ("detail" in outcome) return plain(outcome.detail)
+  if ("detail" in outcome && outcome.detail !== undefined) return plain(outcome.detail)
   if ("reason" in outcome) return isEnding(outcome.reason) ? ENDINGS[outcome.reason] : plain(outcome.reason)
   return outcome._tag === "Timeout" ? "it took too long" : plain(outcome._tag)
 }

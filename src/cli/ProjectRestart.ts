@@ -33,7 +33,7 @@ const ON_ITS_WAY: ReadonlySet<string> = new Set(["Initializing", "Spawning", "In
 /** How an agent stands after its restart. */
 export const standing = ({ reason, state, word }: BoardRow): "up" | "lost" | "on its way" => {
   if (word === "failed" || word === "retrying" || word === "done") return "lost"
-  if (word === "waiting" && (reason === "limit" || reason === "network")) return "lost"
+  if (word === "waiting" && (reason === "limit" || reason === "network" || reason === "login")) return "lost"
   return ON_ITS_WAY.has(state) ? "on its way" : "up"
 }
 

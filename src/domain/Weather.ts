@@ -28,6 +28,8 @@ export type News =
       /** How long an outage lasts before a person is told, ms; left out: 15 minutes. */
       readonly lasts?: number
     }
+  /** The login was refused. */
+  | { readonly _tag: "refused"; readonly began: number; readonly message: string }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
   /** The windows of the account's use, as an answer tells them. */
   | { readonly _tag: "used"; readonly windows: ReadonlyArray<UsageWindow> }
@@ -43,7 +45,16 @@ export const Window = Schema.Struct({
   at: Schema.Finite
 })
 
-export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil"
+export type Sky = "Available" | "Degraded" | "Unavailable" | "LimitedUntil" | "LoginNeeded"
+
+/** Trouble of an account in words, but for its own. */
+export const troubles: { readonly [state in Sky]: string } = {
+  Available: "",
+  Degraded: "cannot be had",
+  Unavailable: "cannot be had",
+  LimitedUntil: "has reached its limit",
+  LoginNeeded: "needs a login"
+}
 
 /** How it stands with a provider. */
 export interface Standing extends Account {
@@ -74,7 +85,7 @@ export interface Forecast {
   readonly near: (account: Account) => ReadonlyArray<Noted>
   /** Every account of which something was told. */
   readonly accounts: () => ReadonlyArray<AccountStanding>
-  /** Outages that last so long that a person was told. */
+  /** Outages that last so long that a person was told, and logins that a person is to renew. */
   readonly lasting: () => ReadonlyArray<Standing>
 }
 

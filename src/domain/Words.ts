@@ -10,7 +10,7 @@ export const WORDS = ["needs you", "failed", "retrying", "waiting", "working", "
 export type Word = (typeof WORDS)[number]
 
 /** Causes of waits that end by themselves. */
-export const REASONS = ["limit", "network", "place", "floor", "run", "task"] as const
+export const REASONS = ["limit", "network", "login", "place", "floor", "run", "task"] as const
 export type Reason = (typeof REASONS)[number]
 
 export const GROUPS = ["Needs you", "Failed", "Working", "Idle"] as const
@@ -80,7 +80,7 @@ const held = <F extends { readonly held: boolean }>() =>
 
 const WAITS = {
   word: "waiting",
-  when: "a limit, an outage, a place or its next run ends the wait",
+  when: "a limit, an outage, a login, a place or its next run ends the wait",
   holds: ({ waits }: AgentFacts) => waits !== null
 } as const
 
@@ -104,7 +104,7 @@ export const worker = table<AgentFacts>()({
     {
       word: "waiting",
       when: "a limit or an outage made it wait",
-      holds: ({ waits }) => waits === "limit" || waits === "network"
+      holds: ({ waits }) => waits === "limit" || waits === "network" || waits === "login"
     },
     { word: "retrying" }
   ],
@@ -221,7 +221,8 @@ export const provider = table<unknown>()({
   Available: is("idle"),
   Degraded: is("retrying"),
   Unavailable: is("waiting"),
-  LimitedUntil: is("waiting")
+  LimitedUntil: is("waiting"),
+  LoginNeeded: is("needs you")
 })
 
 /** Every machine with its states, by the machine's name. */
@@ -284,6 +285,7 @@ const SOON = 90_000
 const FOR: { readonly [reason in Reason]: string } = {
   limit: "its limit",
   network: "the network",
+  login: "a login",
   place: "a place",
   floor: "the floor",
   run: "its next run",
@@ -302,7 +304,7 @@ export const phrase = (
   if (word === "retrying")
     return until === null ? word : until > now ? `${word} in ${span(until - now)}` : `${word} now`
   if (word !== "waiting") return word
-  if (reason === "network" || until === null || until <= now)
+  if (reason === "network" || reason === "login" || until === null || until <= now)
     return reason === null ? word : `${word} for ${FOR[reason]}`
   const tail = reason === "limit" ? " (limit)" : ""
   return until - now < SOON ? `${word} ${span(until - now)}${tail}` : `${word} until ${moment(until, now)}${tail}`

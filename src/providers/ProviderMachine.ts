@@ -4,7 +4,8 @@
  * One request that fails for the provider's own reasons makes it Degraded, the next one
  * Unavailable; an answer makes it Available. A limit on use lasts until it is lifted. While it
  * is not Available, one request at a time finds out: `until` says when, and the wait grows. What the
- * provider tells of the windows of its account's use is kept beside that, whatever the weather.
+ * provider tells of the windows of its account's use is kept beside that, whatever the weather. A login
+ * that is refused may have been renewed meanwhile: it is tried once more, then a person is told.
  *
  * Guarantees: a failure, and an answer, of a request that began before the newest failure says
  * nothing new: a herd that fails together counts once, and a long answer ends no outage.
@@ -12,11 +13,11 @@
 import { Schema } from "effect"
 import { define, on, stale, to } from "../event-actor/StateMachine.ts"
 import { merged, type Noted } from "../domain/UsageWindow.ts"
-import { Window } from "../domain/Weather.ts"
+import { type Sky, Window } from "../domain/Weather.ts"
 import { MAX_WINDOWS } from "../gateway/LimitHeaders.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
-export type State = "Available" | "Degraded" | "Unavailable" | "LimitedUntil"
+export type State = Sky
 
 const of = { provider: Schema.String, account: Schema.String }
 const at = Schema.Finite
@@ -35,6 +36,8 @@ export const Event = Schema.Union([
     /** The agent whose request it was. */
     by: Schema.String
   }),
+  /** The login was refused. */
+  Schema.TaggedStruct("refused", { ...of, at, began: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("limited", { ...of, at, until: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("answered", { at, began: Schema.Finite, by: Schema.String }),
   /** Windows of its use of which something worth a rune was told. */
@@ -56,6 +59,8 @@ export interface Data {
   readonly failedAt: number
   /** Requests that failed one after the other. */
   readonly failures: number
+  /** How often its login was refused since it last answered; left out: never. */
+  readonly refusals?: number
   /** When it is asked again; 0 while it is available. */
   readonly until: number
   /** Whether it is time for that, by a clock that nobody sets. */
@@ -100,7 +105,7 @@ const update = on<Event, Data>()
 const bounded = (until: number, now: number): number => Math.min(Math.max(until, now), now + LONGEST)
 
 /** Counts a failure: an outage begins with the first. */
-const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => {
+const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_tag" | "began">): Data => {
   const { account, at, by, lasts = LASTS, message, provider, retryAt } = event
   const isFirst = data.until === 0
   const failures = data.failures + 1
@@ -116,11 +121,29 @@ const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => 
     failures,
     until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
     isDue: false,
-    message,
+    // a login that is to be renewed says what is to be done
+    message: isRefused(data) ? data.message : message,
     toldAt: isTold ? at : toldAt,
     toldBy: isTold ? by : data.toldBy
   }
 }
+
+/** Whether its login was tried once more, and refused again. */
+const isRefused = ({ refusals = 0 }: Data): boolean => refusals > 1
+
+/** Counts a refused login; a person is told of the second one. */
+const refused = (data: Data, event: Extract<Event, { _tag: "refused" }>): Data => {
+  const refusals = (data.refusals ?? 0) + 1
+  const lasts = refusals === 2 ? 0 : Number.POSITIVE_INFINITY
+  const next = failed({ ...data, toldAt: refusals === 2 ? 0 : data.toldAt }, { ...event, lasts })
+  return { ...next, refusals, message: event.message }
+}
+
+/** A refused login in the midst of trouble. */
+const refusal = {
+  set: "refuse",
+  then: [{ to: "LoginNeeded", when: "refused", rune: "provider.lasting" }, { to: "Degraded" }]
+} as const
 
 /** A failure in the midst of trouble. */
 const worse = {
@@ -145,13 +168,15 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
   initial: "Available",
   final: [],
   rune: "provider.moved",
-  fenced: ({ failedAt }, event) => (event._tag === "failed" || event._tag === "answered") && event.began < failedAt,
+  fenced: ({ failedAt }, event) => "began" in event && event.began < failedAt,
   guards: {
     lasts: ({ toldAt }, event) => event._tag === "failed" && event.at === toldAt,
+    refused: isRefused,
     told: ({ toldAt }) => toldAt !== 0
   },
   updates: {
     fail: update("failed", failed),
+    refuse: update("refused", refused),
     limit: update("limited", (data, { account, at, message, provider, until }) => ({
       ...data,
       provider,
@@ -164,7 +189,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       message,
       toldAt: data.until === 0 ? 0 : data.toldAt
     })),
-    clear: (data) => ({ ...data, failures: 0, until: 0, isDue: false }),
+    clear: (data) => ({ ...data, failures: 0, refusals: 0, until: 0, isDue: false }),
     use: update("used", (data, { account, provider, windows }) => ({
       ...data,
       provider,
@@ -185,17 +210,20 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
     Available: {},
     Degraded: { timeout: "retry" },
     Unavailable: { timeout: "retry" },
-    LimitedUntil: { timeout: "retry" }
+    LimitedUntil: { timeout: "retry" },
+    LoginNeeded: { timeout: "retry" }
   },
   table: {
     Available: {
       ...stale("answered", "retry_due"),
       failed: to("Degraded", { set: "fail" }),
+      refused: to("Degraded", { set: "refuse" }),
       limited: to("LimitedUntil", { set: "limit" }),
       used: uses("Available")
     },
     Degraded: {
       failed: worse,
+      refused: refusal,
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
       retry_due: to("Degraded", { set: "due", act: ["Wake"] }),
@@ -203,6 +231,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
     },
     Unavailable: {
       failed: worse,
+      refused: refusal,
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
       retry_due: to("Unavailable", { set: "due", act: ["Wake"] }),
@@ -210,11 +239,19 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
     },
     LimitedUntil: {
       // who is under way may meet other trouble: the limit stands
-      ...stale("failed"),
+      ...stale("failed", "refused"),
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
       retry_due: to("Degraded", { set: "due", act: ["Wake"] }),
       used: uses("LimitedUntil")
+    },
+    LoginNeeded: {
+      failed: to("LoginNeeded", { set: "fail" }),
+      refused: to("LoginNeeded", { set: "refuse" }),
+      limited: to("LimitedUntil", { set: "limit" }),
+      answered: better,
+      retry_due: to("LoginNeeded", { set: "due", act: ["Wake"] }),
+      used: uses("LoginNeeded")
     }
   }
 })

@@ -210,6 +210,8 @@ const eventOf = (
       const message = news.message.slice(0, MAX_MESSAGE)
       return { _tag: "limited", ...account, at, until: news.until, message, by }
     }
+    case "refused":
+      return { _tag: "refused", ...account, at, began: news.began, message: news.message.slice(0, MAX_MESSAGE), by }
     case "failed": {
       const { began, lasts, retryAt } = news
       const message = news.message.slice(0, MAX_MESSAGE)

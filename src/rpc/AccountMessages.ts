@@ -12,7 +12,7 @@ export const AccountRow = Schema.Struct({
   provider: Schema.String,
   /** The place of the key, never the key. */
   account: Schema.String,
-  state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil"]),
+  state: Schema.Literals(["Available", "Degraded", "Unavailable", "LimitedUntil", "LoginNeeded"]),
   /** When its trouble began, and when it is asked again, ms since the epoch; null: it can be had. */
   since: Schema.NullOr(Schema.Finite),
   until: Schema.NullOr(Schema.Finite),

@@ -13,7 +13,7 @@ import type { Question } from "../backends/Question.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, BacklogInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
-import { nameOf, type Standing } from "../domain/Weather.ts"
+import { nameOf, type Standing, troubles } from "../domain/Weather.ts"
 import { shown } from "../config/ByteCount.ts"
 import type { DaemonStatus } from "./DaemonMessages.ts"
 import * as BoardRow from "../domain/BoardRow.ts"
@@ -580,7 +580,7 @@ const ofOutage = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",
   who: nameOf(standing),
-  text: `${standing.state === "LimitedUntil" ? "has reached its limit" : "cannot be had"}: ${cut(standing.message)}`,
+  text: `${troubles[standing.state]}: ${cut(standing.message)}`,
   details: ["Its agents wait, and go on by themselves once it answers."],
   since: standing.since,
   until: standing.until,

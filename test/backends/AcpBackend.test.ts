@@ -607,13 +607,14 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
   })
 
   describe("errors", () => {
-    it.effect("an agent that wants a login is fatal, and the ways to log in are named", () =>
+    it.effect("an agent that wants a login counts nothing, and the ways to log in are named", () =>
       Effect.gen(function* () {
         const { all } = yield* play("locked")
         assert.deepStrictEqual(tags(all), ["Exited"])
         const end = outcome(all)
-        assert(end._tag === "Fatal")
-        assert.match(end.remedy, /key \(Key: run fake login\)/)
+        assert(end._tag === "Uncounted")
+        assert.strictEqual(end.reason, "auth")
+        assert.match(end.detail ?? "", /key \(Key: run fake login\)/)
       })
     )
 
@@ -629,7 +630,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
     )
 
     for (const [what, refusal, errorType, expected] of [
-      ["401", { code: -32603, message: "Internal error: 401 invalid key" }, "auth", "Fatal"],
+      ["401", { code: -32603, message: "Internal error: 401 invalid key" }, "auth", "auth"],
       ["a rate limit", { code: -32603, message: "oh", data: { details: "429 rate_limit" } }, "rate_limit", "quota"],
       ["an overflow", { code: -32603, message: "prompt is too long: 9 tokens" }, "overflow", "overflow"],
       ["an outage", { code: -32603, message: "529 overloaded" }, "overloaded", "unavailable"],

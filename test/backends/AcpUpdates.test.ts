@@ -360,8 +360,8 @@ describe("AcpUpdates", () => {
 describe("AcpFault", () => {
   const agent = { name: "Fake", authMethods: [{ id: "key" }] }
   const cases: ReadonlyArray<readonly [words: string, code: number, data: unknown, kind: string, outcome: string]> = [
-    ["Authentication required", -32000, undefined, "auth", "Fatal"],
-    ["Internal error: API Error: 401 stub", -32603, undefined, "auth", "Fatal"],
+    ["Authentication required", -32000, undefined, "auth", "auth"],
+    ["Internal error: API Error: 401 stub", -32603, undefined, "auth", "auth"],
     ["Request rejected (429)", -32603, { errorKind: "rate_limit" }, "rate_limit", "quota"],
     ["You have hit your usage limit", -32000, undefined, "rate_limit", "quota"],
     ["Your credit balance is too low", -32603, undefined, "billing", "Fatal"],

@@ -115,7 +115,8 @@ describe("the stream", () => {
       return [it.fault?._tag, event?._tag === "TurnError" && event.retry, event?._tag === "TurnError" && event.goesOn]
     }
     assert.deepStrictEqual(outcome({ error: "rate_limit" }), ["Uncounted", true, undefined])
-    assert.deepStrictEqual(outcome({ error: "auth" }), ["Fatal", true, undefined])
+    assert.deepStrictEqual(outcome({ error: "auth" }), ["Uncounted", true, undefined])
+    assert.deepStrictEqual(outcome({ error: "billing" }), ["Fatal", true, undefined])
     assert.deepStrictEqual(outcome({ error: "odd", retry: true }), ["Error", true, undefined])
     assert.deepStrictEqual(outcome({ error: "refusal" }), [undefined, false, true])
     assert.deepStrictEqual(outcome({ error: "constructor" }), [undefined, false, true])

@@ -394,15 +394,15 @@ describe.each(Stand.dialects)("%s", (dialect) => {
       })
     )
 
-    it.effect("a key that is refused is fatal, says what to do, and is shown nowhere though the API shows it", () =>
+    it.effect("a key that is refused counts nothing, says what to do, and is shown nowhere though the API shows it", () =>
       Effect.gen(function* () {
         const body = JSON.stringify({ error: { message: `Incorrect API key provided: ${Stand.KEY}` } })
         const { asked, url } = yield* Stand.provider(dialect, [{ status: 401, body }])
         const all = yield* whole(dialect, url)
         const outcome = exitOf(all)
-        assert.strictEqual(outcome._tag, "Fatal")
+        assert.deepInclude(outcome, { _tag: "Uncounted", reason: "auth" })
         assert.include(
-          outcome._tag === "Fatal" ? outcome.remedy : "",
+          outcome._tag === "Uncounted" ? outcome.detail : "",
           dialect === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY"
         )
         assert.include(JSON.stringify(asked[0]!.headers), Stand.KEY)
@@ -740,7 +740,7 @@ describe("endOf", () => {
     ["silence", "Error", true],
     ["garbage", "Error", true],
     ["storage", "Error", true],
-    ["auth", "Fatal", true],
+    ["auth", "Uncounted", true],
     ["billing", "Fatal", true],
     ["not_found", "Fatal", true],
     ["invalid_request", "Error", false]

@@ -46,7 +46,7 @@ describe("words", () => {
         for (const held of yes)
           for (const works of yes)
             for (const [wasStopped, holds] of yes.flatMap((a) => yes.map((b) => [a, b] as const)))
-              for (const waits of [null, "limit", "network", "place", "run"] as const) {
+              for (const waits of [null, "limit", "network", "login", "place", "run"] as const) {
                 const facts = { asks, held, works, waits, wasStopped, holds }
                 const word = Words.wordOf(Words.worker, state, facts)
                 const about = `${state} ${JSON.stringify(facts)}: ${word}`

@@ -137,7 +137,11 @@ export const provider: Subject<ProviderMachine.State, ProviderMachine.Event, Pro
     claims({
       "it is asked again at some time, unless it is available": (data.until === 0) === (state === "Available"),
       "its time comes once": !data.isDue || data.until > 0,
-      "what is told has lasted": data.toldAt === 0 || data.toldAt - data.since >= ProviderMachine.LASTS,
+      "what is told has lasted, or is a login that was refused again":
+        state === "Available" ||
+        data.toldAt === 0 ||
+        (data.refusals ?? 0) > 1 ||
+        data.toldAt - data.since >= ProviderMachine.LASTS,
       "no wait is longer than a day": data.until <= data.failedAt + 24 * 3_600_000
     })
 }

@@ -22,6 +22,11 @@ const OVERLOADED: ModelStand.Reply = {
   body: JSON.stringify({ error: { type: "overloaded_error", message: "Overloaded" } })
 }
 
+const REFUSED: ModelStand.Reply = {
+  status: 401,
+  body: JSON.stringify({ error: { type: "authentication_error", message: "OAuth token has expired" } })
+}
+
 const limited = (seconds: number): ModelStand.Reply => ({
   status: 429,
   headers: { "retry-after": String(seconds) },
@@ -116,6 +121,51 @@ describe("a provider that cannot be had", () => {
       assert.strictEqual(at.asked, asked, "nobody else has asked")
       const [rune] = yield* weather(project)
       assert.strictEqual(rune?.to, "LimitedUntil")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("one refused login, as another process renews it, is no trouble", () =>
+    Effect.gen(function* () {
+      const { at, project } = yield* shop()
+      at.now = REFUSED
+      yield* project.send("ann", "hello")
+      yield* project.until("it is refused", weather(project), (runes) => runes.length > 0)
+      at.now = "up"
+      assert.deepStrictEqual(yield* project.answers("ann", 1), ["done"])
+      assert.deepStrictEqual(states(yield* weather(project)), ["Degraded", "Available"])
+      const row = yield* project.row("ann", "is calm", ({ inbox }) => inbox === 0)
+      assert.deepInclude(row, { consecutiveErrors: 0, totalErrors: 0 })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a login that is refused again is one row; its agents wait, over a restart too, and go on after the login", () =>
+    Effect.gen(function* () {
+      const { at, project, stage } = yield* shop()
+      at.now = REFUSED
+      for (const name of NAMES) yield* project.send(name, "hello")
+      const needed = yield* project.until("a login is needed", weather(project), (runes) =>
+        states(runes).includes("LoginNeeded")
+      )
+      assert.lengthOf(
+        needed.filter(({ kind }) => kind === "provider.lasting"),
+        1
+      )
+      yield* stage.box.kill9
+      yield* stage.up
+      for (const name of NAMES) {
+        const row = yield* project.row(name, "waits", ({ detail }) => detail.includes("needs a login"))
+        assert.deepInclude(row, { word: "waiting", reason: "login", consecutiveErrors: 0, totalErrors: 0 })
+      }
+      const { rows } = yield* stage.rpc((client) => client.Waiting({ caller: { by: "ada", config: null } }))
+      assert.deepStrictEqual(
+        rows.map(({ kind }) => kind),
+        ["provider"]
+      )
+      assert.match(rows[0]!.text, /^needs a login: .*OAuth token has expired/)
+      at.now = "up"
+      yield* healed(project)
+      const told = (yield* weather(project)).filter(({ kind }) => kind !== "provider.moved").map(({ kind }) => kind)
+      assert.deepStrictEqual(told, ["provider.lasting", "provider.recovered"])
     }).pipe(Effect.scoped)
   )
 })

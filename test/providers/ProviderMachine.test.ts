@@ -21,6 +21,14 @@ const failed = (
   by: "web/ann",
   ...more
 })
+const refused = (at: number, began = at): ProviderMachine.Event => ({
+  _tag: "refused",
+  ...of,
+  at,
+  began,
+  message: "401 token expired; log in",
+  by: "web/ann"
+})
 const answered = (at: number, began = at): ProviderMachine.Event => ({ _tag: "answered", at, began, by: "web/bob" })
 const limited = (at: number, until: number): ProviderMachine.Event => ({
   _tag: "limited",
@@ -132,6 +140,68 @@ describe("the weather", () => {
       payload: { ...of, event: answered(1_000_000) }
     } as never)
     assert.deepInclude(recovered, { headline: "anthropic (login) answers again" })
+  })
+})
+
+describe("a login that is refused", () => {
+  it("is tried once more, and its renewal by another process is no trouble", () => {
+    const once = played(refused(1_000))
+    assert.deepStrictEqual([once.state, once.data.until, once.data.toldAt], ["Degraded", 3_000, 0])
+    const over = played(refused(1_000), due, answered(3_100))
+    assert.deepStrictEqual([over.state, over.woken], ["Available", 2])
+    assert.isTrue(over.kinds.every((kind) => kind === "provider.moved"))
+  })
+
+  it("of a herd counts once", () => {
+    const herd = played(refused(1_000, 900), refused(1_001, 901), refused(1_002, 902))
+    assert.deepStrictEqual([herd.state, herd.data.refusals], ["Degraded", 1])
+  })
+
+  it("again needs a login: told once, asked again with a growing wait, and over with an answer, which is told", () => {
+    const needed = played(refused(0), due, refused(2_100), due, refused(6_200), due, refused(20_000))
+    assert.strictEqual(needed.state, "LoginNeeded")
+    assert.deepStrictEqual(
+      needed.kinds.filter((kind) => kind !== "provider.moved"),
+      ["provider.lasting"]
+    )
+    assert.strictEqual(needed.data.until, 36_000)
+    const over = played(refused(0), due, refused(2_100), due, answered(9_000))
+    assert.strictEqual(over.state, "Available")
+    assert.strictEqual(over.kinds.at(-1), "provider.recovered")
+    // the next one is another one
+    const again = played(refused(0), due, refused(2_100), due, answered(9_000), refused(10_000))
+    assert.deepStrictEqual([again.state, again.data.refusals], ["Degraded", 1])
+  })
+
+  it("is still that while the network is away, too, and says what is to be done", () => {
+    const needed = played(refused(0), due, refused(2_100), due, failed(9_000))
+    assert.deepStrictEqual([needed.state, needed.data.message], ["LoginNeeded", "401 token expired; log in"])
+    assert.isAbove(needed.data.until, 9_000)
+    assert.isFalse(needed.data.isDue)
+    const both = played(failed(0), refused(3_000), due, failed(6_000), due, refused(12_000))
+    assert.strictEqual(both.state, "LoginNeeded")
+  })
+
+  it("in an outage of which a person knows is told besides", () => {
+    const minutes = Array.from({ length: 20 }, (_, minute) => failed(minute * 60_000))
+    const { kinds, state } = played(...minutes, refused(1_300_000), due, refused(1_400_000))
+    assert.strictEqual(state, "LoginNeeded")
+    assert.lengthOf(
+      kinds.filter((kind) => kind === "provider.lasting"),
+      2
+    )
+  })
+
+  it("is told with who and what to do", () => {
+    const rune = { stream: "provider:x", actor: "provider/x", from: "Degraded", eventId: 7, seq: 2, at: 2_100 }
+    const alert = alertOf({
+      ...rune,
+      kind: "provider.lasting",
+      to: "LoginNeeded",
+      payload: { event: refused(2_100) }
+    } as never)
+    assert.strictEqual(alert?.headline, "anthropic (login) needs a login")
+    assert.include(alert?.reason, "log in")
   })
 })
 

@@ -618,8 +618,11 @@ class AcpRun {
         )
       }
       const asAsked = this.ending && !active
-      const outcome: Outcome =
-        survived ?? this.verdict ?? (asAsked ? { _tag: "Success" } : { _tag: "Error", detail: what })
+      const failed: Outcome =
+        this.session === undefined
+          ? AcpFault.ofBirth(last, what, this.options.config.argv[0] ?? "")
+          : { _tag: "Error", detail: what }
+      const outcome: Outcome = survived ?? this.verdict ?? (asAsked ? { _tag: "Success" } : failed)
       yield* Queue.offer(this.queue, { _tag: "Exited", outcome })
     }
   )

@@ -112,12 +112,12 @@ const loggedIn = Effect.fnUntraced(function* (
           AcpFault.fatal(
             "auth",
             `${agent.name} knows no way to log in called "${methodId}"`,
-            AcpFault.loginRemedy(agent)
+            `correct authMethod in the agent's backend, then start the agent.${AcpFault.offered(agent)}`
           )
         )
       return wire.request("authenticate", { methodId }).pipe(
-        Effect.mapError((refusal): Fault | Refusal =>
-          AcpFault.fatal("auth", `the login "${methodId}" failed: ${refusal.message}`, AcpFault.loginRemedy(agent))
+        Effect.mapError(({ message }): Fault | Refusal =>
+          AcpFault.auth(`the login "${methodId}" failed: ${message}`, agent)
         ),
         Effect.andThen(request)
       )

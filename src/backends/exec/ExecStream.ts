@@ -5,6 +5,7 @@
  * call that is not known changes nothing and is told; each call asks at most once, and is answered at most once.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
+import * as Failing from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as ExecRecord from "./ExecRecord.ts"
 
@@ -34,23 +35,23 @@ interface Turn {
 const MAX_ANSWER = 256 * 1024
 
 /** Errors that are not the agent's own. */
-const OUTSIDE: ReadonlyMap<string, "quota" | "unavailable" | "overflow" | "held"> = new Map([
-  ["rate_limit", "quota"],
-  ["overloaded", "unavailable"],
-  ["server", "unavailable"],
-  ["connection", "unavailable"],
-  ["overflow", "overflow"],
-  ["held", "held"]
+const OUTSIDE: ReadonlySet<string> = new Set([
+  "auth",
+  "billing",
+  "rate_limit",
+  "overloaded",
+  "server",
+  "connection",
+  "overflow",
+  "held"
 ])
-const FATAL: ReadonlySet<string> = new Set(["auth", "billing"])
+const REMEDY = "log in again, or renew the key that the program uses"
 
 /** Pure: what an error of a turn means. */
 export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"error">): Fault => {
-  const reason = OUTSIDE.get(error)
-  if (reason !== undefined) return { errorType: error, message, retry: true, outcome: { _tag: "Uncounted", reason } }
-  if (FATAL.has(error)) {
-    const how = remedy ?? "log in again, or renew the key that the program uses; then start the agent"
-    return { errorType: error, message, retry: true, outcome: { _tag: "Fatal", detail: message, remedy: how } }
+  if (OUTSIDE.has(error)) {
+    const [auth, billing] = [remedy ?? REMEDY, remedy ?? `${REMEDY}; then start the agent`]
+    return { ...Failing.faultOf(error as Failing.Kind, message, { auth, billing, model: "" }), message }
   }
   return retry === true
     ? { errorType: error, message, retry: true, outcome: { _tag: "Error", detail: message } }

@@ -4,6 +4,7 @@
  * Guarantees: every kind of error has its outcome; an error that only concerns what was asked
  * does not end the run.
  */
+import * as Fault from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
 import { type Answer, LONGEST_WAIT } from "./ModelAsk.ts"
 import { passes, type ProviderError } from "./Provider.ts"
@@ -62,6 +63,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
       return end({ _tag: "Uncounted", reason: "unavailable", ...until }, true)
     }
     case "auth":
+      return end(Fault.refusedLogin(message, remedy).outcome, true)
     case "billing":
     case "not_found":
       return end({ _tag: "Fatal", detail: message, remedy }, true)

@@ -5,6 +5,7 @@
  * Guarantees: every refusal has a kind; the message is one bounded line without the key.
  */
 import { type Headers, renewsAt, windowsIn } from "../../gateway/LimitHeaders.ts"
+import * as Fault from "../Fault.ts"
 import { type FaultKind, isObject, objectIn, ProviderError, TOO_LONG } from "./Provider.ts"
 
 /** The backend's settings that remedies and redaction use. */
@@ -44,7 +45,7 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
   silence: () => "wait, or set a longer silence in the agent's backend",
   garbage: ({ baseUrl }) => `check that ${baseUrl} is the API that provider names`,
   auth: ({ keySource, baseUrl }) =>
-    `check the key in ${keySource}, and that it belongs to ${baseUrl}: set keyEnv, keyFile or baseUrl of the agent's backend, then start the agent`,
+    `check the key in ${keySource}, and that it belongs to ${baseUrl}: set keyEnv, keyFile or baseUrl of the agent's backend; its agents go on by themselves then`,
   billing: ({ keySource }) =>
     `pay for the account of the key in ${keySource}, or name another key by keyEnv or keyFile, then start the agent`,
   not_found: ({ baseUrl, model }) =>
@@ -57,33 +58,25 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
 export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>
   new ProviderError({ kind, message: clean(text, account), remedy: remedies[kind](account), retryAfter })
 
-const BILLING = /credit balance is too low|insufficient_quota|billing_(error|hard_limit|not_active)/i
-const LIMIT = /reached your specified API usage limits/i
-const OVERFLOW =
-  /prompt is too long|context_length_exceeded|exceed_context_size|maximum context length|context window|exceeds? (the )?(available )?context|request_too_large|request too large|string_above_max_length/i
-const AUTH = /authentication_error|permission_error|invalid_api_key|invalid x-api-key/i
-const RATE = /rate_limit/i
-const OVERLOADED = /overloaded/i
-const MISSING = /not_found_error|model_not_found/i
-const SERVER = /api_error|server_error|timeout_error|internal_error/i
-
-/** The first row that fits. Words go before numbers: 400 and 429 mean several things. */
-const kindOf = ({ status = 0, type = "", code = "", message }: Said): FaultKind => {
-  const words = `${type} ${code} ${message}`
-  const names = `${type} ${code}`
-  if (status === 402 || BILLING.test(words)) return "billing"
-  if (LIMIT.test(message)) return "rate_limit"
-  if (status === 413 || (status !== 401 && status !== 403 && OVERFLOW.test(words))) return "overflow"
-  if (MISSING.test(names)) return "not_found"
-  if (status === 401 || status === 403 || AUTH.test(names)) return "auth"
-  if (status === 429 || RATE.test(names)) return "rate_limit"
-  if (status === 503 || status === 529 || OVERLOADED.test(words)) return "overloaded"
-  if (status >= 500 || [408, 409, 425].includes(status) || SERVER.test(names)) return "server"
-  if ((status >= 300 && status < 400) || status === 404 || status === 405) return "not_found"
-  // inside a stream there is no status, and the request itself was accepted
-  return status === 0 ? "server" : "invalid_request"
+/** The kinds of a provider's faults that have a word of their own here. */
+const KINDS: { readonly [kind in Fault.Kind]?: FaultKind } = {
+  model: "not_found",
+  not_found: "not_found",
+  billing: "billing",
+  rate_limit: "rate_limit",
+  overflow: "overflow",
+  auth: "auth",
+  overloaded: "overloaded",
+  connection: "connection",
+  server: "server"
 }
 
+const kindOf = ({ status = 0, type = "", code = "", message }: Said): FaultKind =>
+  KINDS[Fault.kindOf({ names: `${type} ${code}`, status, words: message })] ??
+  // inside a stream there is no status, and the request itself was accepted
+  (status === 0 ? "server" : "invalid_request")
+
+const LIMIT = /reached your specified API usage limits/i
 const HOUR = 3_600_000
 
 /** "You will regain access on 2026-12-01 at 00:00 UTC." */
