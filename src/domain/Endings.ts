@@ -2,6 +2,7 @@
 export const ENDINGS = {
   quota: "its quota is used up",
   unavailable: "its provider could not be had",
+  auth: "its login was refused",
   overflow: "its context was full",
   held: "its conversation is open elsewhere",
   lost: "nobody knows how",

@@ -156,7 +156,7 @@ describe("a provider that cannot be had", () => {
         const row = yield* project.row(name, "waits", ({ detail }) => detail.includes("needs a login"))
         assert.deepInclude(row, { word: "waiting", reason: "login", consecutiveErrors: 0, totalErrors: 0 })
       }
-      const { rows } = yield* stage.rpc((client) => client.Waiting({ caller: { by: "ada", config: null } }))
+      const { rows } = yield* stage.rpc((client) => client.Waiting())
       assert.deepStrictEqual(
         rows.map(({ kind }) => kind),
         ["provider"]

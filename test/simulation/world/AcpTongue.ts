@@ -25,6 +25,7 @@ const OPTIONS = [
 const WORDS = {
   quota: "429 too many requests",
   unavailable: "529 overloaded",
+  auth: "401 invalid api key",
   overflow: "prompt is too long",
   held: "session is in use",
   lost: "gone",
@@ -285,7 +286,7 @@ export class AcpTongue implements Tongue {
     if (outcome._tag === "Error") return this.mouth.err(`${outcome.detail}\n`)
     if (turnId === undefined) return
     const message =
-      outcome._tag === "Fatal" ? "401 invalid api key" : outcome._tag === "Uncounted" ? WORDS[outcome.reason] : ""
+      outcome._tag === "Fatal" ? "402 payment required" : outcome._tag === "Uncounted" ? WORDS[outcome.reason] : ""
     if (message !== "") this.reply(turnId, { error: { code: -32603, message } })
   }
 

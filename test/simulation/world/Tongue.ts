@@ -234,7 +234,7 @@ export class ClaudeTongue implements Tongue {
     if (turnId === undefined) return
     const fails = (result: string, more: Json) =>
       this.result(turnId, { is_error: true, subtype: "success", result, ...more })
-    if (outcome._tag === "Fatal") return fails("Invalid API key · Please run /login", { api_error_status: 401 })
+    if (outcome._tag === "Fatal") return fails("Credit balance is too low", { api_error_status: 402 })
     if (outcome._tag !== "Uncounted") return
     if (outcome.reason === "overflow") return fails("Prompt is too long", { api_error_status: 400 })
     if (outcome.reason === "held") return this.mouth.err("session is already open in another process\n")
