@@ -1,6 +1,6 @@
 /**
- * Metering: when an agent's spending is known, by its backend: with each request to its model, at a turn's end, or
- * never. Pure.
+ * Metering: when an agent's spending is known, by its backend: with each request to its model, at a turn's end, in
+ * part, or never. Pure.
  *
  * Guarantees: where a limit holds later than with the request that spends it, or not at all, that is said before the
  * first token, by the agent's name, with what can be done.
@@ -9,16 +9,19 @@ import type { AgentConfig, BudgetConfig } from "../config/AgentConfig.ts"
 import type { BackendConfig } from "../config/BackendConfig.ts"
 import type { Price } from "../domain/Prices.ts"
 
-/** `request`: with each; `turn`: at its end, as far as the agent tells; `none`: nothing is told. */
-export type Metering = "request" | "turn" | "none"
+/** `request`: with each; `turn`: at its end, as far as the agent tells; `part`: of some; `none`: nothing is told. */
+export type Metering = "request" | "turn" | "part" | "none"
 
-/** Programs that are known to tell of each request. */
-const TELLING: ReadonlySet<string> = new Set(["qwen", "qwen-code"])
+/** Programs that are known to tell of some of their requests, or of none. */
+const KNOWN: ReadonlyMap<string, Metering> = new Map([
+  ["qwen", "part"],
+  ["qwen-code", "part"],
+  ["cline", "none"],
+  ["droid", "none"]
+])
 
-const programOf = (argv: ReadonlyArray<string>): string => {
-  const names = argv.map((word) => word.slice(word.lastIndexOf("/") + 1))
-  return names.find((name) => TELLING.has(name)) ?? names[0] ?? ""
-}
+const howOf = (argv: ReadonlyArray<string>): Metering | undefined =>
+  argv.map((word) => KNOWN.get(word.slice(word.lastIndexOf("/") + 1))).find((how) => how !== undefined)
 
 export const of = (backend: BackendConfig): Metering => {
   switch (backend.type) {
@@ -27,7 +30,7 @@ export const of = (backend: BackendConfig): Metering => {
       return "request"
     case "acp":
       if (backend.metering === "gateway") return "request"
-      return TELLING.has(programOf(backend.argv)) ? "request" : "turn"
+      return howOf(backend.argv) ?? "turn"
     case "exec":
       return "request"
     case "command":
@@ -70,8 +73,12 @@ export const gapOf = (
   if (!inUsd && !isLimited(budgets, "tokens")) return undefined
   const how = of(backend)
   if (how === "none") {
-    const text = `${name} is unmetered: a plain command does not say what it spends, so its limits of tokens and USD do not hold. Count them at the gateway ("metering" in its backend), or limit its time (wallTime) or its runs (maxRunsPerHour).`
+    const text = `${name} is unmetered: its program does not say what it spends, so its limits of tokens and USD do not hold. Count them at the gateway ("metering" in its backend), or limit its time (wallTime) or its runs (maxRunsPerHour).`
     return { word: "unmetered", text }
+  }
+  if (how === "part") {
+    const text = `${name} is metered in part: its program does not tell of all of its requests, so its limits of tokens and USD hold for those that it tells of. Count them at the gateway: "metering" in its backend.`
+    return { word: "metered in part", text }
   }
   if (how === "turn") {
     const text = `${name} is unmetered within a turn: its program says what it has spent when a turn has ended, if at all, so its limits hold from one turn to the next. Some programs name their last request only. Count them at the gateway: "metering" in its backend.`

@@ -92,6 +92,7 @@ const nextRun = (
     unfinished,
     waiting,
     drawn: runId,
+    most: Prompt.mostOf(config()),
     commands: takesCommands(config())
   })
   if (mode === "inbox" && messageIds.length === 0) return []

@@ -8,6 +8,7 @@
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
 import { words } from "../backends/FileWords.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { GivenFile } from "../backends/GivenFile.ts"
 import * as Frame from "../domain/Frame.ts"
 import * as TurnMachine from "./TurnMachine.ts"
@@ -19,6 +20,15 @@ import { known, type Message } from "./Inbox.ts"
 export const MAX_PROMPT_BYTES = 512 * 1024
 /** No prompt is longer, whatever its agent's instructions are: its rune would be refused. */
 export const MAX_KEPT_BYTES = 960 * 1024
+
+/** Where it is an argument of a program: under the system's limit on one, with room for the names of files. */
+const MAX_ARGUMENT_BYTES = 120 * 1024
+
+/** The most bytes of a prompt that any of the agent's backends takes. */
+export const mostOf = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">): number =>
+  [backend, ...fallback].some((one) => one.type === "command" && one.promptBy === "argument")
+    ? MAX_ARGUMENT_BYTES
+    : MAX_PROMPT_BYTES
 
 /** Bytes that it takes in the log. */
 export const sizeOfText = sizeOf
@@ -36,6 +46,8 @@ export interface Parts {
   readonly waiting: ReadonlyArray<Message>
   /** Drawn for this prompt: an id of its own. */
   readonly drawn: string
+  /** Messages beyond so many bytes wait. */
+  readonly most?: number
   /** Whether a person's command of the agent's own goes to it as it is. */
   readonly commands?: boolean
 }
@@ -82,11 +94,16 @@ const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, d
  * Chooses a turn's messages among the waiting ones, oldest first: a message that is to be alone is
  * alone, the others go together as far as there is room for them beside `size` bytes.
  */
-const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean): ReadonlyArray<Message> => {
+const chosen = (
+  waiting: ReadonlyArray<Message>,
+  size: number,
+  isFirst: boolean,
+  most = MAX_PROMPT_BYTES
+): ReadonlyArray<Message> => {
   const oldest = waiting[0]
   if (isFirst && oldest?.alone === true) return [oldest]
   const taken = new Set<Message>()
-  let room = MAX_PROMPT_BYTES - size - Frame.MAX_PREFACE
+  let room = most - size - Frame.MAX_PREFACE
   for (const message of waiting
     .filter(({ alone }) => alone !== true)
     .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
@@ -144,7 +161,7 @@ export const assemble = ({ commands = false, ...given }: Parts): Prompt => {
   const size = sizeOf([...head, ...unfinished.map(said)].join("\n\n"))
   const more = unfinished.some(({ alone }) => alone === true)
     ? []
-    : chosen(parts.waiting, size, unfinished.length === 0)
+    : chosen(parts.waiting, size, unfinished.length === 0, parts.most)
   const messages = [...unfinished, ...more]
   return {
     text: textOf(head, messages, parts.drawn),

@@ -109,11 +109,14 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
+/** How agents begin what they say of themselves in an answer's place. */
+const ASIDE = /^(Info|Warning|(API )?Error): /
+
 /** Whether the model behind the run has answered. */
 const isAnswer = (event: RunEvent): boolean => {
   switch (event._tag) {
     case "Delta":
-      return event.stream === "assistant" || event.stream === "thinking"
+      return event.stream === "thinking" || (event.stream === "assistant" && !ASIDE.test(event.text))
     case "ToolCall":
     case "TurnCompleted":
       return true

@@ -5,6 +5,7 @@ import { Context, Effect, type FileSystem, Layer } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"
 import { Gateway } from "../gateway/GatewayClient.ts"
 import * as AcpBackend from "./acp/AcpBackend.ts"
+import { SessionCosts } from "./acp/AcpUsage.ts"
 import type { Backend } from "./Backend.ts"
 import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
@@ -30,12 +31,13 @@ export class Backends extends Context.Service<
       Effect.gen(function* () {
         const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox | Gateway>()
         const sockets = yield* RunSockets
+        const costs = new SessionCosts()
         const backendOf = (config: BackendConfig) => {
           switch (config.type) {
             case "command":
               return CommandBackend.make(config, host)
             case "acp":
-              return AcpBackend.make(config, host)
+              return AcpBackend.make(config, host, costs)
             case "exec":
               return ExecBackend.make(config, host)
             case "claude":

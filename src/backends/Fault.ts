@@ -63,12 +63,13 @@ const NAMES: Rows = [
   ["max_turns", /max_turns|max_turn_requests/i],
   ["budget", /max_budget|budget_?exceeded/i],
   ["overloaded", /overloaded|\bunavailable\b|flexunavailable/i],
-  ["connection", /connectionfailed|streamdisconnected|toomanyfailedattempts|transport_lost/i],
+  ["connection", /transport_lost/i],
   ["connection", NETWORK]
 ]
 
 /** Names that cover several things: words may say which. */
 const WIDE: Rows = [
+  ["connection", /connectionfailed|streamdisconnected|toomanyfailedattempts/i],
   ["server", /server_?error|api_error|timeout_error|internal_error|\binternal\b|deadline_exceeded/i],
   ["invalid_request", /invalid_?request|invalid_argument|bad_?request/i]
 ]

@@ -2,7 +2,8 @@
  * GatewayMeter: a run whose tokens the gateway counts: the sums of what passed it are told, and what the agent itself
  * says of that is not; with it what the answers said of the account's limits.
  *
- * Guarantees: what has passed is told before the end of its turn, and of its run; else within a moment. The gateway and
+ * Guarantees: what has passed is told before the end of its turn, and of its run; else within a moment; a run that
+ * answers, and of which nothing has passed, is said to be without its metering. The gateway and
  * its sums outlive the daemon: the next one hears what passed while there was none.
  */
 import { Effect, Stream } from "effect"
@@ -44,20 +45,58 @@ const changes = () => {
   }
 }
 
+const ABOUT = "its metering at the gateway"
+const BYPASSED: RunEvent = {
+  _tag: "Notice",
+  text: "it has answered, and no request of its has passed the gateway: nothing is counted, and its limits do not hold. See that its program takes the address that agentd gives it",
+  lasting: { about: ABOUT, isOver: false }
+}
+const FOUND: RunEvent = {
+  _tag: "Notice",
+  text: "its requests pass the gateway",
+  lasting: { about: ABOUT, isOver: true }
+}
+
+/** Says once that a run answers and nothing of it has passed, and once that something does. */
+const watch = () => {
+  let [hasTurns, isTold, hasPassed] = [false, false, false]
+  const hears = (said: ReadonlyArray<RunEvent>): void => {
+    hasTurns ||= said.some(({ _tag }) => _tag === "TurnStarted")
+  }
+  const tells = (said: ReadonlyArray<RunEvent>, { tokens = [] }: Passed): ReadonlyArray<RunEvent> => {
+    const was = hasPassed
+    hasPassed ||= tokens.length > 0
+    if (isTold && hasPassed && !was) return [FOUND]
+    const answered = said.some(
+      (event) =>
+        event._tag === "TurnCompleted" ||
+        // a command's whole run is its answer
+        (event._tag === "Exited" && event.outcome._tag === "Success" && !hasTurns)
+    )
+    if (!answered || hasPassed || isTold) return []
+    isTold = true
+    return [BYPASSED]
+  }
+  return { hears, tells }
+}
+
 /** The counts of a run's route. */
 export type Passed = Partial<Pick<Count, "opened" | "told" | "tokens">>
 
 /** `passed`: all that has passed since the route was opened; undefined: nobody counts. */
 export const metered = (run: Run, passed: Effect.Effect<Passed> | undefined): Run => {
   if (passed === undefined) return run
-  const [all, change] = [sums(), changes()]
-  const look = Effect.map(passed, (counts) => [...change(counts.told), ...all(counts)])
+  const [all, change, bypass] = [sums(), changes(), watch()]
+  const looked = (said: ReadonlyArray<RunEvent>) =>
+    Effect.map(passed, (counts) => [...change(counts.told), ...all(counts), ...bypass.tells(said, counts)])
+  const look = looked([])
   const own = run.events.pipe(
     // told together with the end, lest a budget cuts off what is done
     Stream.mapArrayEffect((events) => {
+      bypass.hears(events)
       const said = events.map((event) => (event._tag === "Usage" ? nothing(event) : event))
       const at = said.findIndex(({ _tag }) => ENDS.has(_tag))
-      const all = at < 0 ? Effect.succeed(said) : Effect.map(look, (spent) => said.toSpliced(at, 0, ...spent))
+      const all = at < 0 ? Effect.succeed(said) : Effect.map(looked(said), (spent) => said.toSpliced(at, 0, ...spent))
       return Effect.map(all, ([first = said[0]!, ...rest]) => [first, ...rest] as const)
     })
   )

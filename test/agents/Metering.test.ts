@@ -26,12 +26,18 @@ describe("metering", () => {
     }
   })
 
-  it("of a command there is none; an ACP agent tells at a turn's end, but for those that are known to tell more", () => {
+  it("of a command there is none; an ACP agent tells at a turn's end, but for those that are known to tell less", () => {
     for (const budget of [{ tokens: 5 }, { perDay: { usd: 1 } }, { perTurn: { tokens: 5 } }]) {
       assert.strictEqual(wordOf(command, {}, budget), "unmetered")
       assert.strictEqual(wordOf(opencode, {}, budget), "unmetered within a turn")
     }
-    assert.isUndefined(wordOf(qwen, { tokens: 5 }))
+    assert.strictEqual(wordOf(qwen, { tokens: 5 }), "metered in part")
+    for (const argv of [
+      ["cline", "--acp"],
+      ["/opt/droid", "exec", "--output-format", "acp"],
+      ["npx", "cline", "--acp"]
+    ])
+      assert.strictEqual(wordOf(agent({ type: "acp", argv }), { tokens: 5 }), "unmetered")
     assert.isUndefined(wordOf(claude(), { tokens: 5 }))
     assert.isUndefined(wordOf(model(), { tokens: 5 }))
   })

@@ -1,5 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { assemble, followUp, introduction, isBare, MAX_PROMPT_BYTES, type Parts } from "../../src/agents/Prompt.ts"
+import { Schema } from "effect"
+import { AgentConfig } from "../../src/config/AgentConfig.ts"
+import {
+  assemble,
+  followUp,
+  introduction,
+  isBare,
+  MAX_PROMPT_BYTES,
+  mostOf,
+  type Parts
+} from "../../src/agents/Prompt.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 
 const parts = (more: Partial<Parts> = {}): Parts => ({
@@ -44,6 +54,26 @@ describe("Prompt", () => {
     const prompt = assemble(parts({ waiting: ["a", "b", "c", "d"].map((id) => message(id, large)) }))
     assert.deepStrictEqual(prompt.messageIds, ["a", "b"])
     assert.isBelow(Buffer.byteLength(prompt.text), MAX_PROMPT_BYTES)
+  })
+
+  it("leaves more of them where it is an argument of a program, of its own backend or of a fallback", () => {
+    const backend = (more: object) => Schema.decodeUnknownSync(AgentConfig)({ backend: { type: "claude" }, ...more })
+    const argument = { type: "command", argv: ["work"], promptBy: "argument" }
+    const large = "y".repeat(60_000)
+    const waiting = ["a", "b", "c"].map((id) => message(id, large))
+    const carried = (config: AgentConfig) => assemble(parts({ waiting, most: mostOf(config) }))
+    assert.lengthOf(carried(backend({})).messageIds, 3)
+    assert.lengthOf(carried(backend({ backend: { ...argument, promptBy: "stdin" } })).messageIds, 3)
+    for (const config of [backend({ backend: argument }), backend({ fallback: [argument] })]) {
+      const { messageIds, text } = carried(config)
+      assert.lengthOf(messageIds, 2)
+      assert.isBelow(Buffer.byteLength(text), 128 * 1024)
+    }
+    // one that is too long by itself is carried, and its backend finds another way
+    const alone = assemble(
+      parts({ waiting: [message("a", large.repeat(3))], most: mostOf(backend({ backend: argument })) })
+    )
+    assert.lengthOf(alone.messageIds, 1)
   })
 
   it("counts bytes, not characters", () => {

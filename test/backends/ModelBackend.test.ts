@@ -394,22 +394,24 @@ describe.each(Stand.dialects)("%s", (dialect) => {
       })
     )
 
-    it.effect("a key that is refused counts nothing, says what to do, and is shown nowhere though the API shows it", () =>
-      Effect.gen(function* () {
-        const body = JSON.stringify({ error: { message: `Incorrect API key provided: ${Stand.KEY}` } })
-        const { asked, url } = yield* Stand.provider(dialect, [{ status: 401, body }])
-        const all = yield* whole(dialect, url)
-        const outcome = exitOf(all)
-        assert.deepInclude(outcome, { _tag: "Uncounted", reason: "auth" })
-        assert.include(
-          outcome._tag === "Uncounted" ? outcome.detail : "",
-          dialect === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY"
-        )
-        assert.include(JSON.stringify(asked[0]!.headers), Stand.KEY)
-        assert.notInclude(JSON.stringify(all), Stand.KEY)
-        assert.include(JSON.stringify(all), "[redacted]")
-        assert.strictEqual(asked.length, 1)
-      })
+    it.effect(
+      "a key that is refused counts nothing, says what to do, and is shown nowhere though the API shows it",
+      () =>
+        Effect.gen(function* () {
+          const body = JSON.stringify({ error: { message: `Incorrect API key provided: ${Stand.KEY}` } })
+          const { asked, url } = yield* Stand.provider(dialect, [{ status: 401, body }])
+          const all = yield* whole(dialect, url)
+          const outcome = exitOf(all)
+          assert.deepInclude(outcome, { _tag: "Uncounted", reason: "auth" })
+          assert.include(
+            outcome._tag === "Uncounted" ? outcome.detail : "",
+            dialect === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY"
+          )
+          assert.include(JSON.stringify(asked[0]!.headers), Stand.KEY)
+          assert.notInclude(JSON.stringify(all), Stand.KEY)
+          assert.include(JSON.stringify(all), "[redacted]")
+          assert.strictEqual(asked.length, 1)
+        })
     )
 
     it.effect("a short wait is waited, a long one ends the run until then", () =>

@@ -15,6 +15,7 @@ import * as AcpPrompt from "./AcpPrompt.ts"
 import * as AcpRun from "./AcpRun.ts"
 import * as GeminiSessions from "./GeminiSessions.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
+import { SessionCosts } from "./AcpUsage.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
@@ -101,7 +102,7 @@ const programOf = Effect.fnUntraced(function* (
   })
 })
 
-const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
+const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec, costs: SessionCosts) {
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
@@ -145,6 +146,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
     program,
     content: AcpPrompt.make(yield* FileContents.reader, folder === undefined ? later : Effect.succeed(folder)),
     workspace,
+    costs,
     terminals: (of) =>
       AcpTerminals.make({
         ...mark,
@@ -160,8 +162,12 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   return GatewayMeter.metered(run, enclosure.passed)
 })
 
-/** The backend of one agent. */
-export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host) {
+/** The backend of one agent. `costs`: of its sessions, as its earlier processes told them. */
+export const make = Effect.fnUntraced(function* (
+  config: Config.AcpBackend,
+  host: Host,
+  costs: SessionCosts = new SessionCosts()
+) {
   const context = yield* services<ProcessTree | Reaper | Sandbox | FileSystem.FileSystem>()
   const backend: Backend = {
     name: "acp",
@@ -169,7 +175,7 @@ export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host
     holds: (runId) => Effect.provideContext(AcpHistory.isHeld(runId), context),
     drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
     forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
-    start: (spec) => start(config, host, spec).pipe(Effect.provideContext(context))
+    start: (spec) => start(config, host, spec, costs).pipe(Effect.provideContext(context))
   }
   return backend
 })

@@ -81,6 +81,16 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault.
   return INVALID.includes(code) ? Fault.error("invalid_request", told, false) : Fault.error("agent", told, true)
 }
 
+/** A failure that the agent tells beside an answer that says nothing of it. */
+export const ofFailure = (
+  { said, words }: { readonly said: unknown; readonly words: string },
+  agent: Agent
+): Fault.Fault => {
+  const kind = Fault.kindOf(Fault.saidIn(said, words))
+  const told = `${agent.name} failed: ${words === "" ? textOf(said) : words}`
+  return kind === "unknown" ? Fault.error("agent", told, true) : Fault.faultOf(kind, told, remediesOf(agent))
+}
+
 /** The outcome of an agent that ended before it had a session, when nothing but itself can have spoken; `said`: its last line. */
 export const ofBirth = (said: string, what: string, name: string): Outcome => {
   const kind = Fault.kindOf(Fault.saidIn(said))

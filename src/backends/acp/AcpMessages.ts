@@ -73,6 +73,16 @@ const CallUsage = Schema.Struct({
   })
 })
 
+/** How Codex' adapter tells of its thread, and of errors of its provider. */
+export const CodexInfo = Schema.Struct({
+  _meta: Schema.Struct({
+    codex: Schema.Struct({
+      threadStatus: maybe(Schema.Struct({ type: Schema.String })),
+      error: Schema.optional(Schema.Unknown)
+    })
+  })
+})
+
 export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
 
 /** Not in the protocol's first version, and told by several agents. */
@@ -175,9 +185,11 @@ export interface Spent {
   readonly outputTokens: number
   readonly cacheRead?: number
   readonly cacheWrite?: number
+  /** True where nothing was said of it. */
+  readonly untold?: boolean
 }
 
-/** The spending in a prompt's answer: the agents that tell it count anew with each, whatever drafts say. */
+/** The spending in a prompt's answer: the agents that tell it count anew with each, whatever drafts say, but for Copilot. */
 export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
   const told = read(TurnUsage, usage)
@@ -188,7 +200,8 @@ export const usageOf = (result: unknown): Spent => {
     return { inputTokens, outputTokens: told.outputTokens, cacheRead, cacheWrite }
   }
   const tokens = read(QuotaUsage, _meta)?.quota.token_count
-  return { inputTokens: tokens?.input_tokens ?? 0, outputTokens: tokens?.output_tokens ?? 0 }
+  if (tokens === undefined) return { inputTokens: 0, outputTokens: 0, untold: true }
+  return { inputTokens: tokens.input_tokens, outputTokens: tokens.output_tokens }
 }
 
 /** The spending that a piece of an answer tells, of the request that it came with; thoughts are output. */

@@ -25,6 +25,7 @@ import { AcpRecall, type Left } from "./AcpRecall.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpTelling, type Events } from "./AcpTelling.ts"
 import { AcpUpdates, type End, type Unasked } from "./AcpUpdates.ts"
+import type { SessionCosts } from "./AcpUsage.ts"
 import * as AcpWire from "./AcpWire.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import type { Line } from "../process/LineSplitter.ts"
@@ -37,6 +38,8 @@ export interface Options {
   readonly spec: RunSpec
   readonly cwd: string
   readonly program: RunProcess.RunProcess
+  /** Costs of sessions, as earlier processes told them. */
+  readonly costs: SessionCosts
   /** The content of a prompt, with files that come with it. */
   readonly content: AcpPrompt.Content
   /** Undefined where no path can be checked. */
@@ -101,6 +104,7 @@ class AcpRun {
   /** Why it ends, if not because it was asked to. */
   private verdict: Outcome | undefined
   private quiet = 0
+  private doubted = false
   /** Why a person has refused its calls, until it is told. */
   private readonly words: Array<string> = []
   private settling = false
@@ -269,6 +273,7 @@ class AcpRun {
     this.session = session
     this.updates.uses(model)
     if (!isFirst) return this.offers
+    this.spends(session)
     const { config, program, spec } = this.options
     const text = config.mode === undefined ? AcpChoices.unasked(agent, choices, spec) : undefined
     const notice: ReadonlyArray<RunEvent> = text === undefined ? [] : [{ _tag: "Notice", text }]
@@ -277,6 +282,15 @@ class AcpRun {
 
   private get offers(): ReadonlyArray<RunEvent> {
     return this.session === undefined ? [] : [{ _tag: "Offers", ...AcpChoices.offersOf(this.session.choices) }]
+  }
+
+  /** Tells the counts how the agent tells what it spends. */
+  private spends({ isSum, sessionId }: AcpSession.AcpSession): void {
+    const { costs, spec } = this.options
+    const { resume } = spec
+    if (isSum) this.updates.spending.sums()
+    const goesOn = resume !== undefined && (resume.fork || resume.sessionId === sessionId)
+    if (goesOn) this.updates.spending.resumes(costs.get(resume.sessionId))
   }
 
   private first({ takes }: AcpSession.AcpSession): Effect.Effect<void> {
@@ -318,6 +332,8 @@ class AcpRun {
     const reason = Messages.read(Messages.PromptAnswer, answer.result)?.stopReason ?? "end_turn"
     const fault = AcpFault.ofStopReason(reason, agent)
     if (fault !== undefined) return this.fail(fault, usage)
+    const failure = reason === "cancelled" || this.cancelled ? undefined : this.updates.failure(usage)
+    if (failure !== undefined) return this.fail(AcpFault.ofFailure(failure, agent), usage)
     if (this.goesOn) {
       this.goesOn = false
       return this.further(usage)
@@ -348,14 +364,26 @@ class AcpRun {
   /** Told with what it cost, lest a budget cuts off what is done. */
   private turnEnded(end: End, usage?: Messages.Spent): Effect.Effect<void> {
     return this.hear(() => {
+      const doubt = end._tag === "Completed" && usage !== undefined ? this.doubt(usage) : []
       const cost = usage === undefined ? [] : this.updates.usage(usage)
-      const events = [...cost, ...this.updates.finish(end)]
+      const events = [...doubt, ...cost, ...this.updates.finish(end)]
       this.cancelled = false
       this.words.length = 0
       this.permissions.dismiss()
       Deferred.doneUnsafe(this.over, Effect.void)
       return events
     })
+  }
+
+  /** Says of a turn that ended well that nothing shows that its model answered, and later that something does. */
+  private doubt(usage: Messages.Spent): ReadonlyArray<RunEvent> {
+    const isDoubtful = this.updates.isDoubtful(usage)
+    if (isDoubtful === this.doubted) return []
+    this.doubted = isDoubtful
+    const text = isDoubtful
+      ? "its turn ended well, and it told of no request to its model: see whether it did what it was asked"
+      : "it tells of its requests to its model again"
+    return [{ _tag: "Notice", text, lasting: { about: "a sign that its model answered", isOver: !isDoubtful } }]
   }
 
   /** The run ends for this, the turn first. */
@@ -376,7 +404,11 @@ class AcpRun {
     const isChoice = CHOICES.has(update.sessionUpdate)
     if (isChoice) this.choosing.changed(update)
     return Effect.andThen(
-      this.hear(() => [...this.updates.update(update), ...(isChoice ? this.offers : [])]),
+      this.hear(() => {
+        const events = this.updates.update(update)
+        this.options.costs.set(message.sessionId, this.updates.spending.cost)
+        return isChoice ? [...events, ...this.offers] : events
+      }),
       Effect.andThen(this.settle, this.leave)
     )
   }

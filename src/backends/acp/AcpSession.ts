@@ -25,6 +25,8 @@ export interface AcpSession {
    * writes one: it would never make a new one. It is told of an empty file instead.
    */
   readonly missingIsEmpty: boolean
+  /** Copilot tells with each answer what it has spent since its process began. */
+  readonly isSum: boolean
   /** As the agent names it; empty where it does not. */
   readonly model: string
   readonly takes: AcpPrompt.Takes
@@ -55,6 +57,7 @@ interface Known extends AcpFault.Agent {
   readonly resume: boolean
   readonly fork: boolean
   readonly missingIsEmpty: boolean
+  readonly isSum: boolean
   readonly takes: AcpPrompt.Takes
 }
 
@@ -86,6 +89,7 @@ const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: O
     resume: (can?.resume ?? undefined) !== undefined,
     fork: (can?.fork ?? undefined) !== undefined,
     missingIsEmpty: agentInfo?.name === "gemini-cli",
+    isSum: agentInfo?.name === "Copilot",
     takes: {
       images: agentCapabilities?.promptCapabilities?.image === true,
       resources: agentCapabilities?.promptCapabilities?.embeddedContext === true,
@@ -217,7 +221,7 @@ export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
     ({ choices, id: model } = yield* AcpChoices.choose(wire, agent, { choices, sessionId }, "model", wanted))
   if (mode !== undefined) ({ choices } = yield* AcpChoices.choose(wire, agent, { choices, sessionId }, "mode", mode))
   else if (spec.approvals !== "full_access") choices = yield* AcpChoices.toAsk(wire, agent, { choices, sessionId })
-  const { missingIsEmpty, takes } = agent
-  const session: AcpSession = { sessionId, agent, missingIsEmpty, model, takes, choices }
+  const { isSum, missingIsEmpty, takes } = agent
+  const session: AcpSession = { sessionId, agent, missingIsEmpty, isSum, model, takes, choices }
   return session
 })

@@ -67,6 +67,12 @@ interface Turn {
   text: string
   before: string
   messageId: string | undefined
+  /** The newest piece of text. */
+  piece: string
+  /** The newest error of its provider that the agent told of, in a form of its own. */
+  trouble: unknown
+  /** The agent says that it has failed: what it writes from then on says why. */
+  failed: boolean
   readonly open: Map<string, Open>
   /** The calls of agentd's own that have no result yet: terminals, by id, and others. */
   readonly deeds: Map<string, { terminalId: string | undefined }>
@@ -124,6 +130,9 @@ const joined = (before: unknown, now: unknown): unknown =>
   Object.keys(now).every((name) => !(name in before) || isSame(before[name], now[name]))
     ? { ...now, ...before }
     : now
+
+/** How an agent that writes its errors where an answer is due begins them. */
+const FAILED = /^(API )?Error: /
 
 const merge = (known: Call, news: Call): Call => {
   const told = Object.entries(news).filter(([, value]) => value !== null && value !== undefined)
@@ -243,6 +252,9 @@ export class AcpUpdates {
       text: "",
       before: "",
       messageId: undefined,
+      piece: "",
+      trouble: undefined,
+      failed: false,
       open: new Map(),
       deeds: new Map(),
       closed: new Set(),
@@ -287,6 +299,7 @@ export class AcpUpdates {
     const { turn } = this
     if (kind === "available_commands_update") return commandsOf(update)
     if (kind === "usage_update") return this.usages.update(update, turn !== undefined)
+    if (turn !== undefined && kind === "session_info_update") this.inform(turn, update)
     if (turn === undefined || IDLE.has(kind)) return []
     const sign = this.sign()
     if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update), ...this.usages.chunk(update)]
@@ -300,6 +313,32 @@ export class AcpUpdates {
   /** The model that the session says it uses. */
   uses(model: string): void {
     this.usages.model = model
+  }
+
+  /** What is known of how the session's agent tells what it spends. */
+  get spending(): AcpUsage {
+    return this.usages
+  }
+
+  /** A failure that the turn's answer leaves out, which says that it ended well; undefined: nothing tells of one. */
+  failure(spent: Messages.Spent): { readonly said: unknown; readonly words: string } | undefined {
+    const { turn } = this
+    if (turn?.failed === true) return { said: turn.trouble, words: turn.text.trim() }
+    if (turn === undefined || !this.isDoubtful(spent) || !FAILED.test(turn.piece)) return undefined
+    return { said: undefined, words: turn.piece.replace(FAILED, "") }
+  }
+
+  /** Whether the agent, which tells tokens, has told none of this turn. */
+  isDoubtful({ untold = false }: Messages.Spent): boolean {
+    return untold && this.usages.meters && !this.usages.isTold
+  }
+
+  private inform(turn: Turn, update: unknown): void {
+    const { error, threadStatus } = Messages.read(Messages.CodexInfo, update)?._meta.codex ?? {}
+    turn.trouble = error ?? turn.trouble
+    if (threadStatus === undefined || threadStatus === null) return
+    turn.failed = threadStatus.type === "systemError"
+    if (turn.failed) this.pause(turn)
   }
 
   /** The rest of a turn's usage, as its answer says it, without the told part. */
@@ -316,9 +355,10 @@ export class AcpUpdates {
     const messageId = chunk.messageId ?? undefined
     if (messageId !== turn.messageId) this.pause(turn)
     turn.messageId = messageId
+    turn.piece = piece
     turn.text += piece
     if (turn.text.length > 2 * MAX_ANSWER) turn.text = turn.text.slice(-MAX_ANSWER)
-    return [{ _tag: "Delta", stream: "assistant", text: piece }]
+    return turn.failed ? [] : [{ _tag: "Delta", stream: "assistant", text: piece }]
   }
 
   private thought(update: unknown): ReadonlyArray<RunEvent> {

@@ -1,8 +1,8 @@
 /**
  * AcpUsage: what an agent says it has spent, as differences. Pure.
  *
- * Agents tell tokens with the answer to a prompt, some of them with each request to their model, too; and the cost of
- * their session as a sum. Guarantees: what was told with the requests is not told again with the answer; a sum that
+ * Agents tell tokens with the answer to a prompt, one of them as a sum since its process began, some with each request
+ * to their model, too; and the cost of their session as a sum, over all of its processes. Guarantees: what was told with the requests is not told again with the answer; a sum that
  * becomes smaller gives nothing back; a turn whose cost is said says so of its tokens.
  */
 import type { RunEvent } from "../Backend.ts"
@@ -12,6 +12,27 @@ import * as Messages from "./AcpMessages.ts"
 export interface KnownUsage {
   readonly model: string
   readonly cost: number
+  readonly meters?: boolean
+  /** Tokens since the process began, where the agent tells such sums. */
+  readonly total?: typeof NONE | undefined
+}
+
+/** Sessions of which the cost is remembered. */
+const MAX_SESSIONS = 1_000
+
+/** The costs of sessions as they were said last, for further processes of the same ones. */
+export class SessionCosts {
+  private readonly costs = new Map<string, number>()
+
+  get(sessionId: string): number | undefined {
+    return this.costs.get(sessionId)
+  }
+
+  set(sessionId: string, cost: number): void {
+    this.costs.delete(sessionId)
+    if (cost > 0) this.costs.set(sessionId, cost)
+    if (this.costs.size > MAX_SESSIONS) this.costs.delete(this.costs.keys().next().value!)
+  }
 }
 
 const NONE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0 }
@@ -23,10 +44,22 @@ const whole = ({ cacheRead = 0, cacheWrite = 0, inputTokens, outputTokens }: Mes
   cacheWrite: Math.max(0, cacheWrite)
 })
 
+const less = (all: typeof NONE, known: typeof NONE): typeof NONE => ({
+  inputTokens: Math.max(0, all.inputTokens - known.inputTokens),
+  outputTokens: Math.max(0, all.outputTokens - known.outputTokens),
+  cacheRead: Math.max(0, all.cacheRead - known.cacheRead),
+  cacheWrite: Math.max(0, all.cacheWrite - known.cacheWrite)
+})
+
 export class AcpUsage {
   /** As the session, or its newest update, names it. */
   model: string
-  private cost: number
+  cost: number
+  /** The next sum of the cost is the first one of a further process of its session; "unknown": so is what it was before. */
+  private resumed: "known" | "unknown" | undefined = undefined
+  /** It tells tokens: where a turn has none, something is amiss. */
+  meters: boolean
+  private total: typeof NONE | undefined
   /** How full the session's context is, as its newest update says. */
   private context: { readonly used: number; readonly window?: number } | undefined = undefined
   /** The cost of the turn under way is said by the agent. */
@@ -34,13 +67,35 @@ export class AcpUsage {
   /** With the requests of the turn. */
   private told = NONE
 
-  constructor({ cost, model }: KnownUsage = { cost: 0, model: "" }) {
+  constructor({ cost, meters = false, model, total }: KnownUsage = { cost: 0, model: "" }) {
     this.cost = cost
     this.model = model
+    this.meters = meters
+    this.total = total
   }
 
   get known(): KnownUsage {
-    return { cost: this.cost, model: this.model }
+    const { cost, meters, model, total } = this
+    return { cost, meters, model, ...(total === undefined ? {} : { total }) }
+  }
+
+  /** Its answers tell sums since its process began. */
+  sums(): void {
+    this.meters = true
+    this.total ??= NONE
+  }
+
+  /** Goes on with a session; `cost`: as an earlier process said it last. */
+  resumes(cost: number | undefined): void {
+    // some say it as they load the session
+    if (this.cost > 0) return
+    this.cost = cost ?? 0
+    this.resumed = cost === undefined ? "unknown" : "known"
+  }
+
+  /** Tokens of the turn under way are told. */
+  get isTold(): boolean {
+    return this.told.inputTokens + this.told.outputTokens > 0
   }
 
   begin(): void {
@@ -54,6 +109,12 @@ export class AcpUsage {
     this.model = meta?.["_claude/model"] ?? this.model
     if ((used ?? 0) > 0) this.context = { used: used!, ...((size ?? 0) > 0 ? { window: size! } : {}) }
     if (cost === undefined || cost === null || cost.currency !== "USD") return []
+    const { resumed } = this
+    this.resumed = undefined
+    // the first sum of a further process: where nobody knows the one before it only says where to count from
+    if (resumed === "unknown") this.cost = cost.amount
+    // and one that is smaller is counted anew
+    else if (resumed === "known" && cost.amount < this.cost) this.cost = 0
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)
     if (usd === 0 || !inTurn) return []
@@ -77,14 +138,10 @@ export class AcpUsage {
 
   /** The prompt's answer: all of the turn. */
   answer(usage: Messages.Spent): ReadonlyArray<RunEvent> {
-    const { told } = this
     const all = whole(usage)
-    return this.tell({
-      inputTokens: Math.max(0, all.inputTokens - told.inputTokens),
-      outputTokens: Math.max(0, all.outputTokens - told.outputTokens),
-      cacheRead: Math.max(0, all.cacheRead - told.cacheRead),
-      cacheWrite: Math.max(0, all.cacheWrite - told.cacheWrite)
-    })
+    const spent = less(all, this.total ?? NONE)
+    if (this.total !== undefined && all.inputTokens + all.outputTokens > 0) this.total = all
+    return this.tell(less(spent, this.told))
   }
 
   private get named(): {
@@ -99,6 +156,7 @@ export class AcpUsage {
 
   private tell({ cacheRead, cacheWrite, inputTokens, outputTokens }: typeof NONE): ReadonlyArray<RunEvent> {
     if (inputTokens + outputTokens === 0) return []
+    this.meters = true
     const event: RunEvent = {
       _tag: "Usage",
       inputTokens,

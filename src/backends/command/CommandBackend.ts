@@ -8,7 +8,7 @@
  * run is gone: what the program leaves behind is ended with the grace first.
  *
  * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, AGENTD_PROMPT_FILE where the prompt
- * comes by file, and AGENTD_FILES where files come with it: their paths, one a line. With `shell`, the prompt as argument (or its file) is "$1".
+ * comes by file, or is too long for an argument, and AGENTD_FILES where files come with it: their paths, one a line. With `shell`, the prompt as argument (or its file) is "$1".
  */
 import { type Cause, Effect, Fiber, type FileSystem, Queue, Semaphore, Stream } from "effect"
 import * as path from "node:path"
@@ -46,6 +46,8 @@ export interface CommandConfig extends Config.CommandBackend {
 /** Events that wait for a reader; then the program's pipe fills up, then it waits. */
 const CAPACITY = 256
 const MAX_LINE = 16_384
+/** The system's limit on one argument, in bytes. */
+const MAX_ARGUMENT = 128 * 1024 - 1
 
 const config = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
@@ -65,6 +67,12 @@ const handed = Effect.fnUntraced(function* (host: Host, spec: RunSpec) {
   const lines = found.map(({ label }, at) => `${label}: ${paths[at]}`)
   return { folder, paths, prompt: FileContents.withLines(spec.prompt, [...lines, ...gone]) }
 })
+
+/** The paths, one a line, as far as one variable holds them: the prompt names all of them. */
+const listed = (paths: ReadonlyArray<string>): string => {
+  let size = "AGENTD_FILES=".length
+  return paths.filter((one) => (size += Buffer.byteLength(one) + 1) < MAX_ARGUMENT).join("\n")
+}
 
 const enclosed = (
   command: CommandConfig,
@@ -88,7 +96,7 @@ const enclosed = (
     ...spec.env,
     AGENTD_AGENT: spec.agent,
     ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file }),
-    ...(folder === undefined ? {} : { AGENTD_FILES: paths.join("\n") })
+    ...(folder === undefined ? {} : { AGENTD_FILES: listed(paths) })
   },
   files: [file, folder].filter((one) => one !== undefined),
   keeps: true
@@ -105,8 +113,15 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   if (!/^\S+$/.test(spec.runId))
     return yield* config(`the run id "${spec.runId}" is empty or holds a blank`, "this is a bug of agentd: report it")
   const { prompt, ...files } = yield* handed(host, spec)
-  const file = command.promptBy === "file" ? yield* RunFolder.file(host, spec, "prompt", prompt) : undefined
-  const last = file !== undefined ? [file] : command.promptBy === "argument" ? [prompt] : []
+  const isLong = command.promptBy === "argument" && Buffer.byteLength(prompt) > MAX_ARGUMENT
+  const isFile = command.promptBy === "file" || isLong
+  const file = isFile ? yield* RunFolder.file(host, spec, "prompt", prompt) : undefined
+  const last =
+    file === undefined
+      ? command.promptBy === "argument"
+        ? [prompt.replaceAll("\0", "\uFFFD")]
+        : []
+      : [isLong ? `The prompt is too long for an argument: read all of it in the file ${file}` : file]
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
   const enclosure = yield* Enclosure.make(enclosed(command, host, spec, argv, file, files))

@@ -13,7 +13,7 @@
  * the gateway lives as long as the scope, and so does the folder of its socket. `look` tells what a
  * run would be held by, by the same decisions, and makes nothing.
  */
-import { Effect, type FileSystem, Option, type Scope } from "effect"
+import { Effect, type FileSystem, Option, Result, type Scope } from "effect"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -122,14 +122,45 @@ const passingFolder = (name: string) =>
     )
   )
 
-/** The variables by which an agent is told where its model is, and that its key is not its own. */
-const variablesOf = (api: Provider["api"], url: string, hasKey: boolean): Environment => {
-  const key = (name: string) => (hasKey ? { [name]: NO_KEY } : {})
+const isRecord = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The config of Codex' adapter, which takes no address from a variable; `before`: its own, `keyEnv`: undefined for a login. */
+const codexConfig = (url: string, keyEnv: string | undefined, before = "{}"): string => {
+  const parsed = Result.getOrElse(
+    Result.try((): unknown => JSON.parse(before)),
+    () => ({})
+  )
+  const login = keyEnv === undefined ? { requires_openai_auth: true } : { env_key: keyEnv }
+  const agentd = { name: "agentd", base_url: url, wire_api: "responses", ...login }
+  return JSON.stringify({
+    ...(isRecord(parsed) ? parsed : {}),
+    model_provider: "agentd",
+    model_providers: { agentd }
+  })
+}
+
+/** The variables by which an agent is told where its model is, and that its key is not its own; `own`: those that it has. */
+const variablesOf = (
+  { api, keyEnv }: Provider,
+  url: string,
+  hasKey: boolean,
+  own: Environment
+): { readonly [name: string]: string } => {
+  const key = (...names: ReadonlyArray<string>) =>
+    hasKey ? Object.fromEntries(names.map((name) => [name, NO_KEY])) : {}
   switch (api) {
     case "anthropic":
       return { ANTHROPIC_BASE_URL: url, ...key(APIS.anthropic.key) }
-    case "openai":
-      return { OPENAI_BASE_URL: url, ...key(APIS.openai.key) }
+    case "openai": {
+      const known = [keyEnv, APIS.openai.key, "CODEX_API_KEY"].filter((name) => name !== undefined)
+      const has = hasKey ? APIS.openai.key : known.find((name) => (own[name] ?? "") !== "")
+      return {
+        OPENAI_BASE_URL: url,
+        ...key(APIS.openai.key, "CODEX_API_KEY"),
+        CODEX_CONFIG: codexConfig(url, has, own["CODEX_CONFIG"])
+      }
+    }
     case "gemini":
       return { GOOGLE_GEMINI_BASE_URL: url, ...key(APIS.gemini.key) }
   }
@@ -165,15 +196,16 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
 
 /** The way out through a gateway whose sockets for the run lie in this folder. */
 const exitBy = (
-  { api, baseUrl = APIS[api].url }: Provider,
+  provider: Provider,
   sockets: string,
   key: string | undefined,
-  { port, socket } = CONFINED
+  { own, port, socket }: { readonly own: Environment; readonly port: number; readonly socket: string }
 ): Exit => {
+  const { api, baseUrl = APIS[api].url } = provider
   const url = `http://127.0.0.1:${port}${prefixOf(baseUrl)}`
   return {
     sockets,
-    variables: { ...variablesOf(api, url, key !== undefined), AGENTD_GATEWAY_URL: url },
+    variables: { ...variablesOf(provider, url, key !== undefined, own), AGENTD_GATEWAY_URL: url },
     key,
     forwarder: [process.execPath, "--max-old-space-size=24", "-e", FORWARDER_SCRIPT, "--", socket, `${port}`]
   }
@@ -236,7 +268,9 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
       Effect.ignore
     )
   )
-  const exit = exitBy(provider, sockets, key, isFree ? { port: yield* freePort, socket: route.socket } : CONFINED)
+  const own = { ...options.inherited, ...options.own }
+  const way = isFree ? { port: yield* freePort, socket: route.socket } : CONFINED
+  const exit = exitBy(provider, sockets, key, { ...way, own })
   return isMetered ? { ...exit, passed: passedBy(gateway, spec.runId) } : exit
 })
 
@@ -502,7 +536,9 @@ export const look = Effect.fnUntraced(function* (
   const provider = typeof way === "string" ? undefined : way
   if (provider !== undefined && host.gateway === undefined) return yield* noGateway
   const key = provider === undefined ? undefined : yield* keyOf(provider, options)
-  const exit = provider === undefined ? undefined : exitBy(provider, socketsOf(host.gateway ?? "", spec), key)
+  const own = { ...options.inherited, ...options.own }
+  const sockets = socketsOf(host.gateway ?? "", spec)
+  const exit = provider === undefined ? undefined : exitBy(provider, sockets, key, { ...CONFINED, own })
   const env = environmentOf(options, home, exit)
   const program = find(argv, workspace, env)
   if (program === undefined) return yield* noProgram(argv)

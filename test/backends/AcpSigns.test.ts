@@ -1,0 +1,207 @@
+/** Signs of real ACP agents that their answers leave out: failures, and what they have spent. Recorded of the programs. */
+import { assert, describe, it } from "@effect/vitest"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as AcpFault from "../../src/backends/acp/AcpFault.ts"
+import * as Messages from "../../src/backends/acp/AcpMessages.ts"
+import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
+import { SessionCosts } from "../../src/backends/acp/AcpUsage.ts"
+import type { RunEvent } from "../../src/backends/Backend.ts"
+
+interface Wire {
+  readonly dir: ">" | "<"
+  readonly msg: { readonly id?: number; readonly method?: string; readonly params?: any; readonly result?: any }
+}
+
+const recorded = (name: string): ReadonlyArray<Wire> =>
+  fs
+    .readFileSync(path.join(import.meta.dirname, "../fixtures/acp", `${name}.jsonl`), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+
+/** What becomes of each turn that was recorded: its failure, where there is one, and the tokens and cost that it told. */
+const turns = (name: string, updates = new AcpUpdates()) => {
+  const all: Array<{ fault: AcpFault.Fault | undefined; tokens: number; usd: number; deltas: string }> = []
+  let [prompt, events]: [number, Array<RunEvent>] = [-1, []]
+  let agent: AcpFault.Agent = { name: "", authMethods: [] }
+  for (const { dir, msg } of recorded(name)) {
+    const info = msg.result?.agentInfo
+    if (info !== undefined) {
+      agent = { name: info.title ?? info.name, authMethods: [] }
+      if (info.name === "Copilot") updates.spending.sums()
+    }
+    if (msg.method === "session/prompt") {
+      prompt = msg.id!
+      events = []
+      updates.begin(`turn-${prompt}`)
+    } else if (msg.method === "session/update") {
+      events.push(...updates.update(Messages.read(Messages.Update, msg.params)!.update))
+    } else if (msg.method === "session/request_permission") {
+      const question = updates.ask(Messages.read(Messages.PermissionRequest, msg.params)!.toolCall)!
+      updates.answered(question.callId, true)
+    } else if (dir === "<" && msg.id === prompt) {
+      const usage = Messages.usageOf(msg.result)
+      const failure = updates.failure(usage)
+      events.push(...updates.usage(usage))
+      updates.finish({ _tag: "Completed" })
+      const spent = events.flatMap((event) => (event._tag === "Usage" ? [event] : []))
+      all.push({
+        fault: failure === undefined ? undefined : AcpFault.ofFailure(failure, agent),
+        tokens: spent.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0),
+        usd: spent.reduce((sum, { usd = 0 }) => sum + usd, 0),
+        deltas: events.flatMap((event) => (event._tag === "Delta" ? [event.text] : [])).join("")
+      })
+    }
+  }
+  return all
+}
+
+describe("a failure that the answer calls a good end", () => {
+  const rows: ReadonlyArray<readonly [recorded: string, type: string, outcome: string]> = [
+    ["copilot-error-401", "auth", "auth"],
+    ["copilot-error-402", "billing", "Fatal"],
+    ["copilot-error-429", "rate_limit", "quota"],
+    ["copilot-error-500", "server", "unavailable"],
+    ["copilot-error-long", "overflow", "overflow"],
+    ["copilot-error-cut", "connection", "unavailable"],
+    ["codex-error-402", "billing", "Fatal"],
+    ["codex-error-403", "auth", "auth"],
+    ["codex-error-429", "rate_limit", "quota"],
+    ["codex-error-500", "overloaded", "unavailable"],
+    ["codex-error-long", "overflow", "overflow"],
+    ["codex-error-cut", "connection", "unavailable"]
+  ]
+  it.each(rows)("%s (Copilot 1.0.102, codex-acp 2.6.0 with Codex 0.171.0): %s, %s", (name, type, expected) => {
+    const [turn, ...more] = turns(name)
+    assert.lengthOf(more, 0)
+    const { errorType, message, outcome } = turn!.fault!
+    assert.deepStrictEqual(
+      [errorType, outcome._tag === "Uncounted" ? outcome.reason : outcome._tag],
+      [type, expected],
+      message
+    )
+  })
+
+  it("what Codex writes of it is no answer", () => {
+    assert.notInclude(turns("codex-error-500")[0]!.deltas, "high demand")
+  })
+
+  it("is none where the turn ended well", () => {
+    for (const name of ["copilot-three-turns", "codex-three-turns", "claude-three-turns"])
+      assert.deepStrictEqual(
+        turns(name).map(({ fault }) => fault),
+        [undefined, undefined, undefined],
+        name
+      )
+  })
+
+  const answered = (updates: AcpUpdates, text: string, result: unknown) => {
+    updates.begin("t")
+    updates.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } } as never)
+    const usage = Messages.usageOf(result)
+    const told = [updates.failure(usage)?.words, updates.isDoubtful(usage)]
+    updates.usage(usage)
+    updates.finish({ _tag: "Completed" })
+    return told
+  }
+
+  it("is not read from words of an agent that tells no tokens, or that told some of this turn", () => {
+    const spent = { usage: { inputTokens: 5, outputTokens: 1 } }
+    const updates = new AcpUpdates()
+    assert.deepStrictEqual(answered(updates, "Error: 500 is what it says", {}), [undefined, false])
+    assert.deepStrictEqual(answered(updates, "Error: 500 is what it says", spent), [undefined, false])
+    assert.deepStrictEqual(answered(updates, "Error: 500 is what it says", {}), ["500 is what it says", true])
+    assert.deepStrictEqual(answered(updates, "done", {}), [undefined, true], "an agent that meters, and tells nothing")
+    assert.deepStrictEqual(answered(updates, "done", spent), [undefined, false])
+  })
+
+  it("is not read from what a tool wrote", () => {
+    const updates = new AcpUpdates()
+    answered(updates, "hello", { usage: { inputTokens: 5, outputTokens: 1 } })
+    updates.begin("t")
+    const content = [{ type: "content", content: { type: "text", text: "Error: connection refused" } }]
+    updates.update({ sessionUpdate: "tool_call", toolCallId: "a", status: "completed", content } as never)
+    assert.isUndefined(updates.failure(Messages.usageOf({})))
+  })
+
+  it("ends with Codex' next turn", () => {
+    const updates = new AcpUpdates()
+    const status = (type: string) =>
+      updates.update({ sessionUpdate: "session_info_update", _meta: { codex: { threadStatus: { type } } } } as never)
+    updates.begin("t")
+    status("systemError")
+    assert.isDefined(updates.failure(Messages.usageOf({})))
+    status("active")
+    assert.isUndefined(updates.failure(Messages.usageOf({})))
+    updates.finish({ _tag: "Completed" })
+    updates.begin("u")
+    assert.isUndefined(updates.failure(Messages.usageOf({})))
+  })
+})
+
+describe("sums", () => {
+  it("of tokens since the process began are told as differences (Copilot), others as they are", () => {
+    const tokens = (name: string) => turns(name).map((turn) => turn.tokens)
+    assert.deepStrictEqual(tokens("copilot-three-turns"), [240, 120, 120])
+    assert.deepStrictEqual(tokens("codex-three-turns"), [240, 120, 120])
+    assert.deepStrictEqual(tokens("claude-three-turns"), [240, 120, 120])
+  })
+
+  it("of tokens go on where a daemon takes the process up", () => {
+    const updates = new AcpUpdates()
+    updates.spending.sums()
+    const tell = (it: AcpUpdates, sum: number) => {
+      it.begin("t")
+      const [event] = it.usage(Messages.usageOf({ usage: { inputTokens: sum, outputTokens: 0 } }))
+      it.finish({ _tag: "Completed" })
+      return event?._tag === "Usage" ? event.inputTokens : 0
+    }
+    assert.deepStrictEqual(
+      [100, 200].map((sum) => tell(updates, sum)),
+      [100, 100]
+    )
+    const next = new AcpUpdates([], JSON.parse(JSON.stringify(updates.known)))
+    next.spending.sums()
+    assert.deepStrictEqual(
+      [300, 400].map((sum) => tell(next, sum)),
+      [100, 100]
+    )
+  })
+
+  const cost = (it: AcpUpdates, amount: number) => {
+    it.begin("t")
+    const [event] = it.update({ sessionUpdate: "usage_update", cost: { amount, currency: "USD" } } as never)
+    it.finish({ _tag: "Completed" })
+    return event?._tag === "Usage" ? Math.round(event.usd! * 10_000) : 0
+  }
+
+  it("of a session's cost count once, however many processes it has (claude-agent-acp 0.101.0)", () => {
+    const costs = new SessionCosts()
+    const counted = turns("claude-three-turns").map(({ usd }) => Math.round(usd * 10_000))
+    assert.deepStrictEqual(counted, [16, 16, 16])
+    costs.set("s", 0.0048)
+    const next = new AcpUpdates()
+    next.spending.resumes(costs.get("s"))
+    assert.deepStrictEqual([cost(next, 0.0056), cost(next, 0.0064)], [8, 8])
+  })
+
+  it("of a session that nobody remembers only say where to count from", () => {
+    const next = new AcpUpdates()
+    next.spending.resumes(undefined)
+    assert.deepStrictEqual([cost(next, 0.0056), cost(next, 0.0064)], [0, 8])
+  })
+
+  it("that a process begins anew count from nothing", () => {
+    const next = new AcpUpdates()
+    next.spending.resumes(0.0048)
+    assert.deepStrictEqual([cost(next, 0.0008), cost(next, 0.0016)], [8, 8])
+  })
+
+  it("of costs are remembered of the newest sessions alone", () => {
+    const costs = new SessionCosts()
+    for (let at = 0; at < 1_001; at++) costs.set(`s${at}`, 1)
+    assert.isUndefined(costs.get("s0"))
+    assert.strictEqual(costs.get("s1000"), 1)
+  })
+})
