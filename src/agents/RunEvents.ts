@@ -109,26 +109,6 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** How agents begin what they say of themselves in an answer's place. */
-const ASIDE = /^(Info|Warning|(API )?Error): /
-
-/** Whether the model behind the run has answered. */
-const isAnswer = (event: RunEvent): boolean => {
-  switch (event._tag) {
-    case "Delta":
-      return event.stream === "thinking" || (event.stream === "assistant" && !ASIDE.test(event.text))
-    case "ToolCall":
-    case "TurnCompleted":
-      return true
-    case "Passed":
-      return true
-    case "Usage":
-      return event.outputTokens > 0
-    default:
-      return false
-  }
-}
-
 /** The whole of a call, while its run lives. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
@@ -230,7 +210,7 @@ export class RunEvents implements RunSink {
       this.words.heard()
       if (this.runId !== run.runId) yield* this.begins(run, request)
       yield* this.hears(events.at(-1))
-      if (events.some(isAnswer)) yield* this.provider({ _tag: "answered", began: this.askedAt })
+      if (events.some(RunWeather.isAnswer)) yield* this.provider({ _tag: "answered", began: this.askedAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
           if (deltas.length > 0) yield* this.words.write(deltas.splice(0))

@@ -1,6 +1,7 @@
 /**
  * RunWeather: the news of a provider in the end of a run that asked it, and the end as its worker is told it. Pure.
  */
+import type { RunEvent } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { ToldWindows } from "../gateway/LimitHeaders.ts"
@@ -16,6 +17,26 @@ export interface Asked {
   readonly now: number
   /** The newest words of its trouble. */
   readonly trouble: string
+}
+
+/** How agents begin what they say of themselves in an answer's place. */
+const ASIDE = /^(Info|Warning|(API )?Error): /
+
+/** Whether the model behind the run has answered. */
+export const isAnswer = (event: RunEvent): boolean => {
+  switch (event._tag) {
+    case "Delta":
+      return event.stream === "thinking" || (event.stream === "assistant" && !ASIDE.test(event.text))
+    case "ToolCall":
+    case "TurnCompleted":
+      return true
+    case "Passed":
+      return true
+    case "Usage":
+      return event.outputTokens > 0
+    default:
+      return false
+  }
 }
 
 /** The provider was there, could not be had, or has reached its limit; undefined: the end says nothing of it. */

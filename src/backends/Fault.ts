@@ -6,7 +6,7 @@
  */
 import type { Outcome } from "./Outcome.ts"
 
-/** What was said of a failure. */
+/** The words of a failure, and its kinds. */
 export interface Said {
   /** Kinds and codes, as they name themselves. */
   readonly names: string
@@ -38,16 +38,22 @@ type Rows = ReadonlyArray<readonly [kind: Kind, pattern: RegExp]>
 const OVERFLOW =
   /prompt[ _]is[ _]too[ _]long|prompt_too_long|context[ _-]?length|context[ _-]?window|contextwindow|contextoverflow|context (still )?exceeds|maximum context|context limit|exceed_context_size|exceeds? (the )?(available )?context|ran out of room|compaction (is )?exhausted|request[ _]too[ _]large|string_above_max_length/i
 
-/** Signs of a network, of names in it and of its encryption. */
-const NETWORK = new RegExp(
+/** Signs of a network, of names in it and of its encryption: codes, phrases, and what was done to what. */
+const NETWORK: Rows = [
   [
-    String.raw`\b(E(CONN\w+|PIPE|TIMEDOUT|AI_\w+|NOTFOUND|NET\w+|HOST\w+|PROTO|ADDRNOTAVAIL)|ERR_(TLS|SSL|NETWORK|INTERNET|HTTP2|STREAM|SOCKET|PROXY|NAME|CONNECTION|OSSL)\w*|UND_ERR_\w+|CERT_\w+|(DEPTH_ZERO_)?SELF_SIGNED_\w+|UNABLE_TO_\w+|Connection(Refused|Reset|Closed|TimedOut|Error)|FailedToOpenSocket|APIConnection\w*)\b`,
-    String.raw`\b(timed?[ -]?outs?|deadline exceeded)\b|reset by peer|(lost|no) (the |internet |network )?connection|error: terminated\b|fetch failed|failed to fetch|getaddrinfo|name resolution|resolve host|name or service not known|no route to host|broken pipe|premature close|other side closed|error sending request|unexpected (eof|end of (file|stream))|no internet|\boffline\b`,
-    String.raw`\b(connect(ion)?|networks?|sockets?|streams?|tunnel\w*|internet|host|proxy|dns|tls|ssl|handshake)\b[^.\n]{0,40}\b(errors?|fail(ed|ure)|refused|reset|closed|lost|dropped|aborted|hang up|hung up|unreachable|interrupted|disconnected|ended|down|alert)\b`,
-    String.raw`\b(unable|failed|could ?n[o']t|cannot|can't) (to )?(connect|reach)|certificate|self[- ]signed`
-  ].join("|"),
-  "im"
-)
+    "connection",
+    /\b(E(CONN\w+|PIPE|TIMEDOUT|AI_\w+|NOTFOUND|NET\w+|HOST\w+|PROTO|ADDRNOTAVAIL)|ERR_(TLS|SSL|NETWORK|INTERNET|HTTP2|STREAM|SOCKET|PROXY|NAME|CONNECTION|OSSL)\w*|UND_ERR_\w+|CERT_\w+|(DEPTH_ZERO_)?SELF_SIGNED_\w+|UNABLE_TO_\w+|Connection(Refused|Reset|Closed|TimedOut|Error)|FailedToOpenSocket|APIConnection\w*)\b/i
+  ],
+  [
+    "connection",
+    /\b(timed?[ -]?outs?|deadline exceeded)\b|reset by peer|(lost|no) (the |internet |network )?connection|error: terminated\b|fetch failed|failed to fetch|getaddrinfo|name resolution|resolve host|name or service not known|no route to host|broken pipe|premature close|other side closed|error sending request|unexpected (eof|end of (file|stream))|no internet|\boffline\b|certificate|self[- ]signed/i
+  ],
+  [
+    "connection",
+    /\b(connect(ion)?|networks?|sockets?|streams?|tunnel\w*|internet|host|proxy|dns|tls|ssl|handshake)\b[^.\n]{0,40}\b(errors?|fail(ed|ure)|refused|reset|closed|lost|dropped|aborted|hang up|hung up|unreachable|interrupted|disconnected|ended|down|alert)\b/i
+  ],
+  ["connection", /\b(unable|failed|could ?n[o']t|cannot|can't) (to )?(connect|reach)/i]
+]
 
 /** Names that say enough by themselves; the first row that fits. */
 const NAMES: Rows = [
@@ -64,7 +70,7 @@ const NAMES: Rows = [
   ["budget", /max_budget|budget_?exceeded/i],
   ["overloaded", /overloaded|\bunavailable\b|flexunavailable/i],
   ["connection", /transport_lost/i],
-  ["connection", NETWORK]
+  ...NETWORK
 ]
 
 /** Names that cover several things: words may say which. */
@@ -94,7 +100,7 @@ const WORDS: Rows = [
   ],
   ["held", /session[^.]{0,60}\b(in use|already (open|running|active|attached))\b/i],
   ["overloaded", /overloaded|high demand|(at|over|no) capacity|temporarily unavailable/i],
-  ["connection", NETWORK],
+  ...NETWORK,
   [
     "server",
     /\bserver error\b|bad gateway|gateway time-?out|service unavailable|server had an error|an internal error|<!doctype html|<html/i
@@ -236,7 +242,7 @@ export const refusedLogin = (message: string, remedy: string): Fault => {
   return { errorType: "auth", message: oneLine(message), retry: true, outcome }
 }
 
-/** What a person may do about a fault. */
+/** The deeds of a person that may mend a fault. */
 export interface Remedies {
   readonly auth: string
   readonly billing: string

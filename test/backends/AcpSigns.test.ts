@@ -20,8 +20,8 @@ const recorded = (name: string): ReadonlyArray<Wire> =>
     .split("\n")
     .map((line) => JSON.parse(line))
 
-/** What becomes of each turn that was recorded: its failure, where there is one, and the tokens and cost that it told. */
-const turns = (name: string, updates = new AcpUpdates()) => {
+/** The end of each turn that was recorded: its failure, where there is one, and the tokens and cost that it told. */
+const turns = (name: string, costs = new SessionCosts(), updates = new AcpUpdates()) => {
   const all: Array<{ fault: AcpFault.Fault | undefined; tokens: number; usd: number; deltas: string }> = []
   let [prompt, events]: [number, Array<RunEvent>] = [-1, []]
   let agent: AcpFault.Agent = { name: "", authMethods: [] }
@@ -29,7 +29,7 @@ const turns = (name: string, updates = new AcpUpdates()) => {
     const info = msg.result?.agentInfo
     if (info !== undefined) {
       agent = { name: info.title ?? info.name, authMethods: [] }
-      if (info.name === "Copilot") updates.spending.sums()
+      updates.spending.opens({ isSum: info.name === "Copilot", sessionId: "s" }, undefined, costs)
     }
     if (msg.method === "session/prompt") {
       prompt = msg.id!
@@ -140,6 +140,8 @@ describe("a failure that the answer calls a good end", () => {
   })
 })
 
+const COPILOT = { isSum: true, sessionId: "s" }
+
 describe("sums", () => {
   it("of tokens since the process began are told as differences (Copilot), others as they are", () => {
     const tokens = (name: string) => turns(name).map((turn) => turn.tokens)
@@ -150,7 +152,7 @@ describe("sums", () => {
 
   it("of tokens go on where a daemon takes the process up", () => {
     const updates = new AcpUpdates()
-    updates.spending.sums()
+    updates.spending.opens(COPILOT, undefined, new SessionCosts())
     const tell = (it: AcpUpdates, sum: number) => {
       it.begin("t")
       const [event] = it.usage(Messages.usageOf({ usage: { inputTokens: sum, outputTokens: 0 } }))
@@ -162,7 +164,7 @@ describe("sums", () => {
       [100, 100]
     )
     const next = new AcpUpdates([], JSON.parse(JSON.stringify(updates.known)))
-    next.spending.sums()
+    next.spending.opens(COPILOT, undefined, new SessionCosts())
     assert.deepStrictEqual(
       [300, 400].map((sum) => tell(next, sum)),
       [100, 100]
@@ -176,25 +178,35 @@ describe("sums", () => {
     return event?._tag === "Usage" ? Math.round(event.usd! * 10_000) : 0
   }
 
+  /** A further process of the session. */
+  const goesOn = (costs: SessionCosts, fork = false) => {
+    const next = new AcpUpdates()
+    const session = { isSum: false, sessionId: fork ? "copy" : "s" }
+    next.spending.opens(session, { sessionId: "s", fork }, costs)
+    return next
+  }
+
   it("of a session's cost count once, however many processes it has (claude-agent-acp 0.101.0)", () => {
     const costs = new SessionCosts()
-    const counted = turns("claude-three-turns").map(({ usd }) => Math.round(usd * 10_000))
+    const counted = turns("claude-three-turns", costs).map(({ usd }) => Math.round(usd * 10_000))
     assert.deepStrictEqual(counted, [16, 16, 16])
-    costs.set("s", 0.0048)
-    const next = new AcpUpdates()
-    next.spending.resumes(costs.get("s"))
-    assert.deepStrictEqual([cost(next, 0.0056), cost(next, 0.0064)], [8, 8])
+    const copy = goesOn(costs, true)
+    assert.strictEqual(cost(copy, 0.0056), 8)
+    for (const before of [0.0048, 0.0064]) {
+      const next = goesOn(costs)
+      assert.deepStrictEqual([cost(next, before + 0.0008), cost(next, before + 0.0016)], [8, 8])
+    }
   })
 
   it("of a session that nobody remembers only say where to count from", () => {
-    const next = new AcpUpdates()
-    next.spending.resumes(undefined)
+    const next = goesOn(new SessionCosts())
     assert.deepStrictEqual([cost(next, 0.0056), cost(next, 0.0064)], [0, 8])
   })
 
   it("that a process begins anew count from nothing", () => {
-    const next = new AcpUpdates()
-    next.spending.resumes(0.0048)
+    const costs = new SessionCosts()
+    costs.set("s", 0.0048)
+    const next = goesOn(costs)
     assert.deepStrictEqual([cost(next, 0.0008), cost(next, 0.0016)], [8, 8])
   })
 

@@ -1,4 +1,4 @@
-/** What failures mean, by what real agents and providers say of them: a line each, with its program and version. */
+/** Meanings of failures, by what real agents and providers say of them: a line each, with its program and version. */
 import { assert, describe, it } from "@effect/vitest"
 import * as AcpFault from "../../src/backends/acp/AcpFault.ts"
 import * as ClaudeFault from "../../src/backends/claude/ClaudeFault.ts"

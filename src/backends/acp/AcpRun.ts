@@ -104,7 +104,6 @@ class AcpRun {
   /** Why it ends, if not because it was asked to. */
   private verdict: Outcome | undefined
   private quiet = 0
-  private doubted = false
   /** Why a person has refused its calls, until it is told. */
   private readonly words: Array<string> = []
   private settling = false
@@ -131,6 +130,7 @@ class AcpRun {
     const updates = new AcpUpdates(options.config.trustKinds, rest?.updates)
     this.updates = updates
     this.session = rest?.session
+    if (rest !== undefined) updates.spending.opens(rest.session, undefined, options.costs)
     this.errorsTaken = options.program.stderr.from ?? 0
     const history = AcpHistory.of(options.program.before)
     this.recall = history === undefined ? undefined : new AcpRecall(history, updates)
@@ -273,7 +273,7 @@ class AcpRun {
     this.session = session
     this.updates.uses(model)
     if (!isFirst) return this.offers
-    this.spends(session)
+    this.updates.spending.opens(session, this.options.spec.resume, this.options.costs)
     const { config, program, spec } = this.options
     const text = config.mode === undefined ? AcpChoices.unasked(agent, choices, spec) : undefined
     const notice: ReadonlyArray<RunEvent> = text === undefined ? [] : [{ _tag: "Notice", text }]
@@ -282,15 +282,6 @@ class AcpRun {
 
   private get offers(): ReadonlyArray<RunEvent> {
     return this.session === undefined ? [] : [{ _tag: "Offers", ...AcpChoices.offersOf(this.session.choices) }]
-  }
-
-  /** Tells the counts how the agent tells what it spends. */
-  private spends({ isSum, sessionId }: AcpSession.AcpSession): void {
-    const { costs, spec } = this.options
-    const { resume } = spec
-    if (isSum) this.updates.spending.sums()
-    const goesOn = resume !== undefined && (resume.fork || resume.sessionId === sessionId)
-    if (goesOn) this.updates.spending.resumes(costs.get(resume.sessionId))
   }
 
   private first({ takes }: AcpSession.AcpSession): Effect.Effect<void> {
@@ -364,7 +355,7 @@ class AcpRun {
   /** Told with what it cost, lest a budget cuts off what is done. */
   private turnEnded(end: End, usage?: Messages.Spent): Effect.Effect<void> {
     return this.hear(() => {
-      const doubt = end._tag === "Completed" && usage !== undefined ? this.doubt(usage) : []
+      const doubt = end._tag === "Completed" && usage !== undefined ? this.updates.doubt(usage) : []
       const cost = usage === undefined ? [] : this.updates.usage(usage)
       const events = [...doubt, ...cost, ...this.updates.finish(end)]
       this.cancelled = false
@@ -373,17 +364,6 @@ class AcpRun {
       Deferred.doneUnsafe(this.over, Effect.void)
       return events
     })
-  }
-
-  /** Says of a turn that ended well that nothing shows that its model answered, and later that something does. */
-  private doubt(usage: Messages.Spent): ReadonlyArray<RunEvent> {
-    const isDoubtful = this.updates.isDoubtful(usage)
-    if (isDoubtful === this.doubted) return []
-    this.doubted = isDoubtful
-    const text = isDoubtful
-      ? "its turn ended well, and it told of no request to its model: see whether it did what it was asked"
-      : "it tells of its requests to its model again"
-    return [{ _tag: "Notice", text, lasting: { about: "a sign that its model answered", isOver: !isDoubtful } }]
   }
 
   /** The run ends for this, the turn first. */
@@ -404,11 +384,7 @@ class AcpRun {
     const isChoice = CHOICES.has(update.sessionUpdate)
     if (isChoice) this.choosing.changed(update)
     return Effect.andThen(
-      this.hear(() => {
-        const events = this.updates.update(update)
-        this.options.costs.set(message.sessionId, this.updates.spending.cost)
-        return isChoice ? [...events, ...this.offers] : events
-      }),
+      this.hear(() => [...this.updates.update(update), ...(isChoice ? this.offers : [])]),
       Effect.andThen(this.settle, this.leave)
     )
   }

@@ -210,6 +210,7 @@ export class AcpUpdates {
   /** How often each of the agent's ids was used, the newest last. */
   private readonly used: Map<string, number>
   private readonly usages: AcpUsage
+  private doubted = false
   private changes: number
   private deeds: number
   private readonly trusted: ReadonlySet<string>
@@ -315,7 +316,7 @@ export class AcpUpdates {
     this.usages.model = model
   }
 
-  /** What is known of how the session's agent tells what it spends. */
+  /** The counts of what the session's agent tells that it spends. */
   get spending(): AcpUsage {
     return this.usages
   }
@@ -326,6 +327,17 @@ export class AcpUpdates {
     if (turn?.failed === true) return { said: turn.trouble, words: turn.text.trim() }
     if (turn === undefined || !this.isDoubtful(spent) || !FAILED.test(turn.piece)) return undefined
     return { said: undefined, words: turn.piece.replace(FAILED, "") }
+  }
+
+  /** Says of a turn that ended well that nothing shows that its model answered, and later that something does. */
+  doubt(spent: Messages.Spent): ReadonlyArray<RunEvent> {
+    const isDoubtful = this.isDoubtful(spent)
+    if (isDoubtful === this.doubted) return []
+    this.doubted = isDoubtful
+    const text = isDoubtful
+      ? "its turn ended well, and it told of no request to its model: see whether it did what it was asked"
+      : "it tells of its requests to its model again"
+    return [{ _tag: "Notice", text, lasting: { about: "a sign that its model answered", isOver: !isDoubtful } }]
   }
 
   /** Whether the agent, which tells tokens, has told none of this turn. */

@@ -54,10 +54,11 @@ const less = (all: typeof NONE, known: typeof NONE): typeof NONE => ({
 export class AcpUsage {
   /** As the session, or its newest update, names it. */
   model: string
-  cost: number
-  /** The next sum of the cost is the first one of a further process of its session; "unknown": so is what it was before. */
+  private cost: number
+  private remembers: (cost: number) => void = () => undefined
+  /** Set until the first sum of the cost of a further process of its session; "unknown": nobody knows the one before it. */
   private resumed: "known" | "unknown" | undefined = undefined
-  /** It tells tokens: where a turn has none, something is amiss. */
+  /** True of an agent that tells tokens: where a turn has none, something is amiss. */
   meters: boolean
   private total: typeof NONE | undefined
   /** How full the session's context is, as its newest update says. */
@@ -79,18 +80,23 @@ export class AcpUsage {
     return { cost, meters, model, ...(total === undefined ? {} : { total }) }
   }
 
-  /** Its answers tell sums since its process began. */
-  sums(): void {
-    this.meters = true
-    this.total ??= NONE
-  }
-
-  /** Goes on with a session; `cost`: as an earlier process said it last. */
-  resumes(cost: number | undefined): void {
-    // some say it as they load the session
-    if (this.cost > 0) return
-    this.cost = cost ?? 0
-    this.resumed = cost === undefined ? "unknown" : "known"
+  /** Counts a session's spending as its agent tells it: `resume`: the session that it was to go on with. */
+  opens(
+    { isSum, sessionId }: { readonly isSum: boolean; readonly sessionId: string },
+    resume: { readonly sessionId: string; readonly fork: boolean } | undefined,
+    costs: SessionCosts
+  ): void {
+    this.remembers = (cost) => costs.set(sessionId, cost)
+    if (isSum) {
+      this.meters = true
+      this.total ??= NONE
+    }
+    const goesOn = resume !== undefined && (resume.fork || resume.sessionId === sessionId)
+    // some say their cost as they load the session
+    if (!goesOn || this.cost > 0) return
+    const before = costs.get(resume.sessionId)
+    this.cost = before ?? 0
+    this.resumed = before === undefined ? "unknown" : "known"
   }
 
   /** Tokens of the turn under way are told. */
@@ -117,6 +123,7 @@ export class AcpUsage {
     else if (resumed === "known" && cost.amount < this.cost) this.cost = 0
     const usd = Math.max(0, cost.amount - this.cost)
     this.cost = Math.max(this.cost, cost.amount)
+    this.remembers(this.cost)
     if (usd === 0 || !inTurn) return []
     this.isPriced = true
     return [{ _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, usd }]
