@@ -99,8 +99,8 @@ export const ofBirth = (said: string, what: string, name: string): Outcome => {
 }
 
 /** The fault of an agent that may only read, and did more without asking. */
-export const unasked = ({ name }: Agent, title: string, mode: string): Fault =>
-  fatal(
+export const unasked = ({ name }: Agent, title: string, mode: string): Fault.Fault =>
+  Fault.fatal(
     "unasked",
     `${name} ran a call that may change something and asked nobody, though the agent may only read (approvals.mode read_only): ${title}`,
     `see what it did; give it a mode of its own in which it asks${mode === "" ? "" : ` (now: ${mode})`}, by its own config or by mode, or approvals.mode auto; then start the agent`
