@@ -138,34 +138,36 @@ describe("a provider that cannot be had", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a login that is refused again is one row; its agents wait, over a restart too, and go on after the login", () =>
-    Effect.gen(function* () {
-      const { at, project, stage } = yield* shop()
-      at.now = REFUSED
-      for (const name of NAMES) yield* project.send(name, "hello")
-      const needed = yield* project.until("a login is needed", weather(project), (runes) =>
-        states(runes).includes("LoginNeeded")
-      )
-      assert.lengthOf(
-        needed.filter(({ kind }) => kind === "provider.lasting"),
-        1
-      )
-      yield* stage.box.kill9
-      yield* stage.up
-      for (const name of NAMES) {
-        const row = yield* project.row(name, "waits", ({ detail }) => detail.includes("needs a login"))
-        assert.deepInclude(row, { word: "waiting", reason: "login", consecutiveErrors: 0, totalErrors: 0 })
-      }
-      const { rows } = yield* stage.rpc((client) => client.Waiting())
-      assert.deepStrictEqual(
-        rows.map(({ kind }) => kind),
-        ["provider"]
-      )
-      assert.match(rows[0]!.text, /^needs a login: .*OAuth token has expired/)
-      at.now = "up"
-      yield* healed(project)
-      const told = (yield* weather(project)).filter(({ kind }) => kind !== "provider.moved").map(({ kind }) => kind)
-      assert.deepStrictEqual(told, ["provider.lasting", "provider.recovered"])
-    }).pipe(Effect.scoped)
+  it.live(
+    "a login that is refused again is one row; its agents wait, over a restart too, and go on after the login",
+    () =>
+      Effect.gen(function* () {
+        const { at, project, stage } = yield* shop()
+        at.now = REFUSED
+        for (const name of NAMES) yield* project.send(name, "hello")
+        const needed = yield* project.until("a login is needed", weather(project), (runes) =>
+          states(runes).includes("LoginNeeded")
+        )
+        assert.lengthOf(
+          needed.filter(({ kind }) => kind === "provider.lasting"),
+          1
+        )
+        yield* stage.box.kill9
+        yield* stage.up
+        for (const name of NAMES) {
+          const row = yield* project.row(name, "waits", ({ detail }) => detail.includes("needs a login"))
+          assert.deepInclude(row, { word: "waiting", reason: "login", consecutiveErrors: 0, totalErrors: 0 })
+        }
+        const { rows } = yield* stage.rpc((client) => client.Waiting())
+        assert.deepStrictEqual(
+          rows.map(({ kind }) => kind),
+          ["provider"]
+        )
+        assert.match(rows[0]!.text, /^needs a login: .*OAuth token has expired/)
+        at.now = "up"
+        yield* healed(project)
+        const told = (yield* weather(project)).filter(({ kind }) => kind !== "provider.moved").map(({ kind }) => kind)
+        assert.deepStrictEqual(told, ["provider.lasting", "provider.recovered"])
+      }).pipe(Effect.scoped)
   )
 })
