@@ -261,6 +261,7 @@ const entries = new Set([
   "flake.nix",
   "flake.lock",
   "docs",
+  "findings",
   "README.md",
   "LICENSE"
 ])
@@ -639,7 +640,7 @@ describe("the project", () => {
       ["", "Users", ""]
     ].map((parts) => parts.join("/"))
     const files = [
-      ...["src", "test", "scripts", ".ci"].flatMap(filesBelow),
+      ...["src", "test", "scripts", "findings", ".ci"].flatMap(filesBelow),
       ...[...entries].filter((name) => name.includes(".") && existsSync(join(root, name)))
     ]
     const named = files.flatMap((path) => {

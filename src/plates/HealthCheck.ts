@@ -39,7 +39,7 @@ export class HealthCheck {
     this.checkedAt = now
   })
 
-  /** What was being written during the round, once more within the bound: it has had the time to be whole. */
+  /** Looks once more, within the bound, at what was being written during the round: it has had the time to be whole. */
   private readonly again = Effect.gen({ self: this }, function* () {
     const behind = this.roster.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
     if (behind.length === 0) return

@@ -28,7 +28,7 @@ export type Found =
       readonly _tag: "Read"
       /** When it was last written, ms since the epoch. */
       readonly mtime: number
-      /** It was written by whole lines: what they say counts more than its mtime. */
+      /** Whole lines were written: what they say counts more than its mtime. */
       readonly grown: boolean
     }
 

@@ -145,7 +145,7 @@ export class TranscriptView {
     if (this.opaqueUntil === Number.POSITIVE_INFINITY) this.opaqueUntil = at
   }
 
-  /** There is something that nobody knows. */
+  /** Passes over something that nobody knows. */
   passOver(): void {
     this.opaqueUntil = Number.POSITIVE_INFINITY
   }
