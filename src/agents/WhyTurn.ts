@@ -39,7 +39,7 @@ const readForgotten = checkedReader(forgottenKinds)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-const isWordless = (event: object): boolean => "finalOutput" in event && event.finalOutput === ""
+const isWordless = (event: object = {}): boolean => "finalOutput" in event && event.finalOutput === ""
 
 const ofTurn = (rune: Rune): string | undefined => {
   const event = readTurn(rune)?.payload.event

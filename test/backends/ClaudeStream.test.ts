@@ -627,7 +627,8 @@ describe("the answer of a turn", () => {
     parent_tool_use_id: null,
     message: { id, content: [{ type: "text", text }] }
   })
-  const answer = (...records: ReadonlyArray<object>) => of(heard([init, ...records]).events, "TurnCompleted")[0]?.output
+  const answer = (...records: ReadonlyArray<ClaudeRecord>) =>
+    of(heard([init, ...records]).events, "TurnCompleted")[0]?.output
   const end = (result: string) => done(result, { user_message_uuids: [UUID] })
   const [one, two] = [message("m1", "The first part, "), message("m1", "and the second.")]
 
