@@ -181,35 +181,81 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       )
     }
 
-    it.effect("what comes after a turn's end is none of the next one, and permits nothing", () =>
-      Effect.gen(function* () {
-        const here = yield* world
-        const run = yield* start(here, config("late"))
-        const all: Array<RunEvent> = []
-        yield* Stream.runForEach(run.events, (event) => {
-          all.push(event)
-          return event._tag === "Notice" ? run.end : Effect.void
+    it.effect(
+      "what comes outside of a prompt is a turn of its own, which asks and ends when nothing more is heard",
+      () =>
+        Effect.gen(function* () {
+          const here = yield* world
+          const run = yield* start(here, config("late"))
+          const all: Array<RunEvent> = []
+          yield* Stream.runForEach(run.events, (event) => {
+            all.push(event)
+            if (event._tag === "ApprovalRequested") return run.answer(event.callId, DENY)
+            return event._tag === "TurnCompleted" && event.turnId === "own-1" ? run.end : Effect.void
+          })
+          assert.deepStrictEqual(tags(all), [
+            "Started",
+            "TurnStarted",
+            "Delta",
+            "TurnCompleted",
+            "TurnOpened",
+            "Delta",
+            "ToolCall",
+            "ApprovalRequested",
+            "ToolResult",
+            "TurnCompleted",
+            "Exited"
+          ])
+          assert.deepStrictEqual(of(all, "TurnOpened"), [
+            { _tag: "TurnOpened", turnId: "own-1", why: "it goes on by itself" }
+          ])
+          assert.deepStrictEqual(outputs(all), ["early", "late"])
+          assert.strictEqual(of(all, "ToolResult")[0]?.status, "denied")
+          assert.strictEqual(read(here, "answers"), "no\n")
+          assert.deepStrictEqual(outcome(all), { _tag: "Success" })
         })
-        assert.deepStrictEqual(tags(all), ["Started", "TurnStarted", "Delta", "TurnCompleted", "Notice", "Exited"])
-        assert.strictEqual(read(here, "answers"), "cancelled\n")
-      })
     )
 
-    it.effect("once its turn is over no file is written and no command run for it", () =>
+    it.effect("what it has agentd do in such a turn is asked for, and a prompt takes the turn in", () =>
       Effect.gen(function* () {
         const here = yield* world
         const run = yield* start(here, config("afterwards"), { prompt: here.folder })
-        let notices = 0
-        yield* Stream.runForEach(run.events, (event) =>
-          event._tag === "Notice" && ++notices === 2
-            ? Effect.andThen(
-                Support.until(() => fs.existsSync(path.join(here.folder, "answers"))),
-                run.end
-              )
-            : Effect.void
-        )
-        assert.strictEqual(read(here, "answers").match(/no turn is under way/g)?.length, 2)
+        const all: Array<RunEvent> = []
+        yield* Stream.runForEach(run.events, (event) => {
+          all.push(event)
+          if (event._tag === "ApprovalRequested") return run.answer(event.callId, DENY)
+          if (event._tag === "TurnOpened") return Effect.ignore(run.send({ turnId: "turn-2", text: here.folder }))
+          return event._tag === "TurnCompleted" && event.turnId === "turn-2" ? run.end : Effect.void
+        })
+        assert.strictEqual(of(all, "ApprovalRequested").length >= 2, true)
         assert.isFalse(fs.existsSync(path.join(here.folder, "late")))
+        assert.deepStrictEqual(
+          of(all, "TurnCompleted").map(({ turnId }) => turnId),
+          ["turn-1", "turn-2"],
+          "what was taken in has no end of its own"
+        )
+      })
+    )
+
+    it.effect("an interrupt ends it, and so does the run's end", () =>
+      Effect.gen(function* () {
+        const here = yield* world
+        const run = yield* start(here, config("late"))
+        const all = yield* Stream.runCollect(
+          Stream.tap(run.events, (event) =>
+            event._tag === "ApprovalRequested"
+              ? run.interruptTurn
+              : event._tag === "TurnInterrupted"
+                ? run.end
+                : Effect.void
+          )
+        )
+        assert.deepStrictEqual(
+          of(all, "TurnInterrupted").map(({ turnId }) => turnId),
+          ["own-1"]
+        )
+        assert.strictEqual(read(here, "answers"), "cancelled\n")
+        assert.deepStrictEqual(outcome(all), { _tag: "Success" })
       })
     )
   })
@@ -407,6 +453,15 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
           [undefined]
         )
         assert.deepInclude(paramsOf(here, "session/load"), { sessionId: "s-1", cwd: here.folder })
+      })
+    )
+
+    it.effect("a replay that comes after the answer is none of the first turn, and no turn of its own", () =>
+      Effect.gen(function* () {
+        const { all } = yield* play("late-replay", { spec: { resume } })
+        assert.deepStrictEqual(outputs(all), ["Hello world 1."])
+        assert.deepStrictEqual(of(all, "TurnOpened"), [])
+        assert.deepStrictEqual(of(all, "ToolCall"), [])
       })
     )
 

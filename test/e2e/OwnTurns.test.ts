@@ -5,9 +5,9 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Stage from "../support/Stage.ts"
 
-const shop = Effect.fnUntraced(function* (more: Stage.More = {}) {
+const shop = Effect.fnUntraced(function* (more: Stage.More = {}, backend: "claude" | "acp" = "claude") {
   const stage = yield* Stage.make
-  const project = stage.home({ agents: { ann: stage.agent("claude", more) } })
+  const project = stage.home({ agents: { ann: stage.agent(backend, more) } })
   yield* stage.up
   yield* project.register
   /** The agent's background command ends. */
@@ -58,6 +58,24 @@ describe("a turn that nobody asked for", () => {
       yield* project.until("the board says so", status, (seen) => seen === "Idle")
       const why = yield* project.why("ann")
       assert.strictEqual(yield* project.runs("ann"), 1, JSON.stringify(why))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of an ACP agent, which tells of no background work and of no end: it asks, is in the log, and ends", () =>
+    Effect.gen(function* () {
+      const { go, project } = yield* shop({}, "acp")
+      yield* project.tell("ann", { later: ["go", { ask: "echo made > made" }, { say: "I went on" }] })
+      yield* project.answers("ann", 1)
+      yield* go
+      const { callId } = yield* project.asked("ann")
+      yield* project.answer(callId, "allow")
+      assert.deepStrictEqual(yield* project.answers("ann", 2), ["done", "I went on"])
+      assert.deepStrictEqual(project.noted("ann", "made"), ["made"])
+      const own = (yield* project.of("ann", 2, "turn.started"))[1]!
+      assert.include(String(own.payload["input"]), "goes on by itself")
+      yield* project.tell("ann", { say: "still here" })
+      assert.strictEqual((yield* project.answers("ann", 3))[2], "still here")
+      assert.strictEqual(yield* project.runs("ann"), 1)
     }).pipe(Effect.scoped)
   )
 

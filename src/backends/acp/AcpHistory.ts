@@ -30,6 +30,8 @@ export type Note =
   /** A call of the agent's is asked for again, as it is by then. */
   | { readonly say: "asked"; readonly id: unknown }
   | { readonly say: "cancel" }
+  /** A turn of its own is taken for ended: nothing more was heard of it. */
+  | { readonly say: "rested" }
   /** Calls that had not changed since that version are told as far as they are known. */
   | { readonly say: "settle"; readonly version: number }
   /** A command begins for the agent, which has asked for it by this request. An older agentd told no number: that command ended with it. */

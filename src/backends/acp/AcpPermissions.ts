@@ -3,7 +3,7 @@
  *
  * Guarantees: each is answered once: as decided, or `cancelled` when its turn is to end; of
  * the options offered, one that holds for ever is chosen only where there is none else;
- * outside a turn nothing is permitted, since nobody is there to be asked; a call that the agent
+ * before its first turn, and once it ends, nothing is permitted, since nobody is there to be asked; a call that the agent
  * tells otherwise than it was shown is asked for again, as it is now.
  */
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"

@@ -3,7 +3,8 @@
  *
  * Guarantees: what the agent does is read from two things alone: whether a prompt is
  * outstanding and which permissions are; a turn's events end when its prompt is
- * answered, refused, silent for too long, or the agent is gone; a turn's error ends the
+ * answered, refused, silent for too long, or the agent is gone; the protocol has no word for the end of a turn of its own:
+ * that ends when nothing is heard of it for a while and no call of it runs, or is taken in by the next prompt; a turn's error ends the
  * run; no question is left open by a cancel; what agentd does for the agent is a call of its,
  * under its approvals; `Exited` is last, when all is gone.
  */
@@ -17,6 +18,7 @@ import * as AcpDeeds from "./AcpDeeds.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
 import * as AcpHistory from "./AcpHistory.ts"
+import * as AcpLooks from "./AcpLooks.ts"
 import * as Messages from "./AcpMessages.ts"
 import { AcpPermissions } from "./AcpPermissions.ts"
 import * as AcpPrompt from "./AcpPrompt.ts"
@@ -24,7 +26,7 @@ import * as AcpSession from "./AcpSession.ts"
 import { AcpRecall, type Left } from "./AcpRecall.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpTelling, type Events } from "./AcpTelling.ts"
-import { AcpUpdates, type End, type Unasked } from "./AcpUpdates.ts"
+import { AcpUpdates, type End } from "./AcpUpdates.ts"
 import type { SessionCosts } from "./AcpUsage.ts"
 import * as AcpWire from "./AcpWire.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
@@ -52,10 +54,10 @@ export interface Options {
 
 /** Events that wait for a reader; then the agent's pipe fills up, then it waits. */
 const CAPACITY = 256
-/** A call of which nothing is heard for so long is told as far as it is known. */
-const SETTLE = "500 millis"
-/** How long after its beginning a call may ask. */
-const ASKS = "2 seconds"
+/** A turn of its own that was told to end has, after so long. */
+const STOPS = "1 second"
+/** A session's replay of which nothing is heard for so long is over. */
+const REPLAYS = "1 second"
 /** How long an agent may take to see that its input has ended. */
 const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
@@ -106,8 +108,11 @@ class AcpRun {
   private quiet = 0
   /** Why a person has refused its calls, until it is told. */
   private readonly words: Array<string> = []
-  private settling = false
-  private looking = false
+  private readonly look: Effect.Effect<void>
+  /** It has told of its commands: a session that was loaded is replayed by then. */
+  private isReplayed = false
+  /** Rises with each line. */
+  private lines = 0
   private said = ""
   /** Knowledge of an earlier daemon about it, until all of that is told again. */
   private recall: AcpRecall | undefined
@@ -141,10 +146,22 @@ class AcpRun {
       hear: (make) =>
         Effect.andThen(
           hear(make),
-          Effect.suspend(() => this.settle)
+          Effect.suspend(() => this.look)
         ),
       noted: (id, make) => noted({ say: "asked", id }, make),
       notice
+    })
+    this.look = AcpLooks.make({
+      ...options,
+      scope,
+      updates,
+      telling: this.telling,
+      session: () => this.session,
+      isRecalling: () => this.recall !== undefined,
+      lines: () => this.lines,
+      questions: () => this.permissions.size,
+      fail: (fault) => this.fail(fault),
+      rested: Effect.suspend(() => this.rested)
     })
     this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, noted, notice })
     this.choosing = new AcpChoosing(wire, {
@@ -193,6 +210,7 @@ class AcpRun {
 
   heard(): void {
     this.quiet = 0
+    this.lines += 1
   }
 
   notified(method: string, params: unknown): Effect.Effect<void> {
@@ -229,6 +247,13 @@ class AcpRun {
 
   private readonly forgot = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "MemoryLost", text }])
 
+  private readonly replayed: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    for (let lines = -1; !this.isReplayed && lines !== this.lines;) {
+      lines = this.lines
+      yield* Effect.sleep(REPLAYS)
+    }
+  })
+
   private get errors(): Effect.Effect<void> {
     const { program } = this.options
     const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
@@ -245,7 +270,7 @@ class AcpRun {
   private readonly life: Effect.Effect<void> = Effect.suspend(() => {
     const { config, cwd, spec } = this.options
     const files = this.files !== undefined
-    return AcpSession.open(this.wire, { config, spec, cwd, files, forgot: this.forgot }).pipe(
+    return AcpSession.open(this.wire, { config, spec, cwd, files, forgot: this.forgot, replayed: this.replayed }).pipe(
       Effect.timeoutOrElse({
         duration: config.startTimeout,
         orElse: () => {
@@ -298,7 +323,6 @@ class AcpRun {
     return Effect.suspend(() => {
       const { sessionId } = this.session!
       this.updates.begin(turnId)
-      this.over = Deferred.makeUnsafe<void>()
       this.quiet = 0
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
       const request: PromptRequest = { sessionId, prompt }
@@ -354,16 +378,27 @@ class AcpRun {
 
   /** Told with what it cost, lest a budget cuts off what is done. */
   private turnEnded(end: End, usage?: Messages.Spent): Effect.Effect<void> {
-    return this.hear(() => {
-      const doubt = end._tag === "Completed" && usage !== undefined ? this.updates.doubt(usage) : []
-      const cost = usage === undefined ? [] : this.updates.usage(usage)
-      const events = [...doubt, ...cost, ...this.updates.finish(end)]
-      this.cancelled = false
-      this.words.length = 0
-      this.permissions.dismiss()
-      Deferred.doneUnsafe(this.over, Effect.void)
-      return events
-    })
+    return this.hear(() => this.close(end, usage))
+  }
+
+  private close(end: End, usage?: Messages.Spent): ReadonlyArray<RunEvent> {
+    const doubt = end._tag === "Completed" && usage !== undefined ? this.updates.doubt(usage) : []
+    const cost = usage === undefined ? [] : this.updates.usage(usage)
+    const events = [...doubt, ...cost, ...this.updates.finish(end)]
+    this.cancelled = false
+    this.words.length = 0
+    this.permissions.dismiss()
+    Deferred.doneUnsafe(this.over, Effect.void)
+    this.over = Deferred.makeUnsafe<void>()
+    return events
+  }
+
+  private readonly rested: Effect.Effect<void> = Effect.suspend(() =>
+    this.updates.isOwn ? Effect.asVoid(this.telling.noted({ say: "rested" }, () => this.endOwn())) : Effect.void
+  )
+
+  private endOwn(): ReadonlyArray<RunEvent> {
+    return this.updates.isOwn ? this.close({ _tag: this.cancelled ? "Interrupted" : "Completed" }) : []
   }
 
   /** The run ends for this, the turn first. */
@@ -371,6 +406,7 @@ class AcpRun {
     Effect.suspend(() => {
       const { errorType, message, outcome, retry } = fault
       this.verdict ??= outcome
+      this.updates.ends()
       return Effect.andThen(this.turnEnded({ _tag: "Failed", errorType, message, retry }, usage), this.stop)
     })
 
@@ -381,57 +417,14 @@ class AcpRun {
     const ours = this.session === undefined || message.sessionId === this.session.sessionId
     if (!ours) return Effect.void
     const { update } = message
+    this.isReplayed ||= update.sessionUpdate === "available_commands_update"
     const isChoice = CHOICES.has(update.sessionUpdate)
     if (isChoice) this.choosing.changed(update)
     return Effect.andThen(
       this.hear(() => [...this.updates.update(update), ...(isChoice ? this.offers : [])]),
-      Effect.andThen(this.settle, this.leave)
+      this.look
     )
   }
-
-  /** Tells calls of which nothing more is heard. One at a time looks after them. */
-  private readonly settle: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.settling || this.recall !== undefined || !this.updates.holding) return Effect.void
-    this.settling = true
-    const wait = Effect.gen({ self: this }, function* () {
-      while (this.updates.holding) {
-        const seen = this.updates.version
-        yield* Effect.sleep(SETTLE)
-        yield* this.telling.noted({ say: "settle", version: seen }, () => this.updates.settle(seen))
-      }
-    })
-    return wait.pipe(
-      Effect.ensuring(Effect.sync(() => void (this.settling = false))),
-      Effect.forkIn(this.scope),
-      Effect.asVoid
-    )
-  })
-
-  /** An agent that may only read runs nothing that may change something without asking. Some ask a moment after it has begun. */
-  private readonly leave: Effect.Effect<void> = Effect.suspend(() => {
-    const { config, spec } = this.options
-    const { session, updates } = this
-    if (spec.approvals !== "read_only" || this.recall !== undefined || session === undefined) return Effect.void
-    const { mode } = AcpChoices.leaveOf(session.choices)
-    // that mode itself holds its calls
-    if (mode === "read-only") return Effect.void
-    const ends = ({ title }: Unasked) => this.fail(AcpFault.unasked(session.agent, title, config.mode ?? mode))
-    const over = updates.unasked(false)
-    if (over !== undefined) return ends(over)
-    if (this.looking || updates.unasked(true) === undefined) return Effect.void
-    this.looking = true
-    const wait = Effect.gen({ self: this }, function* () {
-      for (let call = updates.unasked(true); call !== undefined; call = updates.unasked(true)) {
-        yield* Effect.sleep(ASKS)
-        if (updates.unasked(true)?.id === call.id) return yield* ends(call)
-      }
-    })
-    return wait.pipe(
-      Effect.ensuring(Effect.sync(() => void (this.looking = false))),
-      Effect.forkIn(this.scope),
-      Effect.asVoid
-    )
-  })
 
   /** Takes a request that an earlier daemon has answered; undefined: it has not. */
   recalled(id: unknown, method: string, params: unknown): Effect.Effect<void> | undefined {
@@ -472,12 +465,13 @@ class AcpRun {
       case "prompt":
         this.wire.expect(note.id, this.answered)
         this.updates.begin(note.turnId)
-        this.over = Deferred.makeUnsafe<void>()
         return [{ _tag: "Given", input: note.turnId }]
       case "reply":
         return recall.replied(note)
       case "asked":
         return recall.askedAgain(note.id)
+      case "rested":
+        return this.endOwn()
       case "cancel":
         this.cancelled = true
         this.updates.cancel()
@@ -503,7 +497,7 @@ class AcpRun {
     this.recall = undefined
     return this.tell(() => [{ _tag: "Resumed", given: this.updates.active }]).pipe(
       Effect.andThen(this.terminals.goOn),
-      Effect.andThen(this.settle)
+      Effect.andThen(this.look)
     )
   })
 
@@ -542,8 +536,13 @@ class AcpRun {
     return Effect.andThen(
       this.wire.notify("session/cancel", { sessionId: session.sessionId }, CANCEL),
       Effect.sync(() => this.permissions.dismiss())
-    )
+    ).pipe(Effect.andThen(this.updates.isOwn ? this.stopOwn : Effect.void))
   })
+
+  /** Nothing answers the cancel of a turn of its own. */
+  private get stopOwn(): Effect.Effect<void> {
+    return Effect.asVoid(Effect.forkIn(Effect.andThen(Effect.sleep(STOPS), this.rested), this.scope))
+  }
 
   private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -565,7 +564,7 @@ class AcpRun {
     return Effect.suspend(() => {
       if (this.session === undefined || this.ending || this.verdict !== undefined)
         return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
-      if (this.updates.active !== undefined)
+      if (this.updates.active !== undefined && !this.updates.isOwn)
         return Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
       return this.prompt(turnId, prompt)
     })
@@ -575,6 +574,7 @@ class AcpRun {
   private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
     if (this.ending) return Effect.void
     this.ending = true
+    this.updates.ends()
     const { config, program } = this.options
     const idle = Effect.suspend(() =>
       this.updates.active === undefined
@@ -596,6 +596,7 @@ class AcpRun {
       const waits = this.recall === undefined && this.updates.active !== undefined && this.permissions.size === 0
       this.quiet = waits ? this.quiet + 1 : 0
       if (this.quiet <= LOOKS) return Effect.void
+      if (this.updates.isOwn) return this.rested
       const time = Duration.format(silence)
       return this.fail(AcpFault.error("silence", `nothing was heard of the agent for ${time}`, true))
     })

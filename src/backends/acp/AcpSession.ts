@@ -41,6 +41,8 @@ export interface Options {
   readonly files: boolean
   /** The agent remembers nothing of before, and why. */
   readonly forgot: (text: string) => Effect.Effect<void>
+  /** A loaded session has been replayed: some agents begin that when they have answered. */
+  readonly replayed: Effect.Effect<void>
 }
 
 type Fault = AcpFault.Fault
@@ -175,6 +177,7 @@ const goOn = Effect.fnUntraced(function* (
     const untold = Effect.timeoutOrElse(asks, { duration: UNTOLD, orElse: () => Effect.fail(SILENT) })
     const result = yield* Effect.result(told ? asks : untold)
     if (result._tag === "Success") {
+      if (method === "session/load") yield* options.replayed
       const answer = Messages.read(Messages.SessionAnswer, result.success ?? {}) ?? {}
       return fork ? answer : { ...answer, sessionId }
     }

@@ -5,7 +5,8 @@
  * Guarantees: a turn is begun once, at the first sign of it, and ended once; each call has
  * one ToolCall and one ToolResult, whatever statuses the agent gives it, with an id that is
  * unique in the run although agents repeat theirs; each asks at most once; all are closed
- * when the turn ends; nothing outside a turn becomes an event of one. What agentd does for the
+ * when the turn ends; what the agent says, calls or asks outside of a prompt is a turn of its own, once it has had a first
+ * prompt: what comes before that is the replay of an old session. What agentd does for the
  * agent is a call with an id that no call of the agent's can have.
  *
  * What a status says is not relied upon: one agent is `in_progress` before it asks, one
@@ -56,10 +57,13 @@ export interface Deed {
 export interface Unasked {
   readonly id: string
   readonly title: string
+  readonly isOver: boolean
 }
 
 interface Turn {
   readonly turnId: string
+  /** Nobody asked for it. */
+  readonly isOwn: boolean
   begun: boolean
   /** True after a request to stop: a call that ends from then on was cancelled. */
   cancelled: boolean
@@ -100,6 +104,8 @@ export interface KnownUpdates {
   readonly changes: number
   readonly deeds: number
   readonly usage: KnownUsage
+  /** Turns of its own. An older agentd knew of none. */
+  readonly ownTurns?: number
 }
 
 /** Longest answer that is kept: of a longer one, its end. */
@@ -109,6 +115,18 @@ const MAX_CHUNK = 64 * 1024
 const MAX_REASON = 500
 /** How many ids are known again when an agent repeats them. */
 const MAX_IDS = 10_000
+
+const NEW: Omit<Turn, "turnId" | "isOwn" | "open" | "deeds" | "closed"> = {
+  begun: false,
+  cancelled: false,
+  text: "",
+  before: "",
+  messageId: undefined,
+  piece: "",
+  trouble: undefined,
+  failed: false,
+  unasked: undefined
+}
 
 /** With this begin the ids of agentd's own calls, and none of the agent's. */
 const OURS = "agentd:"
@@ -163,6 +181,8 @@ const bounded = (value: unknown): unknown => {
   return text.length <= MAX_OUTPUT ? value : `${text.slice(0, MAX_OUTPUT)}…`
 }
 
+const isOver = ({ status }: Call): boolean => status === "completed" || status === "failed"
+
 const textOf = (content: Call["content"]): string =>
   (content ?? [])
     .flatMap((part) => (part.type === "content" && typeof part.content?.text === "string" ? [part.content.text] : []))
@@ -176,6 +196,8 @@ const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
 }
 
 const titleOf = ({ known, title }: Open): string => (known.title ?? toolOf(known, title)).slice(0, MAX_REASON)
+
+const unaskedOf = (open: Open, isOver: boolean): Unasked => ({ id: open.ids[0]!, title: titleOf(open), isOver })
 
 /** Whole: a person may decide them. */
 const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
@@ -213,6 +235,9 @@ export class AcpUpdates {
   private doubted = false
   private changes: number
   private deeds: number
+  private ownTurns: number
+  /** It may begin a turn of its own. */
+  private isUp: boolean
   private readonly trusted: ReadonlySet<string>
 
   /** `trusted`: kinds of calls that the config takes to have no side effects; `known`: of a session that is taken up. */
@@ -222,16 +247,29 @@ export class AcpUpdates {
     this.usages = new AcpUsage(known?.usage)
     this.changes = known?.changes ?? 0
     this.deeds = known?.deeds ?? 0
+    this.ownTurns = known?.ownTurns ?? 0
+    this.isUp = known !== undefined
   }
 
   /** Between two turns. */
   get known(): KnownUpdates {
-    return { used: [...this.used], changes: this.changes, deeds: this.deeds, usage: this.usages.known }
+    const { changes, deeds, ownTurns, usages, used } = this
+    return { used: [...used], changes, deeds, ownTurns, usage: usages.known }
   }
 
   /** The turn that is under way. */
   get active(): string | undefined {
     return this.turn?.turnId
+  }
+
+  /** The turn under way is one that nobody asked for. */
+  get isOwn(): boolean {
+    return this.turn?.isOwn === true
+  }
+
+  /** A call of the turn under way has no result. */
+  get isCalling(): boolean {
+    return this.turn !== undefined && this.turn.open.size + this.turn.deeds.size > 0
   }
 
   /** Whether a call waits to be told. */
@@ -244,31 +282,44 @@ export class AcpUpdates {
     return this.changes
   }
 
+  /** Begins a turn that was given; one of its own that is under way is taken in. */
   begin(turnId: string): void {
+    const { closed = new Set(), deeds = new Map(), open = new Map() } = this.turn ?? {}
+    this.isUp = true
     this.usages.begin()
-    this.turn = {
-      turnId,
-      begun: false,
-      cancelled: false,
-      text: "",
-      before: "",
-      messageId: undefined,
-      piece: "",
-      trouble: undefined,
-      failed: false,
-      open: new Map(),
-      deeds: new Map(),
-      closed: new Set(),
-      unasked: undefined
-    }
+    this.turn = { ...NEW, turnId, isOwn: false, open, deeds, closed }
   }
 
-  /** A call that may change something and has run, or `runs`, although nobody was asked. */
-  unasked(runs: boolean): Unasked | undefined {
+  /** It begins no turn of its own any more. */
+  ends(): void {
+    this.isUp = false
+  }
+
+  /** Where no turn is under way it has begun one of its own. */
+  private opens(): ReadonlyArray<RunEvent> {
+    if (this.turn !== undefined || !this.isUp) return []
+    const turnId = `own-${++this.ownTurns}`
+    this.usages.begin()
+    this.turn = { ...NEW, turnId, isOwn: true, begun: true, open: new Map(), deeds: new Map(), closed: new Set() }
+    return [{ _tag: "TurnOpened", turnId, why: "it goes on by itself" }]
+  }
+
+  /** Whether the agent is at work by this update: it says something, or calls. */
+  private isWork(update: { readonly sessionUpdate: string }): boolean {
+    const kind = update.sessionUpdate
+    if (kind === "agent_message_chunk" || kind === "agent_thought_chunk")
+      return (Messages.read(Messages.Chunk, update)?.content.text ?? "") !== ""
+    const call =
+      kind === "tool_call" || kind === "tool_call_update" ? Messages.read(Messages.ToolCall, update) : undefined
+    return call !== undefined && (kind === "tool_call" ? !isOver(call) : !this.used.has(call.toolCallId))
+  }
+
+  /** A call that may change something and has run, or runs, although nobody was asked. */
+  get unasked(): Unasked | undefined {
     const open = [...(this.turn?.open.values() ?? [])].find(
-      ({ asked, known }) => runs && !asked && known.status === "in_progress" && changes(known)
+      ({ asked, known }) => !asked && known.status === "in_progress" && changes(known)
     )
-    return this.turn?.unasked ?? (open === undefined ? undefined : { id: open.ids[0]!, title: titleOf(open) })
+    return this.turn?.unasked ?? (open === undefined ? undefined : unaskedOf(open, false))
   }
 
   /** The prompt is answered and another one follows in the same turn: what is open is over. */
@@ -297,12 +348,13 @@ export class AcpUpdates {
   /** The `update` of a `session/update`. */
   update(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
     const kind = update.sessionUpdate
+    const own = this.turn === undefined && this.isWork(update) ? this.opens() : []
     const { turn } = this
     if (kind === "available_commands_update") return commandsOf(update)
     if (kind === "usage_update") return this.usages.update(update, turn !== undefined)
     if (turn !== undefined && kind === "session_info_update") this.inform(turn, update)
     if (turn === undefined || IDLE.has(kind)) return []
-    const sign = this.sign()
+    const sign = [...own, ...this.sign()]
     if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update), ...this.usages.chunk(update)]
     if (kind === "agent_thought_chunk") return [...sign, ...this.thought(update)]
     if (kind !== "tool_call" && kind !== "tool_call_update") return sign
@@ -387,7 +439,7 @@ export class AcpUpdates {
 
   private tool(turn: Turn, news: Call, isNew: boolean): ReadonlyArray<RunEvent> {
     const id = news.toolCallId
-    const ended = news.status === "completed" || news.status === "failed"
+    const ended = isOver(news)
     if (!turn.open.has(id)) {
       // news of a call that is over: only a call that is new by its word and not by its status is another one
       const over = turn.closed.has(id) ? isNew && !ended : isNew || !this.used.has(id)
@@ -397,8 +449,7 @@ export class AcpUpdates {
     const open = turn.open.get(id)!
     open.known = merge(open.known, news)
     open.changed = ++this.changes
-    if (news.status === "completed" && !open.asked && changes(open.known))
-      turn.unasked ??= { id: open.ids[0]!, title: titleOf(open) }
+    if (news.status === "completed" && !open.asked && changes(open.known)) turn.unasked ??= unaskedOf(open, true)
     if (ended) return this.close(turn, id, this.statusOf(turn, open, news.status === "completed" ? "success" : "error"))
     if (open.asks || open.known.status !== "in_progress") return []
     return [...this.tell(open), ...(isNew ? [] : this.written(open, textOf(news.content)))]
@@ -480,9 +531,10 @@ export class AcpUpdates {
 
   /** Takes a call's request for permission: our id of it, and what is told at once. */
   ask(call: Call): Asked | undefined {
+    const own = this.opens()
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
-    const sign = this.sign()
+    const sign = [...own, ...this.sign()]
     const before = turn.open.get(call.toolCallId)?.known
     const open = turn.open.get(call.toolCallId) ?? this.open(turn, call)
     const held = open.asks ? this.question(open) : []
@@ -552,6 +604,7 @@ export class AcpUpdates {
 
   /** A call of agentd's own, which asks; undefined where no turn is under way that goes on. */
   deed({ arguments: given, readOnly, tool }: Deed): Asked | undefined {
+    const own = this.opens()
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
     const callId = `${OURS}${++this.deeds}`
@@ -560,6 +613,7 @@ export class AcpUpdates {
     return {
       callId,
       events: [
+        ...own,
         ...this.sign(),
         { _tag: "ToolCall", callId, tool, arguments: given, readOnly },
         { _tag: "ApprovalRequested", callId, reason }
