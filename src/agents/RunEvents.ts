@@ -210,7 +210,7 @@ export class RunEvents implements RunSink {
       this.words.heard()
       if (this.runId !== run.runId) yield* this.begins(run, request)
       yield* this.hears(events.at(-1))
-      if (events.some(RunWeather.isAnswer)) yield* this.provider({ _tag: "answered", began: this.askedAt })
+      if (events.some(RunWeather.isAnswer)) yield* this.provider({ _tag: "answered", began: this.beganAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
           if (deltas.length > 0) yield* this.words.write(deltas.splice(0))
@@ -412,6 +412,11 @@ export class RunEvents implements RunSink {
     })
   }
 
+  /** When the run asked last, or was to begin where it has not asked yet; ms since the epoch. */
+  private get beganAt(): number {
+    return this.askedAt === 0 ? (this.hearers().worker.state.now?.data.lastRunAt ?? 0) : this.askedAt
+  }
+
   private used(told: Event<"Windows">): Effect.Effect<void> {
     const tell = (news: News) => this.provider(news)
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -421,11 +426,11 @@ export class RunEvents implements RunSink {
 
   /** Tells what the run's end says of its provider. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
-    const { askedAt } = this
+    const { askedAt, beganAt, live } = this
+    // a run that takes turns has told its answers, and may end well without one
+    if (outcome._tag === "Success" && (live.turns || askedAt === 0)) return
     const trouble = Excerpt.text(this.trouble, MAX_NAME)
-    const now = yield* Clock.currentTimeMillis
-    const beganAt = this.hearers().worker.state.now?.data.lastRunAt ?? now
-    const news = RunWeather.newsOf(outcome, { askedAt, beganAt, now, trouble })
+    const news = RunWeather.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
     if (news !== undefined) yield* this.provider(news)
   })
 

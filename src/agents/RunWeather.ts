@@ -10,9 +10,8 @@ import type { News } from "../domain/Weather.ts"
 /** A limit that does not say when it is lifted is asked again so much later, ms. */
 const LIMIT_UNKNOWN = 60_000
 
-/** The asking of a run: times in ms since the epoch, `askedAt` 0 where it has asked nothing. */
+/** The asking of a run: times in ms since the epoch, `beganAt` of its newest request. */
 export interface Asked {
-  readonly askedAt: number
   readonly beganAt: number
   readonly now: number
   /** The newest words of its trouble. */
@@ -40,12 +39,11 @@ export const isAnswer = (event: RunEvent): boolean => {
 }
 
 /** The provider was there, could not be had, or has reached its limit; undefined: the end says nothing of it. */
-export const newsOf = (outcome: Outcome, { askedAt, beganAt, now, trouble }: Asked): News | undefined => {
+export const newsOf = (outcome: Outcome, { beganAt: began, now, trouble }: Asked): News | undefined => {
   // a command's whole run is its answer
-  if (outcome._tag === "Success") return { _tag: "answered", began: askedAt }
+  if (outcome._tag === "Success") return { _tag: "answered", began }
   if (outcome._tag !== "Uncounted") return undefined
   const { detail: message = trouble, reason, until } = outcome
-  const began = askedAt === 0 ? beganAt : askedAt
   if (reason === "quota") return { _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN }
   if (reason === "auth") return { _tag: "refused", began, message }
   return reason === "unavailable" ? { _tag: "failed", began, message, retryAt: until } : undefined

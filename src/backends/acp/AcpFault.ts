@@ -38,7 +38,7 @@ export const offered = ({ authMethods }: Pick<Agent, "authMethods">): string => 
 }
 
 const loginRemedy = (agent: Agent): string =>
-  `log in to ${agent.name} as the user that agentd runs as, or renew its key: its agents go on by themselves then.${offered(agent)}`
+  `log in to ${agent.name} as the daemon's user, or renew its key: its agents go on by themselves then.${offered(agent)}`
 
 const kindOf = (refusal: Refusal): Fault.Kind => {
   const kind = Fault.kindOf(Fault.saidIn(refusal))
