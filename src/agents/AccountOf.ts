@@ -28,6 +28,7 @@ const keyed = (api: keyof typeof APIS, { baseUrl, keyEnv, keyFile }: Key, otherw
 const programOf = ([program = "", ...args]: ReadonlyArray<string>): string =>
   [program.slice(program.lastIndexOf("/") + 1), ...args].join(" ").slice(0, 100)
 
+/** Of a program that has its login where the daemon's user has it; one with a home of its own has a login of its own. */
 const LOGIN = "login"
 
 const given = (provider: Provider | undefined): Account | undefined =>
@@ -40,11 +41,11 @@ export const accountOf = (backend: BackendConfig): Account | undefined => {
     case "claude": {
       const { env, provider } = backend
       const baseUrl = provider.baseUrl ?? env["ANTHROPIC_BASE_URL"]
-      return keyed("anthropic", { ...provider, baseUrl }, env["CLAUDE_CONFIG_DIR"] ?? LOGIN)
+      return keyed("anthropic", { ...provider, baseUrl }, env["CLAUDE_CONFIG_DIR"] ?? env["HOME"] ?? LOGIN)
     }
     case "acp":
     case "exec":
-      return given(backend.provider) ?? { provider: programOf(backend.argv), account: LOGIN }
+      return given(backend.provider) ?? { provider: programOf(backend.argv), account: backend.env["HOME"] ?? LOGIN }
     case "command":
       return given(backend.provider)
   }

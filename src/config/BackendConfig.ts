@@ -129,7 +129,7 @@ export const CommandBackend = Schema.Struct({
   promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
     withDefault(
       "stdin",
-      "How the prompt reaches it: on its standard input, as its last argument, or in a file named by its last argument."
+      "How the prompt reaches it: on its standard input, as its last argument, or in a file named by its last argument. One that is too long for an argument comes in a file that the argument names; AGENTD_PROMPT_FILE says so."
     )
   ),
   readyAfter: Span.pipe(withDefault("1 second", "Having lived this long it counts as started."))
