@@ -67,7 +67,7 @@ const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_IN
 const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
 const OVER = "the run that made the call is over; what it did is not known"
 
-/** What a person is told of a call whose time is over. */
+/** Tells a person of a call that expired. */
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
   `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
 

@@ -72,7 +72,7 @@ export interface ToolsState {
 
 /** Results that are told with the end of a turn's calls; the log has them all. */
 const MAX_TOLD = 1_000
-/** What became of a call that nobody answered in time. */
+/** The outcome of a call that nobody answered in time. */
 const EXPIRED = "expired: nobody answered in time"
 /** Calls whose end is remembered, for those who answer too late. */
 const MAX_ENDED = 200

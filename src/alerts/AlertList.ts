@@ -63,7 +63,7 @@ const standingOf = (
   return { ...NOT_YET, ...failed, state: failure === null ? "waiting" : "failed", to, nextAt }
 }
 
-/** Who has answered what it asks, in words; undefined: nobody yet. */
+/** Names who has answered the notice's question; undefined while nobody has. */
 const overSince = ({ runes }: Given, { at, notice }: Alert): string | undefined => {
   if (notice === undefined || !Notice.asks(notice)) return undefined
   for (const any of runes) {

@@ -45,7 +45,7 @@ export interface Facts {
   readonly state: string
   readonly socket: string
   readonly userConfig: string
-  /** What is wrong with it, where it cannot be used. */
+  /** The problem of the user's own config, if it cannot be used. */
   readonly ownConfig: () => Pick<DaemonStatus, "ownConfig">
   /** How this program is called. */
   readonly command: ReadonlyArray<string>

@@ -2,8 +2,11 @@
  * Checks: what `doctor` looks at from outside the daemon. Each answers with one
  * finding and never fails; what is not well carries its remedy.
  */
-import { channelsFor, toldTooLate } from "../config/NotifyConfig.ts"
-import { Effect, FileSystem, Option, type PlatformError } from "effect"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import { channelsFor, type NotifyConfig } from "../config/NotifyConfig.ts"
+import { limitIn } from "../config/Span.ts"
+import { span } from "../domain/Words.ts"
+import { Duration, Effect, FileSystem, Option, type PlatformError } from "effect"
 import { statfs } from "node:fs/promises"
 import * as NodePath from "node:path"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
@@ -20,6 +23,18 @@ import type { Paths } from "./Paths.ts"
 const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail, remedy: null })
 const warn = (name: string, detail: string, remedy: string): Check => ({ name, level: "warn", detail, remedy })
 const fail = (name: string, detail: string, remedy: string): Check => ({ name, level: "fail", detail, remedy })
+
+/** A warning for escalations that come after a call has expired; undefined if there are none. */
+export const toldTooLate = (
+  { escalate }: Pick<NotifyConfig, "escalate">,
+  agents: { readonly [agent: string]: Pick<AgentConfig, "approvals"> }
+): string | undefined => {
+  const after = escalate === undefined ? 0 : Duration.toMillis(escalate.after)
+  const late = Object.entries(agents).filter(([, { approvals }]) => (limitIn(approvals.timeout) ?? Infinity) <= after)
+  return late.length === 0
+    ? undefined
+    : `notify.escalate tells on after ${span(after)} what has expired by then: see approvals.timeout of ${late.map(([name]) => name).join(", ")}`
+}
 
 const LEAST_NODE = [24, 15] as const
 /** Below the first, runs soon fail; below the second, it is time to look. */

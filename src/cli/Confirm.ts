@@ -16,7 +16,7 @@ export const confirm = Effect.fnUntraced(function* (
   /** The consequence of the action. */
   fact: string,
   question: string,
-  /** What a script says instead. */
+  /** The remedy for a script, which nobody can be asked in. */
   remedy = "Give --yes to do it without being asked."
 ) {
   const { interactive } = yield* Invocation

@@ -244,7 +244,7 @@ export const isOne = (input: { readonly [field: string]: unknown }): boolean => 
   return labels.length === 0 && names.length < 2 && !names.some(isPattern)
 }
 
-/** What the verb does to a thing that it was told by a bare name, outside every project: a person is asked first. */
+/** The action that a person confirms first: outside every project, on a thing given by a bare name. */
 export const doesOutside = (
   several: Several<never> | undefined,
   input: { readonly [field: string]: unknown },

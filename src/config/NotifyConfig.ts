@@ -4,9 +4,7 @@
  * Guarantees: a secret is named by where it is, never written into the config; each name of a channel that
  * is used is one of a channel that is there.
  */
-import { Duration, Schema } from "effect"
-import { span } from "../domain/Words.ts"
-import type { AgentConfig } from "./AgentConfig.ts"
+import { Schema } from "effect"
 import { didYouMean } from "./ConfigProblem.ts"
 import {
   described,
@@ -21,7 +19,7 @@ import {
   Word
 } from "./Fields.ts"
 import { MailAddress } from "./MailAddress.ts"
-import { limitIn, Span, spanBetween } from "./Span.ts"
+import { Span, spanBetween } from "./Span.ts"
 import { Zone } from "./Zone.ts"
 
 /** Kinds of what people are told. */
@@ -245,18 +243,6 @@ export type NotifyConfig = typeof NotifyConfig.Type
 /** Channels that mail, where there is no section that says by which server. */
 export const mailless = (notify: NotifyConfig): ReadonlyArray<string> =>
   Object.entries(notify.channels).flatMap(([name, { type }]) => (type === "mail" ? [name] : []))
-
-/** What is told on only after the call has expired, in words; undefined: nothing is. */
-export const toldTooLate = (
-  { escalate }: Pick<NotifyConfig, "escalate">,
-  agents: { readonly [agent: string]: Pick<AgentConfig, "approvals"> }
-): string | undefined => {
-  const after = escalate === undefined ? 0 : Duration.toMillis(escalate.after)
-  const late = Object.entries(agents).filter(([, { approvals }]) => (limitIn(approvals.timeout) ?? Infinity) <= after)
-  return late.length === 0
-    ? undefined
-    : `notify.escalate tells on after ${span(after)} what has expired by then: see approvals.timeout of ${late.map(([name]) => name).join(", ")}`
-}
 
 /** The names of the channels that are told of a kind. */
 export const channelsFor = ({ channels, tell }: NotifyConfig, kind: NoticeKind): ReadonlyArray<string> =>

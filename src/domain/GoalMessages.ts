@@ -59,7 +59,7 @@ export const Task = Schema.Struct({
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
   timeout: Schema.NullOr(Schema.Finite),
-  /** It is not done without a commit. */
+  /** True if the task is done only with a commit. */
   commit: Schema.optionalKey(Schema.Boolean)
 })
 export type Task = typeof Task.Type
@@ -186,7 +186,7 @@ export const TaskInfo = Schema.Struct({
   restsOn: Schema.NullOr(Schema.Int),
   head: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
-  /** It was completed in a repository, without a commit. */
+  /** True if the task was completed in a repository without a commit. */
   noCommit: Schema.optionalKey(Schema.Boolean)
 })
 export type TaskInfo = typeof TaskInfo.Type

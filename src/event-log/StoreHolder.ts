@@ -116,7 +116,7 @@ export const here = (folder: string): number | undefined => {
   return holder === undefined || isElsewhere(holder) ? undefined : holder.pid
 }
 
-/** That of the caller's world, for whoever finds that nobody answers there. */
+/** The pid that holds the caller's store, for an error that says that the daemon does not answer. */
 export const Here = Context.Reference<() => number | undefined>("agentd/event-log/StoreHolder/Here", {
   defaultValue: () => () => undefined
 })

@@ -22,7 +22,7 @@ export interface Result {
   readonly branch: string | null
   readonly cwd: string | null
   readonly head: string | null
-  /** It was done in a repository, and has left no commit. */
+  /** True if the task was done in a repository and left no commit. */
   readonly noCommit?: boolean
 }
 

@@ -11,7 +11,9 @@
  */
 import { spawn } from "node:child_process"
 import {
+  accessSync,
   closeSync,
+  constants,
   fstatSync,
   mkdirSync,
   openSync,
@@ -22,7 +24,7 @@ import {
   statSync
 } from "node:fs"
 import { devNull } from "node:os"
-import { dirname } from "node:path"
+import { dirname, isAbsolute } from "node:path"
 import { Effect, Schema } from "effect"
 import * as Unit from "./Unit.ts"
 
@@ -107,6 +109,8 @@ export const detach = ({
         })
       )
     try {
+      // a child whose descriptors are replaced does not always tell that there is no such program
+      if (isAbsolute(program)) accessSync(program, constants.X_OK)
       const fd = openLog(log)
       const from = fstatSync(fd).size
       const nothing = openSync(devNull, "r+")

@@ -4,7 +4,7 @@ import * as path from "node:path"
 import * as AcpChoices from "../../src/backends/acp/AcpChoices.ts"
 import * as Messages from "../../src/backends/acp/AcpMessages.ts"
 
-/** What the newest releases answered to `session/new` in November 2026, without their models. */
+/** Answers of the newest releases to `session/new` in November 2026, without their models. */
 const recorded: { readonly [agent: string]: unknown } = JSON.parse(
   fs.readFileSync(path.join(import.meta.dirname, "../fixtures/acp/modes.json"), "utf8")
 )

@@ -362,8 +362,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "what a prompt has cost is told twice": {
     file: "src/backends/acp/AcpRun.ts",
-    from: "const events = [...cost, ...this.updates.finish(end)]",
-    to: "const events = [...cost, ...cost, ...this.updates.finish(end)]",
+    from: "const events = [...doubt, ...cost, ...this.updates.finish(end)]",
+    to: "const events = [...doubt, ...cost, ...cost, ...this.updates.finish(end)]",
     seed: 22_002
   },
   "an API's words come as they are, with the key": {

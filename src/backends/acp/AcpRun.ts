@@ -109,7 +109,7 @@ class AcpRun {
   /** Why a person has refused its calls, until it is told. */
   private readonly words: Array<string> = []
   private readonly look: Effect.Effect<void>
-  /** It has told of its commands: a session that was loaded is replayed by then. */
+  /** True once the agent has told of its commands: a loaded session is replayed by then. */
   private isReplayed = false
   /** Rises with each line. */
   private lines = 0

@@ -37,7 +37,7 @@ interface Open {
   /** The arguments as they were told last. */
   shown: unknown
   asked: boolean
-  /** Its question is held. */
+  /** True while the call's question is held back. */
   asks: boolean
   denied: boolean
   started: boolean
@@ -236,7 +236,7 @@ export class AcpUpdates {
   private changes: number
   private deeds: number
   private ownTurns: number
-  /** It may begin a turn of its own. */
+  /** Lets the agent begin turns of its own. */
   private isUp: boolean
   private readonly trusted: ReadonlySet<string>
 
@@ -290,7 +290,7 @@ export class AcpUpdates {
     this.turn = { ...NEW, turnId, isOwn: false, open, deeds, closed }
   }
 
-  /** It begins no turn of its own any more. */
+  /** Lets the agent begin no more turns of its own. */
   ends(): void {
     this.isUp = false
   }

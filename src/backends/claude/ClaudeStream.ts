@@ -130,7 +130,7 @@ export class ClaudeStream {
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
   /** Commands that it has told of. */
   private commands: string
-  /** Its mode, once that was one in which calls run unasked. */
+  /** The session's mode, once it was one in which calls run unasked. */
   private mode = ""
   /** The fault that the last turn ended with. */
   fault: ClaudeFault.Fault | undefined = undefined

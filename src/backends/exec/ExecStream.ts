@@ -25,9 +25,9 @@ interface Turn {
   readonly turnId: string
   began: boolean
   interrupted: boolean
-  /** What it has said since its last call. */
+  /** Text since the turn's last call. */
   answer: string
-  /** It has called: what it says from then on is another answer. */
+  /** True after a call: text from then on begins a new answer. */
   hasCalled: boolean
 }
 
