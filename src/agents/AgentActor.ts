@@ -39,6 +39,7 @@ import {
 } from "./AgentStates.ts"
 import { readChoice } from "./Choice.ts"
 import * as Budget from "./Budget.ts"
+import { isStalled } from "./ToolsState.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace, whenAdopted } from "./RunPlace.ts"
@@ -74,7 +75,14 @@ const spentIn = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Us
 const used = (state: LifeState, usage: Usage, at: number): LifeState => {
   const spent = spentIn(usage)
   const { wallTime } = spent
-  return { ...state, spent: Budget.add(state.spent, spent), countedTo: wallTime > 0 ? at : state.countedTo }
+  const { waited = 0 } = usage
+  const { inTurn = 0 } = state
+  return {
+    ...state,
+    spent: Budget.add(state.spent, spent),
+    countedTo: wallTime + waited > 0 ? at : state.countedTo,
+    inTurn: usage.turn_id === state.data.turnId ? inTurn + wallTime : inTurn
+  }
 }
 
 /** The goal whose task or question a turn carries: its messages say so by their names. */
@@ -99,12 +107,17 @@ const before = (state: LifeState, event: { readonly _tag: string }): LifeState =
   event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo, ...kept(state) } : state
 
 /** A turn begins: its time counts from here. */
-const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => ({
-  ...moved,
-  ...kept(of),
-  spent: of.spent,
-  countedTo: moved.state === "running_turn" && of.state !== "running_turn" ? at : of.countedTo
-})
+const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => {
+  const isNew = moved.state === "running_turn" && of.state !== "running_turn"
+  const { inTurn } = isNew ? {} : of
+  return {
+    ...moved,
+    ...kept(of),
+    spent: of.spent,
+    countedTo: isNew ? at : of.countedTo,
+    ...(inTurn === undefined ? {} : { inTurn })
+  }
+}
 
 /** `isJoined`: a rune of its turn, which is its own begin of work, or its way back. */
 export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeState => {
@@ -207,19 +220,23 @@ export const make = Effect.gen(function* () {
   /** Counts spending, with the turn's time up to now; where a budget is spent by that, the agent ends. */
   const use = (
     state: LifeState,
-    { spent, turnId }: { readonly turnId: string; readonly spent: Budget.Expense },
+    { same, spent, turnId, waited }: Omit<Extract<LifeMessage, { _tag: "Used" }>, "_tag">,
     context: Context,
     least = 0
   ): Decision<LifeState, Act> => {
-    const { turn } = new Siblings(agent, context)
+    const { tools, turn } = new Siblings(agent, context)
     // what an earlier daemon ran is counted up to now where this one has taken it up
     const isOurs = state.entered > recoveredTo || live.resumed === turnId
     const runs = isOurs && state.state === "running_turn" && state.data.turnId === turnId
     const isLive = runs && (isActive(turn) || turn.data.turnId === turnId)
-    const wallTime = isLive ? Math.max(least, watch.since(state.countedTo, context.now)) : 0
+    const elapsed = isLive ? Math.max(least, watch.since(state.countedTo, context.now)) : 0
+    // the time of a wait is told when that is over
+    const isWait = waited ?? (isLive && isStalled(tools, turnId))
+    const wallTime = isWait ? 0 : elapsed
+    const wait = isWait ? elapsed : 0
     const all = { ...spent, wallTime }
     const { tokens = 0, toolCalls = 0, usd = 0 } = all
-    if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
+    if (tokens + toolCalls + usd + wallTime + (waited === true ? wait : 0) <= 0) return { runes: [] }
     const goal = turn.data.turnId === turnId ? goalOf(turn.data.messageIds) : undefined
     const payload: Usage = {
       agent_id: agent,
@@ -228,13 +245,15 @@ export const make = Effect.gen(function* () {
       tool_calls: toolCalls,
       wall_time: wallTime,
       usd,
+      ...(wait > 0 ? { waited: wait } : {}),
+      ...(same === undefined ? {} : { same }),
       day: Calendar.dayOf(context.now),
       ...(goal === undefined ? {} : { goal }),
       ...(spent.models === undefined ? {} : { models: spent.models.map(modelIn) })
     }
     const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
     const counted = used(state, payload, context.now)
-    if (wallTime > 0) watch.set(context.now)
+    if (elapsed > 0) watch.set(context.now)
     const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", usage: payload, ref: refOf(context, conversation) }]
     const exhausted = Budget.exhausted(config().budget, counted.spent)
     const decided = { runes: [usage], state: counted, acts }
@@ -346,10 +365,11 @@ export const make = Effect.gen(function* () {
     join,
     apply,
     comesBack: (old, now) => old.state !== now.state,
-    timers: ({ countedTo, data, spent, state }) => {
+    timers: ({ countedTo, data, inTurn, spent, state }) => {
       if (state !== "running_turn" || data.turnId === null) return []
       const limit = config().budget.wallTime
-      const left = limit === undefined ? TICK : Duration.toMillis(limit) - spent.wallTime
+      const whole = limit === undefined ? TICK : Duration.toMillis(limit) - spent.wallTime
+      const left = Math.min(whole, (Budget.turnTime(config()) ?? Number.POSITIVE_INFINITY) - (inTurn ?? 0))
       // clocks round: what is not quite over is looked at again
       const after = Math.max(1, Math.min(left, TICK))
       return [

@@ -119,8 +119,24 @@ const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effe
     return Effect.succeed<Done>({ eventId: family.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
   })
 
+/** Refuses a run that restarts its own agent a second time in a turn, which each restart begins again. */
+const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
+  const { actors, fullName, name } = tree
+  const isAgain = by === `agent:${name}` && actors.worker.state.by === by && tree.life().data.stats.completed === 0
+  if (!isAgain) return Effect.void
+  return Effect.fail(
+    new CommandRefused({
+      message: `${fullName} has restarted itself in this turn already: a run may restart its own agent once in a turn.`,
+      remedy: `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
+    })
+  )
+}
+
 const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
-  Effect.andThen(household.family.stop(tree, caller, "restart"), tree.start(caller))
+  Effect.suspend(() => mayRestart(tree, caller)).pipe(
+    Effect.andThen(household.family.stop(tree, caller, "restart")),
+    Effect.andThen(tree.start(caller))
+  )
 
 /** Messages of agents that led to what the caller says; undefined for a person. */
 const hopsOf = (projects: Projects, caller: Caller): number | undefined => {

@@ -212,7 +212,9 @@ export const agentKinds = {
     { lazy: true }
   ),
   /** A bound that keeps agents from running away, or the time of a call that nobody answered. */
-  "agent.bound_reached": kind(Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text) })),
+  "agent.bound_reached": kind(
+    Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text), turn_id: Schema.optionalKey(text) })
+  ),
   "run.started": kind(Schema.Struct({ runId: text })),
   /** A piece of what a model thinks before it answers. */
   "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),

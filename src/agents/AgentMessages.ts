@@ -26,8 +26,11 @@ export type InboxMessage =
   | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
   /** The agent asks a person. Answers with the rune. */
   | { readonly _tag: "Ask"; readonly question: string; readonly turnId: string | null }
-  /** The agent has reached a bound that only a person moves; `callId`: nobody answered that call in time. Answers `Settled`. */
-  | { readonly _tag: "Bound"; readonly text: string; readonly callId?: string }
+  /**
+   * The agent has reached a bound that only a person moves; `callId`: nobody answered that call in time; `turnId`: this
+   * turn, which is interrupted. Answers `Settled`.
+   */
+  | { readonly _tag: "Bound"; readonly text: string; readonly callId?: string; readonly turnId?: string }
   /** A person lets dropped work go, and questions with it. Answers `Settled`. */
   | { readonly _tag: "Dismiss"; readonly which: string | undefined; readonly by: string }
 
@@ -64,8 +67,15 @@ export type Opened =
 
 export type LifeMessage =
   | AgentMachine.Event
-  /** Spent in the turn, besides its time. */
-  | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Budget.Expense }
+  /** Spent in the turn, besides its time. `waited`: up to now every open call of it has, or has not, waited for a person. */
+  | {
+      readonly _tag: "Used"
+      readonly turnId: string
+      readonly spent: Budget.Expense
+      readonly waited?: boolean
+      /** The same call, so often that a person is told. */
+      readonly same?: string | undefined
+    }
   /** A person chooses the agent's model and mode: all that holds from now on. Answers `{ eventId }`. */
   | { readonly _tag: "Choose"; readonly choice: Choice; readonly by: string }
   /** The time of the turn is looked at. */

@@ -21,6 +21,8 @@ import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import * as AgentAllowance from "./AgentAllowance.ts"
 import { Allowance, type Spender } from "../domain/Allowance.ts"
+import { isActive } from "./AgentStates.ts"
+import * as Budget from "./Budget.ts"
 import { chosenIn } from "./Choice.ts"
 import * as AgentWeather from "./AgentWeather.ts"
 import { Weather } from "../domain/Weather.ts"
@@ -62,6 +64,15 @@ interface Member {
 }
 
 type Moved = Effect.Effect<void, CommandRefused | StorageError>
+
+/** The agent's turn, as its limits end it. */
+const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
+  turn: () => (isActive(tree.turn()) ? (tree.turn().data.turnId ?? undefined) : undefined),
+  interrupt: (reason, keep, turnId) =>
+    turnId === undefined
+      ? tree.tenant.interruptTurn("agentd", reason, keep)
+      : Effect.ignore(tree.tellInbox({ _tag: "Bound", text: reason, turnId }))
+})
 
 export class AgentRegistry {
   /** In the order in which they began. */
@@ -211,8 +222,8 @@ export class AgentRegistry {
       living.tree = tree
       const spender: Spender = {
         ...who,
-        limits: () => ({ agent: settings().budget, project: this.of.file().conversation.budget }),
-        interrupt: (reason, keep) => tree.tenant.interruptTurn("agentd", reason, keep),
+        limits: () => ({ agent: Budget.of(settings()), project: this.of.file().conversation.budget }),
+        ...turnOf(tree),
         exhaust: ({ limit, resource, spent }) =>
           tree.actors.life.tell({ _tag: "budget_exhausted", resource, spent, limit })
       }

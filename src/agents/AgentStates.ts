@@ -43,6 +43,8 @@ export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Dat
   readonly spent: Budget.Spent
   /** Up to when the time of the turn is counted, ms since the epoch. */
   readonly countedTo: number
+  /** ms of the present turn, without those in which it waited for a person. */
+  readonly inTurn?: number
   /** The model and the mode that a person has chosen; an older agentd knew none. */
   readonly chosen?: Choice
 }
@@ -54,6 +56,8 @@ export interface WorkerState {
   readonly incarnation: number
   /** The rune of the newest start; 0 before the first. */
   readonly began: number
+  /** The one who asked for it. */
+  readonly by?: string
   /** Undefined: it was never started. */
   readonly now: WorkerSnapshot | undefined
 }

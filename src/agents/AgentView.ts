@@ -49,6 +49,8 @@ export interface Row {
   readonly trouble?: Standing | undefined
   /** The windows of its account's use that are near their end. */
   readonly windows?: ReadonlyArray<UsageWindow.Noted>
+  /** The call that its turn repeats. */
+  readonly same?: string | undefined
   /** How it stands with its limits. */
   readonly allowance?: Allowance | undefined
   /** Why its limits do not hold to one request. */
@@ -160,6 +162,8 @@ const running = (row: Row): string => {
 
 /** The work that came to no answer, while nothing else is under way. */
 const unanswered = (row: Row): string | undefined => {
+  const held = Inbox.heldBy(row.inbox)
+  if (held !== undefined) return `${held.text}: agentd retry ${row.project}/${row.agent}`
   const { dropped, more } = Inbox.droppedOf(row.inbox)
   const last = dropped.at(-1)
   if (last === undefined) return undefined
@@ -197,10 +201,13 @@ const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
 
 /** A limit that is near is said with whatever the agent does. */
-const nearing = ({ allowance, gap, windows = [], worker }: Row): string => {
+const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string => {
   if (worker === undefined || worker.state === "Stopped") return ""
-  const [near] = allowance?.near ?? []
+  const all = allowance?.near ?? []
+  const near = all.find(({ mark }) => mark === undefined)
   const words = [
+    ...all.flatMap(({ mark }) => mark ?? []),
+    ...(same === undefined ? [] : [same]),
     ...(near === undefined ? [] : [nearWords(near)]),
     ...windows.map((window) => UsageWindow.nearWords(window)),
     ...(gap === undefined ? [] : [gap.word])

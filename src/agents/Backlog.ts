@@ -88,6 +88,8 @@ const settling = Effect.fnUntraced(function* (
 export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: string | undefined, { by }: Caller) {
   const as = yield* Ids.messageId
   const { fullName } = tree
+  const goesOn =
+    Inbox.heldBy(tree.inbox().data) !== undefined && Inbox.droppedOf(tree.inbox().data).dropped.length === 0
   const isStopped = (tree.worker()?.state ?? "Stopped") === "Stopped"
   const barred = tree.setting.home.barred()
   const rest =
@@ -96,11 +98,10 @@ export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: strin
       : isStopped
         ? `, which is stopped. Start it: ${ProjectStop.startOf(fullName, tree.worker()?.data.stoppedBy)}`
         : "."
-  return yield* settling(
-    tree,
-    which,
-    tree.tellInbox({ _tag: "AskAgain", which, as, by }),
-    (count) => `${counted(count)} ${count === 1 ? "is" : "are"} asked again of ${fullName}${rest}`
+  return yield* settling(tree, which, tree.tellInbox({ _tag: "AskAgain", which, as, by }), (count) =>
+    goesOn
+      ? `${fullName} goes on${rest}`
+      : `${counted(count)} ${count === 1 ? "is" : "are"} asked again of ${fullName}${rest}`
   )
 }, Effect.uninterruptible)
 

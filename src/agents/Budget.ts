@@ -5,7 +5,7 @@
  * limited is counted all the same, so that a person can see it.
  */
 import { Duration } from "effect"
-import type { BudgetConfig } from "../config/AgentConfig.ts"
+import type { AgentConfig, BudgetConfig } from "../config/AgentConfig.ts"
 import type { Spending } from "../domain/Messages.ts"
 
 export interface Spent {
@@ -69,6 +69,22 @@ export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undef
     if (limit !== undefined && used >= limit) return { resource, spent: used, limit }
   }
   return undefined
+}
+
+/** The limits of a turn where a run takes turns, unless the file says otherwise. */
+const PER_TURN = { wallTime: Duration.hours(2), toolCalls: 1_000, usd: 25 } as const
+
+/** Whether the agent's runs take one turn after the other; else `runTimeout` limits its run. */
+export const takesTurns = ({ backend }: Pick<AgentConfig, "backend">): boolean => backend.type !== "command"
+
+/** The agent's budget, with the limits of a turn that hold by default. */
+export const of = (config: Pick<AgentConfig, "backend" | "budget">): BudgetConfig =>
+  takesTurns(config) ? { ...config.budget, perTurn: { ...PER_TURN, ...config.budget.perTurn } } : config.budget
+
+/** ms that a turn of the agent may take; undefined: no limit. */
+export const turnTime = (config: Pick<AgentConfig, "backend" | "budget">): number | undefined => {
+  const time = of(config).perTurn?.wallTime
+  return time === undefined || time === "off" ? undefined : Duration.toMillis(time)
 }
 
 export const shown = (spent: Spent): Spending => ({ ...spent })

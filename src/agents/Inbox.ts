@@ -85,7 +85,12 @@ export interface Bound {
   readonly text: string
   /** ms since the epoch */
   readonly at: number
+  /** The agent takes no turn before a person answers. */
+  readonly holds?: boolean
 }
+
+/** The bound for which the agent takes no turn. */
+export const heldBy = ({ bounds = [] }: Data): Bound | undefined => bounds.find(({ holds }) => holds === true)
 
 const MAX_BOUNDS = 10
 

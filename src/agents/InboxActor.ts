@@ -51,11 +51,18 @@ export interface Received {
 
 export const fresh: InboxState = { state: "Open", data: Inbox.initial, entered: 0, seq: 0, at: 0 }
 
+const boundOf = (text: string, turnId: string | undefined, eventId: number, at: number): Inbox.Bound => ({
+  eventId,
+  text,
+  at,
+  ...(turnId === undefined ? {} : { holds: true })
+})
+
 /** `isJoined`: a turn's rune, which says what it carries. */
 export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxState => {
   if (rune.kind === "agent.bound_reached") {
-    const { text } = rune.payload as { readonly text: string }
-    return { ...state, data: Inbox.bounding(state.data, { eventId: rune.eventId, text, at: rune.at }) }
+    const { text, turn_id: turnId } = rune.payload as { readonly text: string; readonly turn_id?: string }
+    return { ...state, data: Inbox.bounding(state.data, boundOf(text, turnId, rune.eventId, rune.at)) }
   }
   if (rune.kind === "agent.asked") {
     const { question } = rune.payload as { readonly question: string }
@@ -202,12 +209,13 @@ export const make = Effect.gen(function* () {
     context: Context
   ): Decision<InboxState, Act> | Refuse<CommandRefused> => {
     const messages = meant(state.data, which).map((messageId, at) => ({ messageId, as: at === 0 ? as : `${as}-${at}` }))
-    if (messages.length === 0) return { runes: [], reply: NOTHING }
+    const goesOn = which === undefined && Inbox.heldBy(state.data) !== undefined
+    if (messages.length === 0 && !goesOn) return { runes: [], reply: NOTHING }
     if (state.data.waiting.length + messages.length > Inbox.MAX_WAITING)
       return new Refuse(full(`${project()}/${agent}`))
     const event: Inbox.Event = { _tag: "AskedAgain", messages, by, at: context.now }
     return {
-      ...settle(state, event, messages.length, context),
+      ...settle(state, event, Math.max(1, messages.length), context),
       tells: [tell(context.self as never, { _tag: "Begin" })]
     }
   }
@@ -255,13 +263,18 @@ export const make = Effect.gen(function* () {
           }
         }
         case "Bound": {
-          const { callId, text } = message
-          if (Inbox.isKnownBound(state.data, text)) return { runes: [], reply: NOTHING }
+          const { callId, text, turnId } = message
+          const { toTurn, turn } = new Siblings(agent, context)
+          const isOver = turnId !== undefined && (!isActive(turn) || turn.data.turnId !== turnId)
+          if (isOver || Inbox.isKnownBound(state.data, text)) return { runes: [], reply: NOTHING }
           const eventId = context.nextId
-          const payload = { agent_id: agent, text, ...(callId === undefined ? {} : { call_id: callId }) }
+          const call = callId === undefined ? {} : { call_id: callId }
+          const payload = { agent_id: agent, text, ...call, ...(turnId === undefined ? {} : { turn_id: turnId }) }
+          const stop = { _tag: "interrupt", by: "agentd", reason: text, keep: true, ...place.live.partial } as const
           return {
             runes: [{ kind: "agent.bound_reached", trigger: "bound", payload }],
-            state: { ...state, data: Inbox.bounding(state.data, { eventId, text, at: context.now }) },
+            state: { ...state, data: Inbox.bounding(state.data, boundOf(text, turnId, eventId, context.now)) },
+            tells: turnId === undefined ? [] : [tell(toTurn, { ...stop, turnId })],
             reply: { count: 1, eventId } satisfies Settled
           }
         }

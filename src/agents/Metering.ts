@@ -41,7 +41,7 @@ export const of = (backend: BackendConfig): Metering => {
 /** Whether a limit of the resource holds for the agent. */
 const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "usd"): boolean =>
   budgets.some((budget) =>
-    [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => part?.[resource] !== undefined)
+    [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => (part?.[resource] ?? "off") !== "off")
   )
 
 /** The model that its config names; undefined: the program chooses. */

@@ -12,6 +12,7 @@ import type { Reach } from "../domain/Allowance.ts"
 import { type AgentSetting } from "./AgentSetting.ts"
 import { Siblings, type WorkerSnapshot } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
+import * as Inbox from "./Inbox.ts"
 import * as Prompt from "./Prompt.ts"
 import { MAX_KEPT_BYTES } from "./Prompt.ts"
 import type { RunPlace } from "./RunPlace.ts"
@@ -157,7 +158,7 @@ export const next = (
   // as a daemon that is gone has left it, or a file that is new
   const exhausted = Budget.exhausted(setting.config().budget, life.spent)
   if (exhausted !== undefined) return [tell(toLife, { _tag: "budget_exhausted", ...exhausted })]
-  if (setting.home.barred() !== undefined) return []
+  if (setting.home.barred() !== undefined || Inbox.heldBy(siblings.inbox.data) !== undefined) return []
   const { data, state } = worker.now
   if (state === "BuildingPrompt") return nextRun(setting, place, siblings, worker.now, context)
   return state === "Running" && place.live.isFree(data.runId) ? nextTurn(setting, place, siblings, context) : []

@@ -28,6 +28,7 @@ import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import type { Services } from "./AgentsPlace.ts"
 import type { AgentFacts } from "./Agents.ts"
+import { isActive } from "./AgentStates.ts"
 import * as AgentView from "./AgentView.ts"
 import * as Backlog from "./Backlog.ts"
 import { ConfigNotice, type Trouble, troubleOf } from "./ConfigNotice.ts"
@@ -39,6 +40,7 @@ import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
 import * as SetApart from "./SetApart.ts"
+import { repeated } from "./ToolsState.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 /** How often the file of a project that cannot be read is tried. */
@@ -413,6 +415,7 @@ export class Projects {
       trouble: tree.setting.weather.trouble(),
       windows: tree.setting.weather.near(tree.worker()?.data.fallback ?? 0),
       allowance: tree.setting.allowance.standing(),
+      same: isActive(tree.turn()) ? repeated(tree.actors.tools.state, tree.turn().data.turnId) : undefined,
       gap: project.gapOf(tree.name, tree.config(), place),
       broken: project.recordOf(tree.name)?.broken,
       home: { conversation: project.conversation, state: project.state },

@@ -15,6 +15,7 @@ import * as TurnMachine from "./TurnMachine.ts"
 import { sizeOf } from "./Excerpt.ts"
 import type * as Inbox from "./Inbox.ts"
 import { known, type Message } from "./Inbox.ts"
+import { isTurnLimit } from "../domain/Allowance.ts"
 
 /** In the log, where it is written whole: well under the size that a rune may have. */
 export const MAX_PROMPT_BYTES = 512 * 1024
@@ -203,7 +204,9 @@ export const followUp = (
   if (source === undefined) return { input: "", messageIds: [], source: "queue" }
   const isAgain = source.source === "resume"
   const fitting = commands ? beforeCommand(source.messages) : source.messages
-  const messages = isAgain ? source.messages : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
+  // a person's answer to a turn that reached its limit goes with what that was asked
+  const word = isTurnLimit(turn.ended?.reason) ? waiting.filter(({ from }) => Frame.isPerson(from)) : []
+  const messages = isAgain ? [...source.messages, ...word] : chosen(fitting, sizeOf(introduced.join("\n\n")), true)
   const [first] = messages
   const again = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
   const head = [...introduced, ...again]

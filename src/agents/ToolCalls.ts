@@ -16,6 +16,7 @@ import {
   type Decision,
   type Draft,
   later,
+  type Refusal,
   Refuse,
   type Tell,
   tell
@@ -34,7 +35,19 @@ import { verdictOf } from "./RunEvents.ts"
 import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import { toResult } from "./ToolResult.ts"
-import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn, waits } from "./ToolsState.ts"
+import {
+  apply,
+  type Call,
+  fresh,
+  get,
+  isStalled,
+  moved,
+  openCalls,
+  repeated,
+  type ToolsState,
+  unborn,
+  waits
+} from "./ToolsState.ts"
 
 type Act =
   | ToolMachine.Action
@@ -209,9 +222,11 @@ export const make = Effect.gen(function* () {
     const moves = new Moves(agent, state, context)
     for (const call of calls) moves.step(call.callId, call)
     const callIds = calls.map(({ callId }) => callId)
+    const same = repeated(moves.state, turnId)
+    const isNews = same !== undefined && repeated(state, turnId) === undefined
     return decided(moves, [
       tell(toTurn, { _tag: "tool_calls_received", turnId, callIds }),
-      tell(toLife, { _tag: "Used", turnId, spent: { toolCalls: callIds.length } })
+      tell(toLife, { _tag: "Used", turnId, spent: { toolCalls: callIds.length }, same: isNews ? same : undefined })
     ])
   }
 
@@ -434,7 +449,23 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
+  /** Time in which every open call waits for a person is told apart. */
   const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
+    const decision = decideOn(state, message, context)
+    if (typeof decision === "string" || !("runes" in decision) || decision.state === undefined) return decision
+    const { toLife, turn } = new Siblings(agent, context)
+    const { turnId } = turn.data
+    const waited = isStalled(state, turnId)
+    if (turnId === null || waited === isStalled(decision.state, turnId)) return decision
+    const used = tell(toLife, { _tag: "Used", turnId, spent: {}, waited } as const)
+    return { ...decision, tells: [used, ...(decision.tells ?? [])] }
+  }
+
+  const decideOn = (
+    state: ToolsState,
+    message: ToolsMessage,
+    context: Context
+  ): Decision<ToolsState, Act> | Refuse<CommandRefused> | Refusal => {
     switch (message._tag) {
       case "Open":
         return open(message, context)

@@ -56,7 +56,16 @@ interface Due {
   readonly at: number
 }
 
+/** The calls of the newest turn, by their keys: how often each was made. */
+interface Made {
+  readonly turnId: string
+  readonly times: HashMap.HashMap<string, number>
+  /** The one that was made most often, where that is often. */
+  readonly most: { readonly tool: string; readonly times: number } | undefined
+}
+
 export interface ToolsState {
+  readonly made?: Made
   readonly open: HashMap.HashMap<string, Call>
   /** When the time of each runs out, the soonest first. */
   readonly due: ReadonlyArray<Due>
@@ -107,6 +116,7 @@ const ends = (
   const count = (get(state.counts, turnId ?? "") ?? 1) - 1
   const isGranted = event._tag === "execution_error" && event.grant !== undefined
   return {
+    ...(state.made === undefined ? {} : { made: state.made }),
     open,
     // it may have waited for this one
     due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
@@ -180,6 +190,7 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
+    ...(isNew ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") } : {}),
     // the calls of another answer
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
   }
@@ -202,6 +213,31 @@ export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
 
 /** A person is asked, and its run waits for the answer. */
 export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
+
+/** Every open call of the turn waits for a person, and there is one: nothing executes. */
+export const isStalled = ({ counts, open }: ToolsState, turnId: string | null): boolean =>
+  get(counts, turnId ?? "") !== undefined &&
+  !HashMap.some(open, (call) => call.snapshot.data.turnId === turnId && !waits(call))
+
+/** The same calls of a turn that a person is told of. */
+const MANY = 20
+/** Different calls of a turn that are counted. */
+const MAX_MADE = 10_000
+
+/** With one more call of the turn. */
+const making = (made: Made | undefined, turnId: string, key: string, tool: string): Made => {
+  const before = made?.turnId === turnId ? made : { turnId, times: HashMap.empty<string, number>(), most: undefined }
+  const times = (get(before.times, key) ?? 0) + 1
+  if (times === 1 && HashMap.size(before.times) >= MAX_MADE) return before
+  const most = times >= MANY && times > (before.most?.times ?? 0) ? { tool, times } : before.most
+  return { turnId, times: HashMap.set(before.times, key, times), most }
+}
+
+/** "the same call 20 times: shell"; undefined where the turn repeats none so often. */
+export const repeated = ({ made }: ToolsState, turnId: string | null): string | undefined =>
+  made?.turnId !== turnId || made?.most === undefined
+    ? undefined
+    : `the same call ${made.most.times} times: ${made.most.tool}`
 
 /** The end of the call's time in its state; infinite where it is not limited. */
 const deadlineOf = ({ snapshot: { data, state } }: Call, since: number): number => {

@@ -44,7 +44,7 @@ import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
 import type * as Inbox from "./Inbox.ts"
 import * as Budget from "./Budget.ts"
-import { known } from "./Inbox.ts"
+import { heldBy, known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import * as Prompt from "./Prompt.ts"
 import { RunPlace, whenAdopted } from "./RunPlace.ts"
@@ -332,9 +332,10 @@ export const make = Effect.gen(function* () {
     const answered = (reply: Opened): Decision<TurnState, Act> => ({ runes: [], reply })
     // its work is what the turn under way, or the one that is about to begin, is charged with
     if (state.state !== "idle" || state.data.unfinished.length > 0) return answered({ _tag: "TakenIn" })
-    const { life, worker } = new Siblings(agent, context)
+    const { inbox, life, worker } = new Siblings(agent, context)
     const isOn = life.state === "idle" && worker.now?.state === "Running" && worker.now.data.runId === runId
-    const barred = home.barred() ?? (isOn && !live.isEnding(runId) ? undefined : "its run is being ended")
+    const held = heldBy(inbox.data)?.text
+    const barred = home.barred() ?? held ?? (isOn && !live.isEnding(runId) ? undefined : "its run is being ended")
     if (barred !== undefined) return answered({ _tag: "Refused", reason: barred })
     const exhausted = Budget.exhausted(config().budget, life.spent)
     if (exhausted !== undefined) {

@@ -54,6 +54,7 @@ type Started = Extract<
 const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
   incarnation: payload.incarnation,
   began: eventId,
+  by: payload.by,
   now: {
     state: WorkerMachine.Worker.initial,
     // runes of before know no prompt here

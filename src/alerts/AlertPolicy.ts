@@ -8,7 +8,7 @@ import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
 import { budgetKinds } from "../budgets/BudgetKinds.ts"
-import { nearWords, spentWords } from "../domain/Allowance.ts"
+import { nearWords, spentWords, turnWords } from "../domain/Allowance.ts"
 import { putRight, warning, warnsAt } from "../domain/ErrorLimit.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
@@ -266,12 +266,13 @@ const ofBudget = ({ kind, payload, stream }: ToldOf<"budget.near" | "budget.spen
   const { key, name, period, until, whose } = payload
   const isSpent = kind === "budget.spent"
   const who = whose === "machine" ? "agentd" : name
-  const words = isSpent ? spentWords(payload) : nearWords(payload)
+  const isTurn = period === "turn"
+  const words = isSpent ? (isTurn ? turnWords(payload) : spentWords(payload)) : nearWords(payload)
   const next =
     period === "turn" ? "" : until === null ? "" : ` They go on by themselves when the next ${period} begins.`
   const what =
     period === "turn"
-      ? "The turn was interrupted, and its work is dropped."
+      ? "The turn was interrupted, nothing of it is lost, and the agent waits for you."
       : payload.stops
         ? "The agents that it is of have ended."
         : `The agents that it is of wait.${next}`
@@ -279,7 +280,9 @@ const ofBudget = ({ kind, payload, stream }: ToldOf<"budget.near" | "budget.spen
     key: `${stream}:${key}`,
     headline: `${who}: ${words}`,
     reason: isSpent ? `${words}.\n${what}` : `${words}.`,
-    remedy: `See what it was spent for: agentd cost --by agent,model\nRaise it: "budget" in ${whose === "machine" ? "agentd's own config.jsonc, then agentd restart" : "agentd.jsonc"}`
+    remedy: isTurn
+      ? `See what it does: agentd why ${name}\n${isSpent ? `Let it go on: agentd retry ${name}, or a message. Or stop it: agentd stop ${name}\n` : ""}The limits of a turn: "budget.perTurn" in agentd.jsonc`
+      : `See what it was spent for: agentd cost --by agent,model\nRaise it: "budget" in ${whose === "machine" ? "agentd's own config.jsonc, then agentd restart" : "agentd.jsonc"}`
   }
 }
 

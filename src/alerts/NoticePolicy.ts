@@ -384,6 +384,8 @@ const ofWhole = (alert: Alert, { effects = [], held: waiting, project }: Facts):
         about: Notice.projectOf(alert.stream)
       }
     case "budget.spent":
+      if (alert.key.includes("/turn/"))
+        return { ...words, kind: "needsYou", command: "agentd waiting", urgency: "now", about: alert.key }
       return { ...words, kind: "budget", command: "agentd cost", urgency: "now", about: alert.key }
     case "budget.near":
       return { ...words, kind: "budgetNear", command: "agentd cost", urgency: "digest", about: alert.key }

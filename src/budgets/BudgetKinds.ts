@@ -20,7 +20,9 @@ const Told = Schema.Struct({
   limit: Schema.Finite,
   /** When it begins anew by itself, ms since the epoch. */
   until: Schema.NullOr(Schema.Finite),
-  stops: Schema.Boolean
+  stops: Schema.Boolean,
+  /** No limit: something about the turn that a person would want to know. */
+  mark: Schema.optionalKey(text)
 })
 export type Told = typeof Told.Type
 

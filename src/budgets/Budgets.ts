@@ -20,7 +20,8 @@ import {
   type Limited,
   type Reach,
   type Spender,
-  spentWords
+  spentWords,
+  turnWords
 } from "../domain/Allowance.ts"
 import type { Address } from "../domain/AgentPort.ts"
 import * as Calendar from "../domain/Calendar.ts"
@@ -29,7 +30,7 @@ import { ActorSystem, type System } from "../event-actor/ActorSystem.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { DAEMON_STREAM, type RuneDraft } from "../event-log/Rune.ts"
 import type { Told } from "./BudgetKinds.ts"
-import { bars, isSpent, reaches } from "./Limits.ts"
+import { bars, isSpent, reaches, unusual } from "./Limits.ts"
 import { type Read, recover } from "./Recovery.ts"
 import {
   type Account,
@@ -237,15 +238,17 @@ class Board implements Allowances {
       const known = this.known.get(who.conversation)
       if (known === undefined) return Effect.void
       if (ref.eventId > known.eventId) use(known.spending, usage, this.now)
-      return this.judge(who)
+      return this.judge(who, usage.same)
     })
 
   /** Tells of limits that are near or spent, and ends what is under way beyond them. */
-  private judge(who: Address): Effect.Effect<void> {
+  private judge(who: Address, same: string | undefined): Effect.Effect<void> {
     const drafts: Array<RuneDraft> = []
     const acts: Array<Effect.Effect<void>> = []
+    for (const mark of this.marksOf(who, same)) drafts.push(...this.news(who, mark, "near"))
     for (const reach of this.reachesOf(who)) {
       const isTurn = reach.period === "turn"
+      if (isTurn && !this.isUnderWay(who, reach)) continue
       if (isSpent(reach) && (isTurn || bars(reach))) {
         drafts.push(...this.news(who, reach, "spent"))
         acts.push(...this.ends(who, reach))
@@ -257,6 +260,25 @@ class Board implements Allowances {
       this.write(drafts),
       Effect.forEach(acts, (act) => Effect.forkIn(act, this.scope), { discard: true })
     )
+  }
+
+  /** A turn that is over has reached nothing any more. */
+  private isUnderWay(who: Address, { label }: Reach): boolean {
+    const spender = this.spenders.get(keyOf(who))
+    return spender?.turn === undefined || spender.turn() === label
+  }
+
+  /** Marks of the turn under way: `same`: of the call that it repeats. */
+  private marksOf(who: Address, same?: string): ReadonlyArray<Reach> {
+    const account = this.known.get(who.conversation)?.spending.agents.get(who.agent)
+    const found = account === undefined ? undefined : unusual(account)
+    if (account === undefined) return []
+    const of = { whose: "agent", period: "turn", label: account.turn.label, until: null, stops: false } as const
+    const { toolCalls: spent } = account.turn.sum
+    return [
+      ...(found !== undefined && this.isUnderWay(who, found) ? [found] : []),
+      ...(same === undefined ? [] : [{ ...of, resource: "tool_calls" as const, spent, limit: spent, mark: same }])
+    ]
   }
 
   private news({ agent, conversation }: Address, reach: Reach, what: "near" | "spent"): ReadonlyArray<RuneDraft> {
@@ -291,7 +313,7 @@ class Board implements Allowances {
       (spender.conversation === who.conversation && (reach.whose === "project" || spender.agent === who.agent))
     if (reach.period === "turn") {
       const spender = this.spenders.get(keyOf(who))
-      return spender === undefined ? [] : [spender.interrupt(spentWords(reach), false)]
+      return spender === undefined ? [] : [spender.interrupt(turnWords(reach), true, reach.label)]
     }
     return [...this.spenders.values()]
       .filter(isMeant)
@@ -311,10 +333,10 @@ class Board implements Allowances {
     })
 
   readonly standing: Allowances["standing"] = (who) => {
-    const all = this.reachesOf(who).filter(({ period }) => period !== "turn")
+    const all = this.reachesOf(who).filter((reach) => reach.period !== "turn" || this.isUnderWay(who, reach))
     return {
       reached: all.find((reach) => bars(reach) && isSpent(reach)),
-      near: all.filter((reach) => !isSpent(reach) && isNear(reach.spent, reach.limit))
+      near: [...this.marksOf(who), ...all.filter((reach) => !isSpent(reach) && isNear(reach.spent, reach.limit))]
     }
   }
 

@@ -37,11 +37,26 @@ const spentOf = (sum: Sum, resource: Resource): number => {
 const present = ({ label, sum }: Account["day"], now: string) =>
   label >= now ? { label, sum } : { label: now, sum: nothing }
 
+const on = <A>(limit: A | "off" | undefined): A | undefined => (limit === "off" ? undefined : limit)
+
+const turnIn = ({ label, sum }: Account["turn"], perTurn: NonNullable<BudgetConfig["perTurn"]>): Limit => {
+  const time = on(perTurn.wallTime)
+  return {
+    period: "turn",
+    label,
+    sum,
+    tokens: on(perTurn.tokens),
+    usd: on(perTurn.usd),
+    tool_calls: on(perTurn.toolCalls),
+    wall_time: time === undefined ? undefined : Duration.toMillis(time)
+  }
+}
+
 const limitsIn = (budget: BudgetConfig, account: Account, now: number): ReadonlyArray<Limit> => {
   const day = Calendar.dayOf(now)
   const { perDay, perMonth, perTurn, tokens, toolCalls, usd, wallTime } = budget
   return [
-    ...(perTurn === undefined ? [] : [{ period: "turn" as const, ...account.turn, ...perTurn }]),
+    ...(perTurn === undefined ? [] : [turnIn(account.turn, perTurn)]),
     ...(perDay === undefined ? [] : [{ period: "day" as const, ...present(account.day, day), ...perDay }]),
     ...(perMonth === undefined
       ? []
@@ -82,6 +97,19 @@ export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, no
       ]
     })
   )
+
+/** Earlier turns without which nothing is usual, and how many times that a turn's cost is worth a word. */
+const [LEAST, TIMES] = [3, 10]
+
+/** The turn has cost ten times what the agent's turns usually do: in USD where that is known, else in tokens. */
+export const unusual = ({ turn, usual = [] }: Account): Reach | undefined => {
+  const resource = turn.sum.usd > 0 ? "usd" : "tokens"
+  const costs = usual.map((one) => one[resource]).filter((cost) => cost > 0)
+  const median = costs.toSorted((a, b) => a - b)[Math.floor(costs.length / 2)]
+  if (median === undefined || costs.length < LEAST || turn.sum[resource] < TIMES * median) return undefined
+  const of = { whose: "agent", period: "turn", label: turn.label, resource, until: null, stops: false } as const
+  return { ...of, spent: turn.sum[resource], limit: TIMES * median, mark: `the turn has cost ${TIMES} times the usual` }
+}
 
 export const isSpent = ({ limit, spent }: Reach): boolean => spent >= limit
 

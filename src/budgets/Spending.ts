@@ -30,6 +30,8 @@ interface Of {
 
 /** The sums of one agent, or of all. */
 export interface Account {
+  /** The costs of the turns before, the newest last. */
+  readonly usual?: ReadonlyArray<Pick<Sum, "tokens" | "usd">>
   readonly total: Sum
   readonly turn: Of
   readonly day: Of
@@ -68,6 +70,8 @@ const MAX_AGENTS = 2_000
 const MAX_ROWS = 4_000
 const MAX_HOURS = 2_000
 const MAX_TOLD = 1_000
+/** Turns that say what is usual. */
+const MAX_USUAL = 20
 /** The name of all days that are older than what is kept. */
 const EARLIER = "earlier"
 
@@ -89,7 +93,12 @@ const into = ({ label, sum }: Of, now: string, more: Sum): Of =>
 const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
   label === turn ? { label, sum: add(sum, more) } : { label: turn, sum: more }
 
+/** With the cost of the turn that is over by now. */
+const usualOf = ({ turn: { label, sum }, usual = [] }: Account, turn: string): NonNullable<Account["usual"]> =>
+  label === turn || label === "" ? usual : [...usual, { tokens: sum.tokens, usd: sum.usd }].slice(-MAX_USUAL)
+
 const used = (account: Account, turn: string, day: string, more: Sum): Account => ({
+  usual: usualOf(account, turn),
   total: add(account.total, more),
   turn: intoTurn(account.turn, turn, more),
   day: into(account.day, day, more),

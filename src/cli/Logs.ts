@@ -15,7 +15,7 @@ import { type Chosen, chosen } from "./LogsChoice.ts"
 import { agentOf, type Entry, KINDS, lineOf, LogsView, Names, type Style, valueOf, type What } from "./LogsView.ts"
 import { atOf, type Moment } from "./Moment.ts"
 import { plain } from "./Output.ts"
-import { runNamed, runsIn, KINDS as RUN_KINDS } from "./Runs.ts"
+import { READS, runNamed, runsOf } from "./Runs.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Input {
@@ -136,8 +136,10 @@ const read = Effect.fnUntraced(function* (source: Source, asked: Asked, after: n
 
 /** The runs that --run means, of each agent that is chosen, and the rune before the first of them. */
 const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, name: string) {
-  const of = definedOf({ agent: chosen.only, kinds: RUN_KINDS, tail: OF_RUNS })
-  const rows = runsIn(yield* Stream.runCollect(source.log(of))).filter(
+  const reads = yield* Effect.forEach(READS, (kinds) =>
+    Stream.runCollect(source.log(definedOf({ agent: chosen.only, kinds, tail: OF_RUNS })))
+  )
+  const rows = runsOf(reads, OF_RUNS).filter(
     ({ agent, conversation }) => chosen.nameOf(conversation, agent) !== undefined
   )
   const found = runNamed(rows, name)

@@ -23,6 +23,8 @@ export interface RunRow {
   readonly word: Word
   readonly tokens: number
   readonly usd: number
+  /** True where older runes of its spending were not read: it is more than that. */
+  readonly isMore?: true
   /** "success", "error", "timeout", "uncounted", "quota", "fatal"; "stopped" by a person; "cut short" where it did not end in its grace; null while it goes on. */
   readonly how: string | null
   /** Further words of its end. */
@@ -35,7 +37,8 @@ export interface RunRow {
 
 type Event = { readonly _tag: string; readonly [field: string]: unknown }
 
-export const KINDS = ["worker.moved", "turn.started", "turn.completed", "agent.usage"]
+/** Read apart by the log's index of kinds: a run that spends with each request leaves the begins of all in sight. */
+export const READS = [["worker.moved"], ["turn.started", "turn.completed"], ["agent.usage"]]
 /** A run has about so many runes of these kinds beside its turns. */
 const RUNES = 20
 const LEAST = 1_000
@@ -115,6 +118,15 @@ const spent = (row: RunRow, { eventId, payload: { tokens, usd } }: Rune): RunRow
   restsOn: eventId
 })
 
+/** The runs that such reads tell of; `tail`: how many runes each was to give. Pure. */
+export const runsOf = (reads: ReadonlyArray<ReadonlyArray<Rune>>, tail: number): ReadonlyArray<RunRow> => {
+  const usage = reads.at(-1) ?? []
+  const from = usage.length < tail ? 0 : usage[0]!.eventId
+  return runsIn(reads.flat().toSorted((a, b) => a.eventId - b.eventId)).map((row) =>
+    row.beginsWith < from ? { ...row, isMore: true } : row
+  )
+}
+
 /** The runs that these runes tell of, the oldest first. Pure. */
 export const runsIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<RunRow> => {
   const rows = new Map<string, RunRow>()
@@ -169,8 +181,11 @@ export const runNamed = (rows: ReadonlyArray<RunRow>, name: string): ReadonlyArr
   return [...own.values()].flatMap((all) => all.at(-1 - back) ?? [])
 }
 
-const moneyOf = ({ tokens, usd }: RunRow): string =>
-  usd > 0 ? `$${usd.toFixed(usd < 1 ? 4 : 2)}` : tokens > 0 ? `${tokens.toLocaleString("en-US")} tokens` : ""
+const moneyOf = ({ isMore, tokens, usd }: RunRow): string => {
+  const sum =
+    usd > 0 ? `$${usd.toFixed(usd < 1 ? 4 : 2)}` : tokens > 0 ? `${tokens.toLocaleString("en-US")} tokens` : ""
+  return isMore === true && sum !== "" ? `over ${sum}` : sum
+}
 
 const HEAD = ["RUN", "AGENT", "BEGAN", "LASTED", "TURNS", "COST", "OUTCOME", "REASON"]
 const SPARE = ["COST", "TURNS", "LASTED"]
@@ -218,13 +233,12 @@ export const runs = declare({
   rpc: ({ csv, failed, lines, names }, caller) => {
     const tail = Math.min(10_000, Math.max(LEAST, lines * RUNES))
     const agent = isOne(names) ? { agent: names[0]! } : {}
-    const reading = asked({
-      runes: readAll("Log", { caller, follow: false, kinds: KINDS, tail, ...agent }),
-      homes: read("Conversations", null)
-    })
-    return map(reading, ({ homes, runes }) => {
+    const log = (kinds: ReadonlyArray<string>) => readAll("Log", { caller, follow: false, kinds, tail, ...agent })
+    const [moves, turns, usage] = READS.map(log)
+    const reading = asked({ moves: moves!, turns: turns!, usage: usage!, homes: read("Conversations", null) })
+    return map(reading, ({ homes, moves, turns, usage }) => {
       const { nameOf } = chosen(isOne(names) ? [] : names, homes, caller.config)
-      const all = runsIn(runes).flatMap((row): ReadonlyArray<Named> => {
+      const all = runsOf([moves, turns, usage], tail).flatMap((row): ReadonlyArray<Named> => {
         const name = nameOf(row.conversation, row.agent)
         return name === undefined ? [] : [{ ...row, name }]
       })

@@ -92,9 +92,20 @@ const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArr
 
 const isSize = (name: string): boolean => name === "memory" || name === "disk"
 
+const turnOf = ({ toolCalls, usd, wallTime }: AgentReach["limits"]["turn"]): ReadonlyArray<string> => {
+  const all = [
+    ...(wallTime === null ? [] : [span(wallTime)]),
+    ...(toolCalls === null ? [] : [count(toolCalls, "tool call")]),
+    ...(usd === null ? [] : [`${usd} USD where known`])
+  ]
+  return all.length === 0 ? [] : [`a turn ${all.join(", ")}, without the waits for you`]
+}
+
 const limitsOf = ({ limits }: AgentReach): string =>
   [
-    `a run ${span(limits.run)}, a tool call ${span(limits.tool)}`,
+    ...(limits.run === null ? [] : [`a run ${span(limits.run)}`]),
+    ...turnOf(limits.turn),
+    `a tool call ${span(limits.tool)}`,
     ...(limits.runsPerHour === null ? [] : [`${limits.runsPerHour} runs an hour`]),
     ...(limits.tokens === null ? [] : [count(limits.tokens, "token")]),
     ...(limits.toolCalls === null ? [] : [count(limits.toolCalls, "tool call")]),

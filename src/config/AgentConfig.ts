@@ -41,8 +41,30 @@ const Amounts = Schema.Struct({
   usd: optional(Usd, "US dollars, where they are known.")
 })
 
+const off = Schema.Literal("off")
+
+/** The limits of one turn, each of which may be off. */
+const TurnAmounts = Schema.Struct({
+  tokens: optional(Schema.Union([off, Tokens]), 'Input and output tokens; "off": no limit. Default: off.'),
+  usd: optional(
+    Schema.Union([off, Usd]),
+    'US dollars, where they are known; "off": no limit. Default of an agent whose runs take turns: 25.'
+  ),
+  wallTime: optional(
+    Schema.Union([off, Span]),
+    'Time without the waits for a person; "off": no limit. Default of an agent whose runs take turns: 2 hours.'
+  ),
+  toolCalls: optional(
+    Schema.Union([off, whole(1, 1_000_000_000)]),
+    'Tool calls; "off": no limit. Default of an agent whose runs take turns: 1000.'
+  )
+})
+
 const periods = {
-  perTurn: optional(Amounts, "What one turn may spend: then it is interrupted, and its work is dropped."),
+  perTurn: optional(
+    TurnAmounts,
+    "What one turn may take: then it is interrupted, and its agent needs you. Nothing is lost: agentd retry, or a message, lets it go on."
+  ),
   perDay: optional(Amounts, "What may be spent in a day of the machine's calendar."),
   perMonth: optional(Amounts, "What may be spent in a month of the machine's calendar."),
   whenSpent: optional(
@@ -147,7 +169,12 @@ export const AgentConfig = Schema.Struct({
   maxConsecutiveErrors: whole(1, 10_000).pipe(withDefault(5, "So many errors in a row stop it for good.")),
   maxTotalErrors: whole(1, 1_000_000).pipe(withDefault(20, "So many errors in all stop it for good.")),
   backoff: BackoffConfig.pipe(withDefault({}, "How long it waits after an error.")),
-  runTimeout: Span.pipe(withDefault("30 minutes", "A run that takes longer is ended and counts as an error.")),
+  runTimeout: Span.pipe(
+    withDefault(
+      "30 minutes",
+      "A run of a command that takes longer is ended and counts as an error. Where runs take turns, budget.perTurn limits each turn instead."
+    )
+  ),
   interruptGrace: Span.pipe(withDefault("10 seconds", "How long a run has to end by itself after an interrupt.")),
   minRunInterval: Span.pipe(withDefault("1 second", "The least time between the starts of two runs.")),
   maxRunsPerHour: optional(whole(1, 100_000), "How many runs it may start in an hour. Default: no such limit."),

@@ -2,11 +2,12 @@
  * Allowance: what agents may still spend, as they ask for it and tell of it: limits of a turn, an agent, a project and
  * the machine, in total, by the day and by the month. The feature behind it is budgets/; without one nothing is limited.
  */
-import { Context, Effect, type Scope } from "effect"
+import { Context, Duration, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 import type { Address } from "./AgentPort.ts"
+
 import type { ArchivedSpending, Usage } from "./UsageKinds.ts"
 
 export type Whose = "agent" | "project" | "machine"
@@ -26,14 +27,18 @@ export interface Reach {
   readonly until: number | null
   /** True where its agents are ended and do not wait. */
   readonly stops: boolean
+  /** No limit: something about the turn that a person would want to know. */
+  readonly mark?: string
 }
 
 /** An agent that lives. */
 export interface Spender extends Address {
   /** As the file says now. */
   readonly limits: () => { readonly agent: BudgetConfig; readonly project: BudgetConfig }
-  /** Ends the turn; `keep`: what it was asked is offered again. */
-  readonly interrupt: (reason: string, keep: boolean) => Effect.Effect<void>
+  /** Ends the turn; `keep`: what it was asked is offered again; `turnId`: that turn alone, and the agent waits for a person. */
+  readonly interrupt: (reason: string, keep: boolean, turnId?: string) => Effect.Effect<void>
+  /** The turn under way. */
+  readonly turn?: () => string | undefined
   /** Ends the agent for good. */
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
 }
@@ -128,6 +133,11 @@ const SHARE = 0.8
 /** Whether so much of a limit is spent that a person is warned. */
 export const isNear = (spent: number, limit: number): boolean => spent >= SHARE * limit
 
+const TURN_REACHED = "the turn reached"
+
+/** Whether a turn was interrupted for that. */
+export const isTurnLimit = (reason: string | null | undefined): boolean => reason?.startsWith(TURN_REACHED) === true
+
 const OF = { agent: "the agent", project: "the project", machine: "this machine" } as const
 const RESOURCES = { tokens: "tokens", usd: "USD", tool_calls: "tool calls", wall_time: "time" } as const
 
@@ -148,5 +158,12 @@ export const share = ({ limit, resource, spent }: Reach): string =>
 
 export const spentWords = (reach: Reach): string => `${nameOf(reach)} is spent: ${share(reach)}`
 
+/** "1 h 30 m". */
+const time = (ms: number): string => Duration.format(Duration.millis(ms)).replaceAll(/(?<=\d)(?=[a-z])/g, " ")
+
+/** "the turn reached 2 h: go on, or stop". */
+export const turnWords = ({ limit, resource }: Pick<Reach, "limit" | "resource">): string =>
+  `${TURN_REACHED} ${resource === "wall_time" ? time(limit) : `${amount(resource, limit)} ${RESOURCES[resource]}`}: go on, or stop`
+
 export const nearWords = (reach: Reach): string =>
-  `${Math.floor((100 * reach.spent) / reach.limit)} % of ${nameOf(reach)} is spent: ${share(reach)}`
+  reach.mark ?? `${Math.floor((100 * reach.spent) / reach.limit)} % of ${nameOf(reach)} is spent: ${share(reach)}`

@@ -137,7 +137,15 @@ export const BacklogInfo = Schema.Struct({
   more: Schema.Int,
   /** Bounds that it has reached, and that only a person moves. */
   bounds: Schema.optionalKey(
-    Schema.Array(Schema.Struct({ eventId: Schema.Int, text: Schema.String, since: Schema.Finite }))
+    Schema.Array(
+      Schema.Struct({
+        eventId: Schema.Int,
+        text: Schema.String,
+        since: Schema.Finite,
+        /** The agent takes no turn before a person answers. */
+        holds: Schema.optionalKey(Schema.Boolean)
+      })
+    )
   ),
   /** Questions to a person that no person has answered. */
   questions: Schema.optionalKey(

@@ -25,6 +25,10 @@ const Usage = Schema.Struct({
   /** ms */
   wall_time: Schema.Finite,
   usd: Schema.Finite,
+  /** ms in which every open call of the turn waited for a person: they count against no limit. */
+  waited: Schema.optionalKey(Schema.Finite),
+  /** The turn has made the same call so often that a person is told. */
+  same: Schema.optionalKey(text),
   /** The tokens and their cost by model; older runes say only the sums. */
   models: Schema.optionalKey(Schema.Array(ModelUsage)),
   /** The goal that the turn works for. */

@@ -13,6 +13,7 @@ import * as Sandbox from "../backends/sandbox/Sandbox.ts"
 import * as OwnServer from "../agents/OwnServer.ts"
 import * as Workplace from "../agents/Workplace.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
+import * as Budget from "../agents/Budget.ts"
 import * as Fallback from "../config/Fallback.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import { limitIn } from "../config/Span.ts"
@@ -42,6 +43,15 @@ const bound = ({ backend }: AgentConfig): string => {
 
 const millis = (span: Duration.Duration | undefined) => (span === undefined ? null : Duration.toMillis(span))
 
+const turnOf = (config: AgentConfig) => {
+  const { toolCalls = "off", usd = "off" } = Budget.of(config).perTurn ?? {}
+  return {
+    wallTime: Budget.turnTime(config) ?? null,
+    toolCalls: toolCalls === "off" ? null : toolCalls,
+    usd: usd === "off" ? null : usd
+  }
+}
+
 const settingsOf = (config: AgentConfig) => ({
   approvals: {
     mode: config.approvals.mode,
@@ -51,8 +61,9 @@ const settingsOf = (config: AgentConfig) => ({
     bind: bound(config)
   },
   limits: {
-    run: Duration.toMillis(config.runTimeout),
-    tool: Duration.toMillis(config.toolTimeout),
+    run: Budget.takesTurns(config) ? null : Duration.toMillis(config.runTimeout),
+    turn: turnOf(config),
+    tool: Duration.toMillis(config.backend.type === "model" ? config.toolTimeout : config.maxToolTimeout),
     runsPerHour: config.maxRunsPerHour ?? null,
     tokens: config.budget.tokens ?? null,
     toolCalls: config.budget.toolCalls ?? null,

@@ -240,7 +240,7 @@ const ofQuestions = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
   })
 
 const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
-  (backlog.bounds ?? []).map(({ eventId, since, text }) => {
+  (backlog.bounds ?? []).map(({ eventId, holds = false, since, text }) => {
     const name = `${named(backlog)}/${backlog.agent}`
     return {
       id: `bound/${backlog.conversation}/${eventId}`,
@@ -251,7 +251,9 @@ const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
       details: [],
       since,
       until: null,
-      commands: [run("let it be", "dismiss", name), run("see why", "why", name)]
+      commands: holds
+        ? [run("let it go on", "retry", name), run("stop it", "stop", name), run("see why", "why", name)]
+        : [run("let it be", "dismiss", name), run("see why", "why", name)]
     }
   })
 

@@ -62,6 +62,34 @@ const begun = Effect.fnUntraced(function* (world: World.World, fleet: Fleet) {
 
 const told = (world: World.World) => Effect.map(runes(world, "inbox.received"), (all) => all.length)
 
+describe("an agent that restarts itself", () => {
+  it.live("may do so once in a turn; more is refused and said; a person's restart is none of it", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([{ turns: [{ hang: true }] }]))
+      world.configure({ agents: { ping: agent, pong: agent } })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          yield* fleet.send("ping", { text: "Go.", how: "queue" }, world.caller)
+          const started = (count: number) =>
+            World.until(runes(world, "turn.started"), (found) => found.length === count)
+          yield* started(1)
+          yield* fleet.restart("ping", by(world, "ping"))
+          yield* started(2)
+          const refused = yield* Effect.flip(fleet.restart("ping", by(world, "ping")))
+          assert.match(refused.message, /has restarted itself in this turn already/)
+          assert.lengthOf(yield* runes(world, "turn.started"), 2, "its run goes on")
+          yield* fleet.restart("pong", by(world, "ping"))
+          yield* fleet.restart("ping", world.caller)
+          yield* started(3)
+          yield* fleet.restart("ping", by(world, "ping"))
+          yield* started(4)
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("agents that message each other in a circle", () => {
   it.live("rest after 20 messages without a person; it is a rune, in the list, and in why", () =>
     Effect.gen(function* () {

@@ -232,7 +232,7 @@ describe("the machine's limit", () => {
 })
 
 describe("a limit of a turn", () => {
-  it.effect("interrupts the turn, whose work is dropped, and keeps the agent from nothing", () =>
+  it.effect("interrupts the turn, whose work is kept, until a person lets it go on", () =>
     Effect.gen(function* () {
       yield* noon
       const log = yield* memoryLog
@@ -243,9 +243,7 @@ describe("a limit of a turn", () => {
       yield* ann.spend(60)
       assert.deepStrictEqual(ann.interrupts, [])
       yield* ann.spend(60)
-      assert.deepStrictEqual(ann.interrupts, [
-        ["the turn's budget of tokens for the agent is spent: 120 of 100", false]
-      ])
+      assert.deepStrictEqual(ann.interrupts, [["the turn reached 100 tokens: go on, or stop", true]])
       assert.deepStrictEqual(bob.interrupts, [])
       assert.isUndefined(yield* ann.asks)
       assert.deepStrictEqual(yield* told(log), [[SHOP, "budget.spent", "agent", "turn", 120]])
