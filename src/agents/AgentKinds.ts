@@ -94,6 +94,7 @@ export const toolKinds = machineKinds(ToolMachine, {
   "tool.approval_requested": { fields: { ...callId, policy_reason: mayText } },
   "tool.approved": { fields: { ...callId, approver: mayText } },
   "tool.denied": { fields: { ...callId, reason: mayText } },
+  "tool.approval_withdrawn": { fields: callId },
   "tool.started": { fields: callId },
   "tool.progress": { fields: { ...callId, chunk: mayText } },
   "tool.result": {

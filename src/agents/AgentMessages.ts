@@ -116,6 +116,8 @@ type ToolsNews =
       /** The call's name before, when it was taken to run. */
       readonly was?: string
     }
+  /** The run waits for no answer to its question any more. */
+  | { readonly _tag: "TakenBack"; readonly callId: string }
   /** The run has begun a turn of its own. Answers `Opened`. */
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
   /** Spent in the turn, which goes on. */

@@ -556,7 +556,7 @@ export class AgentScope {
     const call = ToolsState.get(open, callId)
     if (call === undefined || !ToolsState.waits(call)) {
       const became = ended.find(([id]) => id === callId)?.[1]
-      return tooLate(callId, became, call?.snapshot.state)
+      return tooLate(callId, became, call)
     }
     // its run lives: it may be asked for before it is kept
     const told = inputOf(this.setting, this.live, callId)

@@ -25,6 +25,8 @@ export type Watched =
       readonly pid?: number | undefined
       readonly sessionId?: string | undefined
     }
+  /** The run's call waits for a person, as its machine has it; and waits no more. */
+  | { readonly _tag: "Asks" | "AsksNoMore"; readonly callId: string }
 
 export class AgentSetting extends Context.Service<
   AgentSetting,

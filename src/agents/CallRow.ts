@@ -7,6 +7,7 @@ import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import { chosen, type Question } from "../backends/Question.ts"
 import { text } from "./Excerpt.ts"
+import type { Call } from "./ToolsState.ts"
 import type { WaitingInput } from "./WaitingInputs.ts"
 
 const MAX_SHOWN = 2_000
@@ -93,15 +94,17 @@ export const askedCall = (
 export const tooLate = (
   callId: string,
   ended: string | undefined,
-  state: ToolMachine.State | undefined
+  call: Pick<Call, "asked" | "reason" | "snapshot"> | undefined
 ): CommandRefused =>
   new CommandRefused({
     message:
       ended !== undefined
         ? `Call ${callId} asks no more: ${ended}.`
-        : state === "executing"
-          ? `Call ${callId} runs already.`
-          : `Call ${callId} asks nothing.`,
+        : call?.asked === false && call.reason !== null
+          ? `Call ${callId} asks no more: its agent has taken the question back.`
+          : call?.snapshot.state === "executing"
+            ? `Call ${callId} runs already.`
+            : `Call ${callId} asks nothing.`,
     remedy: "See what waits for an answer: agentd approve"
   })
 

@@ -253,6 +253,8 @@ export class RunEvents implements RunSink {
         return this.started(run, request, event)
       case "ApprovalRequested":
         return this.asked(run, event)
+      case "ApprovalWithdrawn":
+        return this.takenBack(run, event.callId)
       case "ToolStarted":
         return this.ran(run, event.callId)
       case "ToolProgress":
@@ -399,7 +401,9 @@ export class RunEvents implements RunSink {
       // a turn that is over for the log: its run is of no more use
       if (isLeft) live.ending(run.runId)
       this.adopted.openUnsafe()
-      const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
+      const next = isLeft
+        ? run.end
+        : Effect.andThen(answerAgain(live, tools.state, this.setting.watched), turn.tell({ _tag: "Look" }))
       return live.run === run ? next : Effect.void
     })
   }
@@ -577,6 +581,13 @@ export class RunEvents implements RunSink {
         keep,
         this.tell({ _tag: "Asked", callId, asked, hash: whole?.hash, ...(was === undefined ? {} : { was }) })
       )
+    })
+  }
+
+  private takenBack(run: Run, id: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      return callId === undefined ? Effect.void : this.tell({ _tag: "TakenBack", callId })
     })
   }
 

@@ -7,6 +7,7 @@
 import { Effect } from "effect"
 import type { Run, RunEvent } from "../backends/Backend.ts"
 import { isActive, type TurnState } from "./AgentStates.ts"
+import type { AgentSetting } from "./AgentSetting.ts"
 import { lateName, type LiveRun } from "./LiveRun.ts"
 import type { RunRequest } from "./RunSupervisor.ts"
 import { get, type ToolsState, waits } from "./ToolsState.ts"
@@ -63,16 +64,21 @@ export const recall = (
 
 /**
  * Answers the calls that were decided before: an answer that had been given is not heard twice, one that an earlier
- * daemon did not come to give is heard now.
+ * daemon did not come to give is heard now. Watchers are told again of those that wait.
  */
-export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
+export const answerAgain = (
+  live: LiveRun,
+  tools: ToolsState,
+  watched: AgentSetting["Service"]["watched"]
+): Effect.Effect<void> =>
   Effect.forEach(
     live.calls,
     ([callId, { id, run }]) => {
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
+      if (waits(call)) return watched(run.runId, { _tag: "Asks", callId: id })
       // one that was taken to run, since nobody had asked, has no leave
-      if (waits(call) || call.snapshot.state !== "executing" || call.asked === false) return Effect.void
+      if (call.snapshot.state !== "executing" || call.asked === false) return Effect.void
       const { answers } = call.snapshot.data
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })
     },

@@ -61,7 +61,9 @@ type Act =
     }
   /** The run asks for leave for a call that was taken to run. */
   | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
-  /** The whole input is kept while its call waits for a person (RunEvents keeps it), and no longer. */
+  /** Watchers of the run are told that the call waits for a person. */
+  | { readonly _tag: "Show"; readonly callId: string }
+  /** The call waits for nobody. Its whole input is kept while it waits for a person (RunEvents keeps it), and no longer. */
   | { readonly _tag: "Drop"; readonly callId: string }
 
 /** The effect of a person's answer. */
@@ -125,10 +127,10 @@ class Moves {
       const message = isLate ? "nobody answered in time" : "the question was called off"
       this.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message }, isOurs: isLate })
     }
-    this.acts.push(...made.actions)
-    this.state = moved(this.state, callId, event, made.after, made.draft)
     const isWaiting = made.after.state === "awaiting_approval"
     if (!isWaiting && before !== undefined && waits(before)) this.acts.push({ _tag: "Drop", callId })
+    this.acts.push(...made.actions)
+    this.state = moved(this.state, callId, event, made.after, made.draft)
     if (made.draft.kind === "tool.result" && before !== undefined)
       this.settled.push({ ...before, snapshot: made.after })
     return true
@@ -293,7 +295,7 @@ export const make = Effect.gen(function* () {
       else if (hash === undefined) denied(moves, callId, "agentd", TOO_LARGE)
     }
     const now = moves.call(callId)
-    if (now === undefined || !waits(now)) moves.acts.push({ _tag: "Drop", callId })
+    moves.acts.push({ _tag: now !== undefined && waits(now) ? "Show" : "Drop", callId })
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
@@ -324,7 +326,7 @@ export const make = Effect.gen(function* () {
     const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     const ended = state.ended.find(([id]) => id === callId)?.[1]
-    const late = () => new Refuse(tooLate(callId, ended, call?.snapshot.state))
+    const late = () => new Refuse(tooLate(callId, ended, call))
     if (call === undefined || !waits(call)) return late()
     const tool = call.snapshot.data.toolName ?? ""
     const chosen = answersOf({ ...call, tool, turnId: "" }, said)
@@ -441,7 +443,7 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, siblings))
   }
 
-  const ofCall = (state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => void) => {
+  const ofCall = (state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => unknown) => {
     const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     if (call === undefined) return "stale" as const
@@ -477,6 +479,10 @@ export const make = Effect.gen(function* () {
         const { toLife } = new Siblings(agent, context)
         return { runes: [], tells: [tell(toLife, { ...message, _tag: "Used" })] }
       }
+      case "TakenBack":
+        return ofCall(state, message.callId, context, (moves, { callId }) =>
+          moves.step(callId, { _tag: "withdrawn", callId })
+        )
       case "Ran":
         return ofCall(state, message.callId, context, (moves, { callId, snapshot }) => {
           if (snapshot.state === "pending_call") moves.step(callId, { _tag: "no_approval_needed", callId })
@@ -529,6 +535,11 @@ export const make = Effect.gen(function* () {
     }
   }
 
+  const shows = (callId: string, _tag: "Asks" | "AsksNoMore"): Effect.Effect<void> => {
+    const { id, run } = live.origin(callId) ?? {}
+    return id === undefined || run === undefined ? Effect.void : setting.watched(run.runId, { _tag, callId: id })
+  }
+
   const perform = (action: Act): Effect.Effect<void> | void => {
     switch (action._tag) {
       case "Tell":
@@ -540,8 +551,10 @@ export const make = Effect.gen(function* () {
       }
       case "ReportResult":
         return live.settled(action.callId ?? "")
+      case "Show":
+        return shows(action.callId, "Asks")
       case "Drop":
-        return setting.waiting.drop(action.callId)
+        return Effect.andThen(shows(action.callId, "AsksNoMore"), setting.waiting.drop(action.callId))
       case "Late":
         return live.late(action.message.callId, action.message.asked)
     }

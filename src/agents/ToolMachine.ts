@@ -60,6 +60,8 @@ export const Event = Schema.Union([
   /** The denial has been handed to the turn as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),
   Schema.TaggedStruct("approval_timeout", { callId }),
+  /** Its agent has taken the question back: the call was decided elsewhere, and may go on. */
+  Schema.TaggedStruct("withdrawn", { callId }),
   Schema.TaggedStruct("progress_update", {
     callId,
     stream: Schema.Literals(["stdout", "stderr"]),
@@ -144,6 +146,7 @@ export const kinds = [
   "tool.approval_requested",
   "tool.approved",
   "tool.denied",
+  "tool.approval_withdrawn",
   "tool.started",
   "tool.progress",
   "tool.result"
@@ -184,7 +187,7 @@ const ends = { rune: "tool.result", act: ["ReportResult"] } as const
 const stops = { rune: "tool.result", act: ["StopTool", "ReportResult"] } as const
 
 const policy = ["requires_approval", "auto_approved", "no_approval_needed"] as const
-const answers = ["approved", "denied", "approval_timeout"] as const
+const answers = ["approved", "denied", "approval_timeout", "withdrawn"] as const
 const outcomes = ["progress_update", "success", "execution_error", "execution_timeout"] as const
 /** The row of a call that has its result: a late event lost a race. */
 const ended = {
@@ -247,6 +250,7 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
       approver: event._tag === "approved" ? event.approver : null
     }),
     "tool.denied": (data) => ({ call_id: data.callId, reason: data.denial }),
+    "tool.approval_withdrawn": (data) => ({ call_id: data.callId }),
     "tool.started": (data) => ({ call_id: data.callId }),
     "tool.progress": (data, event) => ({
       call_id: data.callId,
@@ -272,7 +276,8 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
       call_requested: to("pending_call", { set: "call", rune: "tool.call" })
     },
     pending_call: {
-      ...illegal("call_requested", ...answers, ...outcomes, "denial_reported"),
+      ...illegal("call_requested", "approved", "denied", "approval_timeout", ...outcomes, "denial_reported"),
+      ...stale("withdrawn"),
       requires_approval: to("awaiting_approval", { rune: "tool.approval_requested" }),
       auto_approved: to("executing", { set: "answer", rune: "tool.started" }),
       no_approval_needed: to("executing", { rune: "tool.started" }),
@@ -284,6 +289,7 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
       approved: to("executing", { set: "answer", rune: "tool.approved" }),
       denied: to("denied", { set: "deny", rune: "tool.denied" }),
       approval_timeout: to("timeout_result", ends),
+      withdrawn: to("pending_call", { rune: "tool.approval_withdrawn" }),
       cancelled: to("cancelled_result", ends)
     },
     executing: {

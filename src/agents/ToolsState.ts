@@ -19,7 +19,7 @@ export interface Call {
   readonly snapshot: CallSnapshot
   /** The rune that it begins with; of an older daemon not known. */
   readonly made?: number
-  /** True once its run has asked for leave. */
+  /** True once its run has asked for leave, and has not taken the question back. */
   readonly asked?: boolean
   /** JSON. */
   readonly arguments: string
@@ -173,7 +173,10 @@ export const moved = (
     callId,
     snapshot,
     made: isNew ? snapshot.entered : (before?.made ?? 0),
-    asked: before?.asked === true || event._tag === "requires_approval" || event._tag === "auto_approved",
+    asked:
+      (before?.asked === true && event._tag !== "withdrawn") ||
+      event._tag === "requires_approval" ||
+      event._tag === "auto_approved",
     arguments: isNew ? (JSON.stringify(event.arguments) ?? "null") : (before?.arguments ?? "null"),
     key,
     reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),

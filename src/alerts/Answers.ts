@@ -19,6 +19,7 @@ import type * as Outbox from "./Outbox.ts"
 const heard = {
   "tool.approved": toolKinds["tool.approved"],
   "tool.denied": toolKinds["tool.denied"],
+  "tool.approval_withdrawn": toolKinds["tool.approval_withdrawn"],
   "tool.result": toolKinds["tool.result"],
   "plate.moved": plateKinds["plate.moved"],
   "plate.answered": plateKinds["plate.answered"],
@@ -72,6 +73,7 @@ const answerOf = (rune: Exclude<Heard, { readonly kind: "session.closed" }>): An
       const { event } = rune.payload
       return { about: call, by: event._tag === "denied" ? event.approver : null }
     }
+    case "tool.approval_withdrawn":
     case "tool.result":
       return { about: call, by: null }
     case "plate.moved":

@@ -113,6 +113,7 @@ export const tools: Checker<Tools> = {
     const { call_id: callId } = rune.payload
     switch (rune.kind) {
       case "tool.call":
+      case "tool.approval_withdrawn":
         return { open: HashMap.set(open, callId, "called"), ended }
       case "tool.approval_requested":
         return { open: HashMap.set(open, callId, "asked"), ended }

@@ -2,7 +2,7 @@
  * RunPlates: the board's rows of agentd's own runs, fed from what the runs tell.
  *
  * Only runs that take turns have one: a command says nothing but that it runs, which
- * its agent's own row says. What is told late or twice, the plate's machine refuses.
+ * its agent's own row says. Whether a person is asked is what the call's machine says, not its run. What is told late or twice, the plate's machine refuses.
  */
 import { Clock, Effect, Stream } from "effect"
 import type { RunNews } from "../agents/Bus.ts"
@@ -35,8 +35,14 @@ const eventOf = ({ event, runId }: RunNews, open: Open, at: number): Event | und
     case "ToolCall":
       if (open.size < MAX_OPEN) open.set(event.callId, event.tool)
       return { _tag: "RunToolCalled", ...run, tool: event.tool, callId: event.callId }
-    case "ApprovalRequested":
-      return { _tag: "RunApprovalRequested", ...run, tool: open.get(event.callId) ?? "", callId: event.callId }
+    case "Asks": {
+      const tool = open.get(event.callId)
+      return tool === undefined ? undefined : { _tag: "RunApprovalRequested", ...run, tool, callId: event.callId }
+    }
+    case "AsksNoMore": {
+      const tool = open.get(event.callId) ?? ""
+      return { _tag: "PromptAnswered", ...run, tool, callId: event.callId, behavior: "allow" }
+    }
     case "ToolResult": {
       const tool = open.get(event.callId) ?? ""
       open.delete(event.callId)
@@ -46,8 +52,10 @@ const eventOf = ({ event, runId }: RunNews, open: Open, at: number): Event | und
       return { _tag: "RunBackground", ...run, works: event.works.map(({ id }) => id) }
     case "TurnCompleted":
     case "TurnInterrupted":
+      open.clear()
       return { _tag: "RunTurnEnded", ...run }
     case "TurnError":
+      open.clear()
       return { _tag: "RunTurnEnded", ...run, error: event.errorType }
     case "Exited":
       return { _tag: "RunEnded" }

@@ -94,6 +94,8 @@ export type Happening =
       /** Questions of a call that asks a person to choose, and not for leave: the choice comes with the answer. */
       readonly questions?: ReadonlyArray<Question>
     }
+  /** The run waits for no answer to the call's question any more: it was decided elsewhere, and the call may go on. */
+  | { readonly _tag: "ApprovalWithdrawn"; readonly callId: string }
   /** The call runs, where that is known before its result. */
   | { readonly _tag: "ToolStarted"; readonly callId: string }
   | {

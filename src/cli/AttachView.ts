@@ -234,6 +234,8 @@ export class AttachView {
         return [line(approval(rune.payload), "dim")]
       case "tool.denied":
         return [line(`  denied: ${plain(text(rune.payload.reason))}`, "yellow")]
+      case "tool.approval_withdrawn":
+        return [line("  it has taken its question back", "dim")]
       case "tool.progress":
         return this.progressed(callId, rune.payload)
       case "tool.result":

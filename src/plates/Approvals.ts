@@ -258,14 +258,15 @@ type PermissionRequest = Extract<PlateMachine.Event, { readonly _tag: "HookPermi
 /** Refuses an answer for a request that is not asked here: its own terminal answers it. */
 const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
   const { data, state } = plate?.stand ?? {}
-  if (plate === undefined || (state !== "AwaitingApproval" && state !== "AwaitingInput")) {
+  const agent = data?.agent ?? null
+  const isOurs = agent !== null && state !== "Closed"
+  if (plate === undefined || (!isOurs && state !== "AwaitingApproval" && state !== "AwaitingInput")) {
     return new CommandRefused({
       message: `Nothing waits for an answer under "${id}".`,
       remedy: "See what does: agentd ps"
     })
   }
-  const agent = data?.agent ?? null
-  return agent !== null
+  return isOurs
     ? new CommandRefused({
         message: `${plate.plateId} is a run of ${agent}, whose calls are answered by their own ids.`,
         remedy: "See what waits: agentd approve"

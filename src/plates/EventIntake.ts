@@ -11,6 +11,7 @@ import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import { EventRefused } from "./JsonReader.ts"
+import { kindOf } from "./PlateState.ts"
 import type { ProcessLiveness } from "./ProcessLiveness.ts"
 import { type AgentOf, goesOn, type PlateRegistry } from "./PlateRegistry.ts"
 
@@ -33,6 +34,7 @@ export interface RunReport {
   readonly agent: string
   readonly event:
     | Extract<PlateMachine.Event, { readonly runId: string; readonly _tag: `Run${string}` }>
+    | Extract<PlateMachine.Event, { readonly _tag: "PromptAnswered" }>
     | RunBegun
     | RunEnded
 }
@@ -162,7 +164,8 @@ export class EventIntake {
     }
     if (heard.plan !== undefined) plate.plan = bounded(planAfter(plate.plan, heard.plan.tool, heard.plan.input))
     if (heard.prompt !== undefined) plate.facts = { ...plate.facts, prompt: heard.prompt }
-    return { plate, event: adorned(heard, plate, origin, process, now) }
+    const event = adorned(heard, plate, origin, process, now)
+    return { plate, event: plate.tellsCalls !== undefined && asks(event) ? undefined : event }
   })
 
   /** A session that ends may go on under another id, or take its process with it. The answer goes after the event. */
@@ -211,12 +214,29 @@ export class EventIntake {
     }
     // A run that has not begun has nothing to tell.
     if (plate === undefined) return
+    if (event._tag !== "RunEnded" && asks(event)) return
     if (event._tag === "RunEnded" && plate.tellsCalls === runId) plate.tellsCalls = undefined
     plate.tell(event._tag === "RunEnded" ? { _tag: "ProcessExited", at } : event)
   })
 }
 
 type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "SessionStart" }>
+
+/** Whether the event opens a dialog. A run that tells its calls does not ask so: each of them asks by itself. */
+const asks = (event: PlateMachine.Event | undefined): boolean => {
+  switch (event?._tag) {
+    case "HookPermissionRequest":
+    case "HookElicitation":
+      return true
+    case "HookNotification":
+      return event.notificationType !== "idle_prompt"
+    case "HookPreToolUse":
+    case "RunToolCalled":
+      return kindOf(event.tool) !== "permission"
+    default:
+      return false
+  }
+}
 
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"

@@ -116,9 +116,10 @@ export const Event = Schema.Union([
   /** The whole of what it has at work, or scheduled, beside its turns. */
   Schema.TaggedStruct("RunBackground", { ...run, works: Schema.Array(Schema.String) }),
   Schema.TaggedStruct("RunTurnEnded", { ...run, error: Schema.optional(Schema.String) }),
-  /** A person has answered a permission request through agentd. */
+  /** A person has answered a permission request through agentd; or a call of the run waits for nobody any more. */
   Schema.TaggedStruct("PromptAnswered", {
     at,
+    runId: Schema.optional(Schema.String),
     agentId,
     tool: Schema.String,
     callId: Schema.optional(Schema.String),
@@ -346,7 +347,7 @@ const underId = (data: Data, event: Event): Data => {
 }
 
 const signalOf = (event: Event): Signal => {
-  if (event._tag.startsWith("Run")) return "stream"
+  if (event._tag.startsWith("Run") || (event._tag === "PromptAnswered" && event.runId !== undefined)) return "stream"
   if (event._tag === "TurnEndObserved" || event._tag === "HealthCheckRecovery") return "transcript"
   if (event._tag === "DialogEndObserved") return event.from
   if (event._tag === "StatusNoted" || (event._tag === "HookSessionStart" && event.noted === true)) return "session"

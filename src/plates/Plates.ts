@@ -256,13 +256,12 @@ class Board {
     yield* Effect.ignore(Deferred.await(this.ready))
     const admitted = yield* this.reception.admit(heard, origin)
     const { plate } = admitted
-    if (plate === undefined) return undefined
+    // its call asks under its own id, and one matter has one answer
+    if (plate === undefined || plate.tellsCalls !== undefined) return undefined
     const { committed } = yield* Effect.orElseSucceed(this.put(plate, admitted.event ?? event), () => ({
       committed: undefined
     }))
     if (committed === undefined) return undefined
-    // Its call asks under its own id, and one matter has one answer.
-    if (plate.tellsCalls !== undefined) return undefined
     const at = { eventId: committed.eventId, stand: committed.state }
     return yield* this.approvals.wait(plate, at, event, withPlan(heard, event.tool, plate.plan))
   })

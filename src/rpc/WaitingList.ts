@@ -176,10 +176,11 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
 
 const asked = (given: Given): ReadonlyArray<Row> => {
   const calls = given.calls.filter(({ state }) => state === "awaiting_approval")
-  const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
-  // a run of ours waits for the call that is listed already
+  // what a run that takes turns asks is one of its calls: only a command's programs ask for themselves
+  const turning = given.agents.filter(({ backend }) => backend !== "command")
+  const telling = new Set([...given.calls, ...turning].map(({ agent, project }) => `${project}/${agent}`))
   const plates = given.plates.filter(
-    (plate) => plate.approval !== null || (isAsking(plate) && (plate.agent === null || !asking.has(plate.agent)))
+    (plate) => plate.approval !== null || (isAsking(plate) && (plate.agent === null || !telling.has(plate.agent)))
   )
   const short = shorten([...given.calls.map(({ callId }) => callId), ...given.plates.map(({ plateId }) => plateId)])
   return [

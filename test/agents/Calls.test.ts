@@ -3,6 +3,7 @@ import { Effect, HashMap } from "effect"
 import type { ScriptedCall } from "../../src/backends/ScriptedTurns.ts"
 import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
 import { leave } from "./Leave.ts"
+import * as Puppet from "./Puppet.ts"
 import { type AgentWorld, caller, make, memoryLog, STREAM } from "./AgentWorld.ts"
 import { holding } from "./TestLog.ts"
 import { until } from "./World.ts"
@@ -57,6 +58,56 @@ describe("tool calls", () => {
       yield* world.kind("turn.completed")
       assert.deepStrictEqual(yield* statuses(world), ["success"])
       assert.deepStrictEqual(world.backend.played()[0]!.turns!.answers, [["a", { behavior: "allow" }]])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a question that its agent takes back asks nobody, and cannot be answered; the call goes on", () =>
+    Effect.gen(function* () {
+      const world = yield* make([])
+      const puppet = Puppet.make()
+      world.puppet = puppet
+      yield* world.tree.send("go", "queue", caller)
+      const run = yield* puppet.run()
+      yield* run.say({ _tag: "ToolCall", callId: "a", tool: "Bash", arguments: { command: "make" }, readOnly: false })
+      yield* run.say({ _tag: "ApprovalRequested", callId: "a", reason: "it writes" })
+      const [call] = yield* asked(world)
+      const said = leave(world.tree, call!.callId)
+      yield* run.say({ _tag: "ApprovalWithdrawn", callId: "a" })
+      yield* world.kind("tool.approval_withdrawn")
+      assert.deepInclude(world.tree.calls()[0], { state: "pending_call", reason: null })
+      for (const word of [said, no]) {
+        const refused = yield* Effect.flip(world.tree.answer(call!.callId, word, caller))
+        assert.include(refused.message, "its agent has taken the question back")
+      }
+      yield* run.say({ _tag: "ToolStarted", callId: "a" })
+      yield* run.say({ _tag: "ToolResult", callId: "a", status: "success", output: "built" })
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(yield* statuses(world), ["success"])
+      assert.deepStrictEqual(run.answers, [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("watchers hear that a call asks where a person is asked, and of nothing else", () =>
+    Effect.gen(function* () {
+      const calls = (mode: string) => ({ approvals: { mode, always: ["rm"], never: ["ls"] } })
+      const heard = Effect.fnUntraced(function* (mode: string, tool: string) {
+        const world = yield* make([one({ asks: true, tool })], calls(mode))
+        yield* world.tree.send("go", "queue", caller)
+        const told = () => world.watched.flatMap(({ _tag }) => (_tag === "Asks" || _tag === "AsksNoMore" ? [_tag] : []))
+        if (tool === "rm" || (mode === "auto" && tool === "shell")) {
+          const [call] = yield* asked(world)
+          assert.deepStrictEqual(told(), ["Asks"])
+          yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
+        }
+        yield* world.kind("turn.completed")
+        return told().filter((tag) => tag === "Asks").length
+      })
+      assert.strictEqual(yield* heard("full_access", "shell"), 0)
+      assert.strictEqual(yield* heard("full_access", "rm"), 1)
+      assert.strictEqual(yield* heard("auto", "shell"), 1)
+      assert.strictEqual(yield* heard("auto", "ls"), 0)
+      assert.strictEqual(yield* heard("read_only", "shell"), 0)
     }).pipe(Effect.scoped)
   )
 

@@ -22,7 +22,7 @@ const decided = Effect.fnUntraced(function* (behavior: "allow" | "deny", kinds: 
   })
   updates.begin("turn-1")
   const asking = yield* Effect.forkChild(
-    permissions.ask({ sessionId: "s", toolCall, options: kinds.map((kind) => option(kind)) }),
+    permissions.ask({ sessionId: "s", toolCall, options: kinds.map((kind) => option(kind)) }, 7),
     { startImmediately: true }
   )
   told.push(...updates.settle(updates.version))
@@ -43,6 +43,55 @@ describe("leave to go from a plan to its work", () => {
     assert.deepInclude(asked("switch_mode"), { always: true, reason: "Ready to code?" })
     assert.notProperty(asked("execute"), "always")
   })
+})
+
+describe("a request that the agent takes back", () => {
+  const world = () => {
+    const updates = new AcpUpdates()
+    const told: Array<RunEvent> = []
+    const tell = (make: () => ReadonlyArray<RunEvent>) => Effect.sync(() => void told.push(...make()))
+    const noted = (_: unknown, make: () => ReadonlyArray<RunEvent>) => tell(make)
+    const permissions = new AcpPermissions({ updates, tell, hear: tell, noted, notice: () => Effect.void })
+    const settle = () => told.push(...updates.settle(updates.version))
+    updates.begin("turn-1")
+    const withdraw = (id: unknown) => told.push(...updates.withdrawn(id, (callId) => permissions.withdraw(callId)))
+    return { updates, told, permissions, settle, withdraw }
+  }
+  const request = { sessionId: "s", toolCall, options: [option("allow_once")] }
+
+  it.effect("is refused as cancelled, its question is withdrawn, and the call may ask again", () =>
+    Effect.gen(function* () {
+      const { permissions, settle, told, withdraw } = world()
+      const asking = yield* Effect.forkChild(Effect.flip(permissions.ask(request, "r-1")), { startImmediately: true })
+      settle()
+      withdraw("another")
+      withdraw("r-1")
+      withdraw("r-1")
+      assert.strictEqual((yield* Fiber.join(asking)).code, -32800)
+      assert.isFalse(permissions.answer("c1", { behavior: "allow" }))
+      const again = yield* Effect.forkChild(permissions.ask(request, "r-2"), { startImmediately: true })
+      settle()
+      assert.isTrue(permissions.answer("c1", { behavior: "allow" }))
+      yield* Fiber.join(again)
+      assert.deepStrictEqual(
+        told.flatMap((event) => ("callId" in event ? [`${event._tag} ${event.callId}`] : [])),
+        ["ToolCall c1", "ApprovalRequested c1", "ApprovalWithdrawn c1", "ApprovalRequested c1", "ToolStarted c1"]
+      )
+    })
+  )
+
+  it.effect("for a deed of agentd's own ends that call: nothing is done for nobody", () =>
+    Effect.gen(function* () {
+      const { permissions, told, updates, withdraw } = world()
+      const deed = { tool: "terminal/create", arguments: {}, readOnly: false, request: 7 }
+      const asking = yield* Effect.forkChild(Effect.flip(permissions.leave(() => updates.deed(deed))), {
+        startImmediately: true
+      })
+      withdraw(7)
+      assert.strictEqual((yield* Fiber.join(asking)).code, -32800)
+      assert.deepInclude(told.at(-1), { _tag: "ToolResult", status: "cancelled" })
+    })
+  )
 })
 
 describe("a permission that is asked for", () => {

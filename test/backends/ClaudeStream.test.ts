@@ -481,6 +481,22 @@ describe("ClaudeStream", () => {
     )
   })
 
+  it.each([
+    ["withdrawn-allow", ["ToolCall", "ApprovalRequested", "ApprovalWithdrawn", "ToolStarted", "ToolResult"], "success"],
+    ["withdrawn-deny", ["ToolCall", "ApprovalRequested", "ApprovalWithdrawn", "ToolResult"], "denied"]
+  ] as const)(
+    "a question that a hook decides is taken back, and its call has its own end (%s)",
+    (name, tags, status) => {
+      const { events } = heard(recorded(name))
+      const ofCall = events.filter((event) => "callId" in event)
+      assert.deepStrictEqual(
+        ofCall.map(({ _tag }) => _tag),
+        [...tags]
+      )
+      assert.strictEqual(of(events, "ToolResult")[0]!.status, status)
+    }
+  )
+
   it("a question that the CLI withdraws is not answered", () => {
     const stream = new ClaudeStream(7)
     const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }

@@ -92,6 +92,18 @@ describe("the stream", () => {
     assert.deepStrictEqual(tags(take({ type: "done", turn: "t", output: "" })), ["Notice"])
   })
 
+  it("a call that goes on without its answer asks no more", () => {
+    const { stream: it, take } = stream()
+    take(ready)
+    it.give("t")
+    take({ type: "began", turn: "t" })
+    take({ type: "call", call: "c", tool: "write", arguments: {}, ask: "it writes" })
+    const progress = { type: "progress", call: "c", text: "half" }
+    assert.deepStrictEqual(tags(take(progress)), ["ApprovalWithdrawn", "ToolProgress"])
+    assert.isFalse(it.answer("c"))
+    assert.deepStrictEqual(tags(take(progress)), ["ToolProgress"])
+  })
+
   it("a turn may end before it was begun, where it is refused or interrupted", () => {
     for (const end of [
       { type: "interrupted", turn: "t" },

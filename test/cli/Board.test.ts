@@ -28,6 +28,15 @@ describe("a thing is one row", () => {
     expect(rows[0]!.says).toContain("wants to use shell, and 1 more: ")
   })
 
+  it("an agent that works asks nobody, whatever its run's session says of a call that is decided", () => {
+    const working = agentInfo({ word: "working", backend: "claude" })
+    const runs = { ...call, state: "executing" as const }
+    for (const calls of [[runs], []]) {
+      const { rows } = boardOf({ agents: [working], calls, plates: [own] })
+      expect(rows.map(({ kind, word }) => [kind, word])).toEqual([["agent", "working"]])
+    }
+  })
+
   it("a person's own session is a row, whatever else asks", () => {
     const { rows } = boardOf({
       agents: [asker],

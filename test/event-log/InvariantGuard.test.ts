@@ -354,6 +354,7 @@ describe("no machine that follows its own table is refused", () => {
       denied: { approver: "", reason: "" },
       denial_reported: {},
       approval_timeout: {},
+      withdrawn: {},
       progress_update: { stream: "stdout", chunk: "" },
       success: { output: null },
       execution_error: { status: "error", error: "" },

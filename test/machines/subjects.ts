@@ -183,9 +183,9 @@ export const tool: Subject<ToolMachine.State, ToolMachine.Event, ToolMachine.Dat
     return claims({
       "one call": of("tool.call") === 1,
       "a result exactly when it is over": of("tool.result") === (over && (state !== "denied" || data.reported) ? 1 : 0),
-      "what asks is not run before its approval": implies(
-        state === "executing" && of("tool.approval_requested") > 0,
-        of("tool.approved") === 1
+      "what asks is not run before its approval, or before its agent takes the question back": implies(
+        state === "executing",
+        of("tool.approval_requested") === of("tool.approved") + of("tool.approval_withdrawn")
       ),
       "no call is longer than the limit": data.timeout <= 20
     })

@@ -38,7 +38,7 @@ export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: strin
     )
   return {
     /** With `missingIsEmpty` a file that does not exist reads as an empty one. */
-    read: Effect.fnUntraced(function* (params: unknown, missingIsEmpty: boolean) {
+    read: Effect.fnUntraced(function* (params: unknown, missingIsEmpty: boolean, id: unknown) {
       const request = Messages.read(Messages.ReadFile, params)
       if (request === undefined) return yield* Effect.fail(malformed("fs/read_text_file"))
       const { limit, line, path } = request
@@ -61,17 +61,17 @@ export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: strin
           Effect.map(({ text }): ReadTextFileResponse => ({ content: text }))
         )
       return yield* deeds.perform(
-        { tool: "fs/read_text_file", arguments: where, readOnly: true },
+        { tool: "fs/read_text_file", arguments: where, readOnly: true, request: id },
         read,
         ({ content }) => `${content.length} characters were read`
       )
     }),
-    write: Effect.fnUntraced(function* (params: unknown) {
+    write: Effect.fnUntraced(function* (params: unknown, id: unknown) {
       const request = Messages.read(Messages.WriteFile, params)
       if (request === undefined) return yield* Effect.fail(malformed("fs/write_text_file"))
       const { content, path } = request
       return yield* deeds.perform(
-        { tool: "fs/write_text_file", arguments: { path, content }, readOnly: false },
+        { tool: "fs/write_text_file", arguments: { path, content }, readOnly: false, request: id },
         workspace.write(path, content).pipe(Effect.as({}), Effect.catch(refused("write"))),
         () => `${content.length} characters were written`
       )

@@ -53,6 +53,9 @@ export const Update = Schema.Struct({
   ])
 })
 
+/** Of either side: an answer to the request is not waited for any more. */
+export const CancelRequest = Schema.Struct({ requestId: Schema.Union([Schema.String, Schema.Finite]) })
+
 export const PermissionRequest = Schema.Struct({
   toolCall: ToolCall,
   options: Schema.Array(Schema.Struct({ optionId: Schema.String, kind: Schema.String }))

@@ -10,7 +10,7 @@ import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
 import { Deferred, Effect } from "effect"
 import * as Messages from "./AcpMessages.ts"
 import type { AcpUpdates, Asked } from "./AcpUpdates.ts"
-import { INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
+import { CANCELLED_REQUEST, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import type { Decision, RunEvent } from "../Backend.ts"
 
 /** Undefined: cancelled, the turn is to end. */
@@ -37,7 +37,7 @@ const CANCELLED: RequestPermissionResponse = { outcome: { outcome: "cancelled" }
 
 export class AcpPermissions {
   private readonly options: Options
-  private readonly open = new Map<string, Deferred.Deferred<Reply>>()
+  private readonly open = new Map<string, Deferred.Deferred<Reply, Refusal>>()
 
   constructor(options: Options) {
     this.options = options
@@ -60,7 +60,7 @@ export class AcpPermissions {
       const request = Messages.read(Messages.PermissionRequest, params)
       if (request === undefined)
         return yield* Effect.fail({ code: INVALID_PARAMS, message: "toolCall or options are missing" })
-      let reply = yield* this.leave(() => updates.ask(request.toolCall), hear)
+      let reply = yield* this.leave(() => updates.ask(request.toolCall, id), hear)
       while (reply?.decision?.behavior === "allow") {
         const { callId } = reply
         const again = yield* this.leave(
@@ -98,7 +98,7 @@ export class AcpPermissions {
       ask: () => Asked | undefined,
       tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<unknown> = this.options.hear
     ) {
-      const reply = Deferred.makeUnsafe<Reply>()
+      const reply = Deferred.makeUnsafe<Reply, Refusal>()
       let asked: Asked | undefined
       yield* tell(() => {
         asked = ask()
@@ -118,6 +118,14 @@ export class AcpPermissions {
     this.open.delete(callId)
     Deferred.doneUnsafe(reply, Effect.succeed(decision))
     return true
+  }
+
+  /** The agent has taken its question back. False: no such question waits. */
+  withdraw(callId: string): boolean {
+    const reply = this.open.get(callId)
+    this.open.delete(callId)
+    const refusal = { code: CANCELLED_REQUEST, message: "the agent has taken its request back" }
+    return reply !== undefined && Deferred.doneUnsafe(reply, Effect.fail(refusal))
   }
 
   /** Every question that waits is answered `cancelled`. */

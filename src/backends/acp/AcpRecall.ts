@@ -62,7 +62,7 @@ export class AcpRecall {
     const reply = this.history.replyTo(id)
     if (reply === undefined && !this.history.isBegun(id)) return undefined
     return () => {
-      const { asked, ...more } = this.history.isUntold(id) ? NO_CALL : this.taken(method, params)
+      const { asked, ...more } = this.history.isUntold(id) ? NO_CALL : this.taken(id, method, params)
       if (asked === undefined) return this.updates.sign()
       this.calls.set(JSON.stringify(id), { callId: asked.callId, ...more })
       const isEarly = reply !== undefined && this.early.has(JSON.stringify(id))
@@ -70,7 +70,13 @@ export class AcpRecall {
     }
   }
 
+  /** Whether it is a question of a call of the agent's own. */
+  isAsked(callId: string): boolean {
+    return [...this.calls.values()].some((call) => call.callId === callId && call.options !== undefined)
+  }
+
   private taken(
+    id: unknown,
     method: string,
     params: unknown
   ): { readonly asked: Asked | undefined } & Pick<Call, "options" | "request"> {
@@ -79,7 +85,7 @@ export class AcpRecall {
         const request = Messages.read(Messages.PermissionRequest, params)
         return request === undefined
           ? { asked: undefined, options: undefined }
-          : { asked: this.updates.ask(request.toolCall), options: request.options }
+          : { asked: this.updates.ask(request.toolCall, id), options: request.options }
       }
       case "fs/read_text_file":
         return this.deed(method, Messages.read(Messages.ReadFile, params), true)

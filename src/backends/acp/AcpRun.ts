@@ -214,7 +214,15 @@ class AcpRun {
   }
 
   notified(method: string, params: unknown): Effect.Effect<void> {
+    if (method === "$/cancel_request") return this.withdrawn(params)
     return method === "session/update" ? this.updated(params) : Effect.void
+  }
+
+  /** The agent has taken a request back; one that an earlier daemon heard of has its reply there. */
+  private withdrawn(params: unknown): Effect.Effect<void> {
+    const id = Messages.read(Messages.CancelRequest, params)?.requestId
+    const waits = (callId: string) => this.permissions.withdraw(callId) || this.recall?.isAsked(callId) === true
+    return id === undefined ? Effect.void : this.hear(() => this.updates.withdrawn(id, waits))
   }
 
   /** The agent reads nothing more. */
@@ -517,9 +525,9 @@ class AcpRun {
   private doing(method: string, params: unknown, id: unknown): Effect.Effect<unknown, AcpWire.Refusal> | undefined {
     switch (method) {
       case "fs/read_text_file":
-        return this.files?.read(params, this.session?.missingIsEmpty === true)
+        return this.files?.read(params, this.session?.missingIsEmpty === true, id)
       case "fs/write_text_file":
-        return this.files?.write(params)
+        return this.files?.write(params, id)
       case "terminal/create":
         return this.terminals.create(params, id)
       default:

@@ -274,7 +274,7 @@ export const make = Effect.fnUntraced(function* (options: Options) {
     const { asked, request } = yield* Effect.tapError(wanted(params), () => options.untold(id))
     const number = ++count
     const terminalId = nameOf(number)
-    const deed = { tool: "terminal/create", arguments: Messages.given(request), readOnly: false }
+    const deed = { tool: "terminal/create", arguments: Messages.given(request), readOnly: false, request: id }
     const begun = options.deeds.begin(
       deed,
       (callId) => {

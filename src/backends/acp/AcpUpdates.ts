@@ -51,6 +51,8 @@ export interface Deed {
   readonly tool: string
   readonly arguments: unknown
   readonly readOnly: boolean
+  /** The id of the agent's request. */
+  readonly request?: unknown
 }
 
 /** A call for which nobody was asked: our id, and its title. */
@@ -229,6 +231,8 @@ const commandsOf = (update: unknown): ReadonlyArray<RunEvent> => {
 
 export class AcpUpdates {
   private turn: Turn | undefined = undefined
+  /** The agent's ids of the turn's calls that asked, and ours of deeds, by the agent's requests. */
+  private readonly requests = new Map<string, string>()
   /** How often each of the agent's ids was used, the newest last. */
   private readonly used: Map<string, number>
   private readonly usages: AcpUsage
@@ -530,7 +534,7 @@ export class AcpUpdates {
   }
 
   /** Takes a call's request for permission: our id of it, and what is told at once. */
-  ask(call: Call): Asked | undefined {
+  ask(call: Call, request?: unknown): Asked | undefined {
     const own = this.opens()
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
@@ -544,6 +548,7 @@ export class AcpUpdates {
     // each call asks once, and for what was told of it
     if (open.asked || (open.told && !isSame(open.shown, argumentsOf(open.known)))) this.renew(open)
     open.asked = true
+    this.requests.set(JSON.stringify(request), call.toolCallId)
     open.asks = true
     const isNews = before === undefined || !isSame(before.rawInput, open.known.rawInput)
     return { callId: open.ids.at(-1)!, events: [...sign, ...held, ...(isNews ? [] : this.question(open))] }
@@ -587,6 +592,18 @@ export class AcpUpdates {
     }
   }
 
+  /** The agent has taken this request back, whose question `waits`: a call of its own may go on, one of agentd's is over. */
+  withdrawn(request: unknown, waits: (callId: string) => boolean): ReadonlyArray<RunEvent> {
+    const id = this.requests.get(JSON.stringify(request)) ?? ""
+    const open = this.turn?.open.get(id)
+    const callId = open?.ids.at(-1) ?? id
+    if (!waits(callId)) return []
+    if (open === undefined) return this.settled(callId, "cancelled", "the agent has taken it back")
+    open.asked = false
+    open.asks = false
+    return [{ _tag: "ApprovalWithdrawn", callId }]
+  }
+
   /** The question of this call has its answer. */
   answered(callId: string, allowed: boolean): ReadonlyArray<RunEvent> {
     const open = this.byId(callId)
@@ -603,12 +620,13 @@ export class AcpUpdates {
   }
 
   /** A call of agentd's own, which asks; undefined where no turn is under way that goes on. */
-  deed({ arguments: given, readOnly, tool }: Deed): Asked | undefined {
+  deed({ arguments: given, readOnly, request, tool }: Deed): Asked | undefined {
     const own = this.opens()
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
     const callId = `${OURS}${++this.deeds}`
     turn.deeds.set(callId, { terminalId: undefined })
+    this.requests.set(JSON.stringify(request), callId)
     const reason = readOnly ? `${tool} has no side effects` : `the agent has agentd do it: ${tool}`
     return {
       callId,
@@ -647,6 +665,7 @@ export class AcpUpdates {
 
   /** The prompt has its answer, or never will. */
   finish(end: End): ReadonlyArray<RunEvent> {
+    this.requests.clear()
     const { turn } = this
     if (turn === undefined) return []
     const sign = this.sign()

@@ -24,6 +24,7 @@ export interface Refusal {
 export const METHOD_NOT_FOUND = -32601
 export const INVALID_PARAMS = -32602
 export const INTERNAL_ERROR = -32603
+export const CANCELLED_REQUEST = -32800
 
 export type Answer =
   | { readonly _tag: "Result"; readonly result: unknown }

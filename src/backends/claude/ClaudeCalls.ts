@@ -171,10 +171,12 @@ export class ClaudeCalls {
   }
 
   /** The CLI does not wait for an answer any more. */
-  withdrawn(requestId: string): void {
-    for (const [callId, question] of this.questions) {
-      if (question.requestId === requestId) this.questions.delete(callId)
-    }
+  withdrawn(requestId: string): ReadonlyArray<RunEvent> {
+    const gone = [...this.questions].filter(([, question]) => question.requestId === requestId)
+    return gone.map(([callId]) => {
+      this.questions.delete(callId)
+      return { _tag: "ApprovalWithdrawn", callId }
+    })
   }
 
   /** A `user` record with results. */

@@ -301,7 +301,7 @@ export class ClaudeStream {
       case "control_request":
         return this.asked(text(record, "request_id"), inner(record, "request"), now)
       case "control_cancel_request":
-        return this.calls.withdrawn(text(record, "request_id"))
+        return this.tell(...this.calls.withdrawn(text(record, "request_id")))
       case "control_response":
         return this.responded(inner(record, "response"))
       case "tool_progress":

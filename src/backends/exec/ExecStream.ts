@@ -192,7 +192,11 @@ export class ExecStream {
         return this.called(said)
       case "progress":
         return this.calls.has(said.call)
-          ? [{ _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }]
+          ? [
+              // what goes on waits for no answer
+              ...(this.answer(said.call) ? [{ _tag: "ApprovalWithdrawn", callId: said.call } as const] : []),
+              { _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }
+            ]
           : [this.odd(`"progress" of the call ${said.call}, which is not under way`)]
       case "result":
         return this.calls.delete(said.call)

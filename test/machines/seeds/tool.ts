@@ -35,6 +35,12 @@ export const tool: Seed = {
       because: "an interrupt must be able to end a call that does not run yet"
     },
     {
+      from: ["awaiting_approval"],
+      event: ["withdrawn"],
+      to: "pending_call",
+      because: "an agent may take its question back: nobody is asked, and the call goes on or ends as the agent has it"
+    },
+    {
       from: ["denied"],
       event: ["denial_reported"],
       to: "denied",
