@@ -254,9 +254,8 @@ export class RunEvents implements RunSink {
       case "ApprovalRequested":
         return this.asked(run, event)
       case "ApprovalWithdrawn":
-        return this.takenBack(run, event.callId)
       case "ToolStarted":
-        return this.ran(run, event.callId)
+        return this.ran(run, event)
       case "ToolProgress":
         return this.progress(run, event)
       case "Given":
@@ -584,17 +583,12 @@ export class RunEvents implements RunSink {
     })
   }
 
-  private takenBack(run: Run, id: string): Effect.Effect<void> {
+  /** The call runs, or waits for no answer any more. */
+  private ran(run: Run, { _tag, callId: id }: Event<"ApprovalWithdrawn" | "ToolStarted">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
-      return callId === undefined ? Effect.void : this.tell({ _tag: "TakenBack", callId })
-    })
-  }
-
-  private ran(run: Run, id: string): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const callId = this.live.callOf(run, id)
-      return callId === undefined ? Effect.void : this.tell({ _tag: "Ran", callId })
+      if (callId === undefined) return Effect.void
+      return this.tell({ _tag: _tag === "ToolStarted" ? "Ran" : "TakenBack", callId })
     })
   }
 

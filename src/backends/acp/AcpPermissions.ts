@@ -128,6 +128,16 @@ export class AcpPermissions {
     return reply !== undefined && Deferred.doneUnsafe(reply, Effect.fail(refusal))
   }
 
+  /** The agent has taken a request back; `recall` knows those that an earlier daemon heard of. */
+  takenBack(
+    params: unknown,
+    recall: { readonly isAsked: (callId: string) => boolean } | undefined
+  ): Effect.Effect<void> {
+    const { requestId } = Messages.read(Messages.CancelRequest, params) ?? {}
+    const waits = (callId: string) => this.withdraw(callId) || recall?.isAsked(callId) === true
+    return this.options.hear(() => this.options.updates.withdrawn(requestId, waits))
+  }
+
   /** Every question that waits is answered `cancelled`. */
   dismiss(): void {
     for (const reply of this.open.values()) Deferred.doneUnsafe(reply, Effect.succeed(undefined))

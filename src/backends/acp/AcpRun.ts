@@ -214,15 +214,8 @@ class AcpRun {
   }
 
   notified(method: string, params: unknown): Effect.Effect<void> {
-    if (method === "$/cancel_request") return this.withdrawn(params)
+    if (method === "$/cancel_request") return this.permissions.takenBack(params, this.recall)
     return method === "session/update" ? this.updated(params) : Effect.void
-  }
-
-  /** The agent has taken a request back; one that an earlier daemon heard of has its reply there. */
-  private withdrawn(params: unknown): Effect.Effect<void> {
-    const id = Messages.read(Messages.CancelRequest, params)?.requestId
-    const waits = (callId: string) => this.permissions.withdraw(callId) || this.recall?.isAsked(callId) === true
-    return id === undefined ? Effect.void : this.hear(() => this.updates.withdrawn(id, waits))
   }
 
   /** The agent reads nothing more. */
