@@ -288,7 +288,7 @@ export class AcpUpdates {
 
   /** Begins a turn that was given; one of its own that is under way is taken in. */
   begin(turnId: string): void {
-    const { closed = new Set(), deeds = new Map(), open = new Map() } = this.turn ?? {}
+    const { closed = new Set<string>(), deeds = new Map(), open = new Map() } = this.turn ?? {}
     this.isUp = true
     this.usages.begin()
     this.turn = { ...NEW, turnId, isOwn: false, open, deeds, closed }
