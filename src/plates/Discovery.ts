@@ -59,11 +59,21 @@ export class Discovery {
     )
     for (const note of notes) {
       if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
+      this.join(note, now)
       if (this.isKnown(note)) continue
       // the next round tries again, this one and the others
       if (!(yield* this.meet(note, now))) return
     }
   })
+
+  /** Another process that has a session open which is on the board: both are that row's. */
+  private join({ cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number): void {
+    const plate = this.roster.ofSession(sessionId)
+    if (plate?.isOpen !== true || plate.process === undefined || plate.stand.data.runId !== null) return
+    if (plate.processes.some((process) => process.pid === pid)) return
+    const { plateId } = plate
+    plate.tell({ _tag: "Registered", at: now, plateId, cwd: plate.stand.data.cwd ?? cwd, pid, pidStart: procStart })
+  }
 
   /** By its id; or a person has forgotten it; or it is a run of ours, which tells all itself. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {

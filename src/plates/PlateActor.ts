@@ -110,10 +110,13 @@ export class PlateActor {
     return (state === "Idle" || state === "Starting") && this.note?.isSpare === true
   }
 
-  /** The newest process that is known beyond doubt. */
+  /** The processes that are known beyond doubt, the newest last: a person may open a session twice. */
+  get processes(): ReadonlyArray<ProcessId> {
+    return this.stand.data.processes.flatMap(({ pid, start }) => (start === null ? [] : [{ pid, start }]))
+  }
+
   get process(): ProcessId | undefined {
-    const found = this.stand.data.processes.findLast(({ start }) => start !== null)
-    return found === undefined ? undefined : { pid: found.pid, start: found.start! }
+    return this.processes.at(-1)
   }
 
   /** Tells the actor; on return the event is in the mailbox, or dead-lettered. */
@@ -191,7 +194,7 @@ export class PlateActor {
     const note =
       sessionId === null
         ? undefined
-        : yield* this.note?.look(sessionId, this.process, kind === "round") ?? Effect.undefined
+        : yield* this.note?.look(sessionId, this.processes, kind === "round") ?? Effect.undefined
     if (kind === "round") {
       this.absences = this.stand.data.turnAt > 0 && found?._tag === "Absent" ? this.absences + 1 : 0
       yield* this.lookAtBranch

@@ -39,12 +39,14 @@ export const folderOf = (transcript: string): string | undefined => {
   return basename(projects) === "projects" ? ClaudeSessions.folderIn(dirname(projects)) : undefined
 }
 
+/** Statuses by what counts more of two processes: one that waits, then one that works. */
+const RANK: ReadonlyArray<Noted["status"]> = ["question", "permission", "busy", "idle"]
+
 export class SessionNote {
   readonly folder: string
   private readonly fs: FileSystem.FileSystem
-  private path: string | undefined = undefined
-  private mtime = -1
-  private note: ClaudeSessions.Note | undefined = undefined
+  /** The notes of the session's processes, by their files. */
+  private readonly notes = new Map<string, { readonly mtime: number; readonly note: ClaudeSessions.Note | undefined }>()
 
   constructor(fs: FileSystem.FileSystem, folder: string) {
     this.fs = fs
@@ -53,24 +55,32 @@ export class SessionNote {
 
   /** The process is kept in reserve for a session that nobody has begun. */
   get isSpare(): boolean {
-    return this.note?.spare === true
+    return this.notes.values().some(({ note }) => note?.spare === true)
   }
 
-  /** Reads the session's note. Without its process the session is searched for, where `search` says so. */
+  /** Reads the notes of the session's processes. Without one the session is searched for, where `search` says so. */
   readonly look = Effect.fnUntraced(
     { self: this },
-    function* (this: SessionNote, sessionId: string, process: ProcessId | undefined, search: boolean) {
-      if (process !== undefined) yield* this.read(this.pathOf(process.pid))
-      else if (this.path !== undefined) yield* this.read(this.path)
-      else if (search) {
-        const found = (yield* this.local(ClaudeSessions.all(this.folder))).find((note) => note.sessionId === sessionId)
-        if (found !== undefined) yield* this.read(this.pathOf(found.pid))
+    function* (this: SessionNote, sessionId: string, processes: ReadonlyArray<ProcessId>, search: boolean) {
+      const paths = new Set(processes.map(({ pid }) => this.pathOf(pid)))
+      for (const path of this.notes.keys()) {
+        if (processes.length === 0) paths.add(path)
+        else if (!paths.has(path)) this.notes.delete(path)
       }
-      const { note } = this
-      if (note?.sessionId !== sessionId || !(yield* ClaudeSessions.lives(note))) return undefined
-      const status = statusOf(note)
-      if (status === undefined || note.statusUpdatedAt === undefined) return undefined
-      return { status, at: note.statusUpdatedAt } satisfies Noted
+      if (paths.size === 0 && search) {
+        const found = (yield* this.local(ClaudeSessions.all(this.folder))).find((note) => note.sessionId === sessionId)
+        if (found !== undefined) paths.add(this.pathOf(found.pid))
+      }
+      for (const path of paths) yield* this.read(path)
+      const noted: Array<Noted> = []
+      for (const { note } of this.notes.values()) {
+        if (note?.sessionId !== sessionId || !(yield* ClaudeSessions.lives(note))) continue
+        const status = statusOf(note)
+        if (status !== undefined && note.statusUpdatedAt !== undefined) noted.push({ status, at: note.statusUpdatedAt })
+      }
+      const status = RANK.find((first) => noted.some((one) => one.status === first))
+      // what they are about together is as new as the newest
+      return status === undefined ? undefined : { status, at: Math.max(...noted.map(({ at }) => at)) }
     }
   )
 
@@ -85,9 +95,7 @@ export class SessionNote {
   private readonly read = Effect.fnUntraced({ self: this }, function* (this: SessionNote, path: string) {
     const info = Option.getOrUndefined(yield* Effect.option(this.fs.stat(path)))
     const mtime = info === undefined ? -1 : Option.match(info.mtime, { onNone: () => -1, onSome: (at) => at.getTime() })
-    if (path === this.path && mtime === this.mtime && mtime !== -1) return
-    this.note = yield* this.local(ClaudeSessions.read(path))
-    this.path = path
-    this.mtime = mtime
+    if (mtime !== -1 && this.notes.get(path)?.mtime === mtime) return
+    this.notes.set(path, { mtime, note: yield* this.local(ClaudeSessions.read(path)) })
   })
 }

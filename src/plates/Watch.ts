@@ -88,11 +88,12 @@ export class Watch {
     return Effect.forEach(
       this.roster.open,
       (plate) => {
-        const { note, process, transcript } = plate
+        const { note, processes, transcript } = plate
         if (transcript !== undefined && dirname(transcript.path) === folder && names.has(basename(transcript.path))) {
           return plate.look("look")
         }
-        const isNoted = note?.folder === folder && (process === undefined || names.has(fileOf(process.pid)))
+        const isOwn = processes.length === 0 || processes.some(({ pid }) => names.has(fileOf(pid)))
+        const isNoted = note?.folder === folder && isOwn
         return isNoted ? this.lookLater(plate) : Effect.void
       },
       { discard: true }

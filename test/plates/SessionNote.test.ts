@@ -1,7 +1,7 @@
 /** Tests of the session's own note: it makes good what no hook has told, and nothing that a hook knows better. */
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Clock, Effect, FileSystem } from "effect"
+import { Clock, Effect, FileSystem, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -245,7 +245,7 @@ describe("a session that no hook has told of", () => {
       yield* until("it is met", board.rows, (rows) => rows.length > 0)
       yield* board.check()
     })
-  const unheard = (name: string, body: (session: Session, board: Board) => Effect.Effect<void, unknown>) =>
+  const unheard = (name: string, body: (session: Session, board: Board) => Effect.Effect<void, unknown, Scope.Scope>) =>
     it.effect(name, () =>
       Effect.gen(function* () {
         const folder = mkdtempSync(join(tmpdir(), "agentd-claude-"))
@@ -292,6 +292,39 @@ describe("a session that no hook has told of", () => {
       const rows = yield* until("it is met", board.rows, (rows) => rows.some(({ status }) => status !== "Starting"))
       const { status } = yield* board.settled("s1")
       assert.deepStrictEqual([rows.length, status], [1, "Running"])
+    })
+  )
+
+  unheard("that two processes have open has one row, which needs a person when either does", (session, board) =>
+    Effect.gen(function* () {
+      const other = new Session(board, yield* child, dirname(dirname(dirname(session.transcript))))
+      const both = (first: string, second: string) =>
+        Effect.gen(function* () {
+          yield* TestClock.adjust("1 second")
+          yield* session.notes(first, waiting)
+          yield* other.notes(second, waiting)
+          yield* TestClock.adjust("9 seconds")
+          yield* board.check()
+          return (yield* board.settled("s1")).status
+        })
+      yield* session.notes("idle")
+      yield* TestClock.adjust("10 seconds")
+      yield* until("it is met", board.rows, (rows) => rows.length > 0)
+      yield* both("idle", "idle")
+      assert.strictEqual(yield* both("idle", "waiting"), "AwaitingApproval")
+      assert.strictEqual(yield* both("waiting", "idle"), "AwaitingApproval")
+      assert.strictEqual(yield* both("busy", "idle"), "Running")
+      assert.strictEqual(yield* both("idle", "idle"), "Idle")
+      assert.lengthOf(yield* board.rows, 1)
+      const gone = identify(session.pid)
+      process.kill(session.pid, "SIGKILL")
+      yield* until(
+        "it is gone",
+        Effect.sync(() => isAlive(gone)),
+        (alive) => !alive
+      )
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* both("idle", "busy"), "Running")
     })
   )
 
