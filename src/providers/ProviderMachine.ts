@@ -10,7 +10,7 @@
  * Guarantees: a failure, and an answer, of a request that began before the newest failure says
  * nothing new: a herd that fails together counts once, and a long answer ends no outage.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { define, on, stale, to } from "../event-actor/StateMachine.ts"
 import { merged, type Noted } from "../domain/UsageWindow.ts"
 import { type Sky, Window } from "../domain/Weather.ts"
@@ -128,6 +128,9 @@ const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_ta
   }
 }
 
+/** Forgets the refusals of a login that answers. */
+const renewed: (data: Data) => Data = Struct.omit(["refusals"])
+
 /** Whether its login was tried once more, and refused again. */
 const isRefused = ({ refusals = 0 }: Data): boolean => refusals > 1
 
@@ -189,7 +192,7 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       message,
       toldAt: data.until === 0 ? 0 : data.toldAt
     })),
-    clear: (data) => ({ ...data, failures: 0, refusals: 0, until: 0, isDue: false }),
+    clear: (data) => ({ ...renewed(data), failures: 0, until: 0, isDue: false }),
     use: update("used", (data, { account, provider, windows }) => ({
       ...data,
       provider,
