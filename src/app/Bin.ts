@@ -8,6 +8,7 @@ import { Cause, Effect, Exit, Layer } from "effect"
 import { resolve } from "node:path"
 import { run } from "../cli/Cli.ts"
 import { Entry } from "../cli/Invocation.ts"
+import { settle } from "../cli/OwnZone.ts"
 import * as Activation from "../systemd/Activation.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
@@ -53,6 +54,9 @@ const entry = Layer.succeed(Entry)({
       }))
     )
 })
+
+// what is started gets the variable as it was
+settle(process.env)
 
 // `agentd log -f | head` is done when head is: not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))

@@ -11,6 +11,7 @@ import { resolve } from "node:path"
 import { credentials } from "../cli/Credentials.ts"
 import { behindDoor } from "../cli/Door.ts"
 import * as Paths from "../cli/Paths.ts"
+import { settle } from "../cli/OwnZone.ts"
 import { worldOf } from "../config/Places.ts"
 import { reported } from "../cli/Reported.ts"
 import { supported } from "../cli/Supported.ts"
@@ -36,6 +37,9 @@ export const start = (thread: LogWorker): void => {
   const variables = Object.fromEntries(
     Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   )
+
+  // runs get the variable as it was
+  settle(env)
 
   const program = Effect.gen(function* () {
     const paths = yield* Paths.resolve(first === "--state" ? Option.fromUndefinedOr(chosen) : Option.none())

@@ -2,6 +2,7 @@
  * DaemonInfo: what the daemon says of itself: its status, its own checks, and how
  * it is asked to end.
  */
+import { zoneOf } from "../cli/OwnZone.ts"
 import { GONE } from "../config/FileTrouble.ts"
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
 import { Agents } from "../agents/Agents.ts"
@@ -250,7 +251,7 @@ const sections = Effect.gen(function* () {
   return [...new Map(mails.map((mail) => [JSON.stringify(mail), mail])).values()]
 })
 
-export const make = Effect.fnUntraced(function* (facts: Facts) {
+export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(facts.environment["TZ"])) {
   const isReplaced = InstalledProgram.noted(facts.command[1] ?? "")
   const log = yield* EventLog
   const logSize = yield* LogSize.make(facts.state)
@@ -281,7 +282,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     return {
       pid: facts.pid,
       version: facts.version,
-      ...(isReplaced() ? { replaced: true } : {}),
+      ...(isReplaced() ? { replaced: true, zone } : { zone }),
       ...facts.ownConfig(),
       startedAt: facts.startedAt,
       state: facts.state,

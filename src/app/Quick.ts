@@ -18,6 +18,7 @@ import { type Ask, type Call, doesOutside, linesOf } from "../cli/DeclaredVerb.t
 import { declared } from "../cli/DeclaredVerbs.ts"
 import { explain, told } from "../cli/Explanation.ts"
 import { inWorld } from "../cli/Hint.ts"
+import { settle } from "../cli/OwnZone.ts"
 import { configsFrom, placesOf, worldOf } from "../config/Places.ts"
 import { ascii, isAsciiOnly } from "../cli/Ascii.ts"
 import { type Line, parse } from "../cli/QuickArgs.ts"
@@ -205,6 +206,7 @@ const fail = (error: unknown, { json }: Line, world: string | null): void => {
 }
 
 const quick = (given: Line): void => {
+  if (env["TZ"] !== undefined) settle(env)
   const { input, json, state, verb } = given
   const places = placesOf(
     {

@@ -13,6 +13,7 @@ import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
 import * as PersonGit from "../git/PersonGit.ts"
 import { shown as bytes } from "../config/ByteCount.ts"
+import { zoneOf } from "./OwnZone.ts"
 import { load, loadUser } from "../config/ConfigFile.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import * as Unit from "../systemd/Unit.ts"
@@ -73,6 +74,14 @@ export const folder = (name: string, path: string) =>
       ? ok(name, `${path} (mode ${mode})`)
       : warn(name, `others may look into ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
   }).pipe(Effect.catch(broken(name, "Make it accessible to you, or choose another with --state DIR.")))
+
+/** The zone of times that name none, by the variable TZ. */
+export const zone = (tz: string | undefined): Check => {
+  const { doubt, name } = zoneOf(tz)
+  return doubt === null
+    ? ok("time zone", name)
+    : warn("time zone", doubt, 'Set TZ to a name such as "Europe/Berlin"; then: agentd restart')
+}
 
 export const space = (path: string) =>
   Effect.gen(function* () {

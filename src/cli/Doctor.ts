@@ -75,7 +75,11 @@ const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: 
 
 const checked = Effect.gen(function* () {
   const { caller, colour, paths } = yield* Invocation
-  const ours = [...(yield* Checks.all(paths, caller.config, caller.by)), ...(yield* Hooks.checks)]
+  const ours = [
+    ...(yield* Checks.all(paths, caller.config, caller.by)),
+    Checks.zone((yield* Entry).env["TZ"]),
+    ...(yield* Hooks.checks)
+  ]
   const found = apart(ours, yield* fromDaemon(paths.socket))
   const checks = found.map((check) => ({
     ...check,

@@ -18,9 +18,8 @@ const colours: { readonly [state in ScheduleInfo["state"]]: Colour } = {
 const whatOf = ({ work: { goal, send } }: ScheduleInfo): string =>
   send === undefined ? `goal: ${plain(goal?.text ?? "")}` : `to ${send.agent}: ${plain(send.text)}`
 
-/** When, as its author wrote it. */
-const timesOf = ({ cron, timeZone }: ScheduleInfo, own: string): string =>
-  cron === null ? "once" : timeZone === own ? cron : `${cron} ${timeZone}`
+/** When, as its author wrote it, and in which zone. */
+const timesOf = ({ cron, timeZone }: ScheduleInfo): string => (cron === null ? "once" : `${cron} ${timeZone}`)
 
 const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
   const ran =
@@ -45,11 +44,11 @@ const stateOf = ({ next, pausedBy, state }: ScheduleInfo): string => {
   return next === null && state === "waits" ? "never due" : state
 }
 
-const rowOf = (info: ScheduleInfo, now: number, own: string): ReadonlyArray<Cell> => [
+const rowOf = (info: ScheduleInfo, now: number): ReadonlyArray<Cell> => [
   { text: `${info.project}/${info.name}`, colour: "bold" },
   { text: stateOf(info), colour: colours[info.state] },
   { text: info.next === null ? "-" : moment(info.next, now) },
-  { text: timesOf(info, own) },
+  { text: timesOf(info) },
   { text: ranOf(info, now) },
   { text: whatOf(info) }
 ]
@@ -58,13 +57,11 @@ export const list = (
   schedules: ReadonlyArray<ScheduleInfo>,
   now: number,
   options: TableOptions
-): ReadonlyArray<string> => {
-  const own = Intl.DateTimeFormat().resolvedOptions().timeZone
-  return schedules.length === 0
+): ReadonlyArray<string> =>
+  schedules.length === 0
     ? ['There are no schedules. Make one: agentd at 9:00 send AGENT "…", or "schedules" in agentd.jsonc.']
     : table(
         ["SCHEDULE", "STATE", "NEXT", "TIMES", "LAST", "WHAT"],
-        schedules.map((info) => rowOf(info, now, own)),
+        schedules.map((info) => rowOf(info, now)),
         { spare: ["TIMES"], ...options }
       )
-}

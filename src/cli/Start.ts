@@ -106,6 +106,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const warned = (yield* Checks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
+    ...(status.daemon.zone?.doubt == null ? [] : [`${status.daemon.zone.doubt}.`]),
     ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
     ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`))
   ]
@@ -117,7 +118,10 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
     )
   }
   const told = yield* Effect.forEach(lines, hint)
-  yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
+  yield* print(
+    { launched, pid, version, zone: status.daemon.zone?.name ?? null, socket: paths.socket, project },
+    () => told
+  )
   if (project !== null && project.waits !== undefined) {
     return yield* new VerbFailed({
       message: `${project.config} has changed and waits: what was in force before stays in force.`,

@@ -23,9 +23,13 @@ const FIELDS = ["minute", "hour", "day of the month", "month", "day of the week"
 const ANY = Date.UTC(2026, 0, 1)
 
 const parsed = (cron: string, timeZone: string | undefined) => {
-  const hours = cron.trim().split(/\s+/u)[1] ?? ""
-  // every hour is every hour, also the one that comes twice
-  return Cron.parse(cron, timeZone, { onDstOverlap: hours.startsWith("*") ? "both" : "earlier" })
+  const [minute, hour = "", ...days] = cron.trim().split(/\s+/u)
+  const alone = Cron.parse(`0 ${hour} * * *`)
+  // every hour is every hour, however it is written, also the one that comes twice
+  const hours = Result.isSuccess(alone) && alone.success.hours.size === 24 ? "*" : hour
+  return Cron.parse([minute, hours, ...days].join(" "), timeZone, {
+    onDstOverlap: hours.startsWith("*") ? "both" : "earlier"
+  })
 }
 
 const stepping =

@@ -35,6 +35,8 @@ export interface Given {
   /** Another program than the daemon's is installed in its place. */
   readonly replaced?: boolean
   readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
+  /** Why the machine's time zone is not known. */
+  readonly doubt?: string | null
   /** In words: runes that were acknowledged are not in the log. */
   readonly behind?: string | undefined
   /** Parts of streams that are left out. */
@@ -523,6 +525,22 @@ const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
         }
       ]
 
+const ofZone = ({ doubt }: Given): ReadonlyArray<Row> =>
+  doubt === undefined || doubt === null
+    ? []
+    : [
+        {
+          id: "zone",
+          kind: "program",
+          who: "agentd",
+          text: doubt,
+          details: ['Set TZ to a name such as "Europe/Berlin", or give each schedule its "timeZone".'],
+          since: 0,
+          until: null,
+          commands: [run("then take it up", "restart")]
+        }
+      ]
+
 /** Found when the whole log was checked; each damaged conversation has a row of its own besides. */
 const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
   checked === undefined || checked === null || checked.problems === 0
@@ -611,7 +629,8 @@ export const listOf = (given: Given): WaitingReply => {
     ...ofMail(given.outbox),
     ...given.outages.map(ofOutage),
     ...ofOwnConfig(given),
-    ...ofProgram(given)
+    ...ofProgram(given),
+    ...ofZone(given)
   ]
   const damage = [...ofLog(given), ...ofCheck(given), ...ofAside(given), ...given.projects.flatMap(ofDamage)]
   const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]

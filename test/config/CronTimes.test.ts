@@ -76,6 +76,24 @@ describe("an expression whose hours are *", () => {
   })
 })
 
+describe("an expression that names every hour otherwise", () => {
+  const changes = ["2026-03-28T20:00Z", "2026-10-24T20:00Z"]
+  const fields = ["0-23", "*/1", "0-23/1", "0-11,12-23", Array.from({ length: 24 }, (_, hour) => hour).join(",")]
+  it.each(changes.flatMap((from) => fields.map((hours) => [hours, from] as const)))(
+    "%s is * after %s",
+    (hours, from) => {
+      for (const minutes of ["0", "*/20", "30"])
+        assert.deepStrictEqual(
+          timesOf(`${minutes} ${hours} * * *`, "Europe/Berlin", from, 30),
+          timesOf(`${minutes} * * * *`, "Europe/Berlin", from, 30)
+        )
+    }
+  )
+  it("one that leaves an hour out has the hour that comes twice once", () => {
+    assert.strictEqual(timesOf("0 1-23 * * *", "Europe/Berlin", "2026-10-24T23:30Z", 2)[1], "2026-10-25T02:00Z")
+  })
+})
+
 /** The wall clock of a zone, minute by minute. */
 const wallOf = (zone: string) => {
   const format = new Intl.DateTimeFormat("en-GB", {
