@@ -381,6 +381,7 @@ export const layer = (options: Options) =>
       )
       const crew = LiveAgentPort.make({
         find: (of) => projects.tree(of),
+        info: (of, now) => projects.facts(of, now).info,
         of: (conversation) => [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
         reports: bus.reports,
         // a log that cannot be folded ends the daemon: nobody waits for it

@@ -3,14 +3,16 @@
  * them, by address.
  */
 import { Clock, Effect, type Stream } from "effect"
-import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.ts"
-import { CommandRefused } from "../domain/Messages.ts"
+import { type Address, AgentPort, type AgentReport, type Member } from "../domain/AgentPort.ts"
+import { type AgentInfo, type CallInfo, CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
 
 export interface Agents {
   readonly find: (address: Address) => AgentScope | undefined
   readonly of: (conversation: string) => ReadonlyArray<AgentScope>
+  /** As lists show it. */
+  readonly info: (address: Address, now: number) => AgentInfo | undefined
   readonly reports: Stream.Stream<AgentReport>
   readonly recovered: Effect.Effect<void>
 }
@@ -18,7 +20,21 @@ export interface Agents {
 /** To those who know no store: it is not taken, and why. */
 const refused = ({ message, remedy }: StorageError | CommandRefused) => new CommandRefused({ message, remedy })
 
-export const make = ({ find, of, recovered, reports }: Agents): AgentPort["Service"] => {
+/** The matter for which it stands still until a person does something. */
+export const needsOf = (info: AgentInfo | undefined, calls: ReadonlyArray<CallInfo>): Member["needs"] => {
+  if (info === undefined) return undefined
+  const { agent, busy, detail, project, since, state, word } = info
+  const asking = calls.filter((call) => call.state === "awaiting_approval")
+  if (word === "needs you" && (asking.length > 0 || busy !== true))
+    return {
+      text: `${agent} ${detail}`,
+      since: Math.min(...asking.map((call) => call.since), ...(asking.length > 0 ? [] : [since]))
+    }
+  const isStill = state === "Stopped" && word !== "waiting" && word !== "working"
+  return isStill ? { text: `${agent} is stopped (${detail}): agentd start ${project}/${agent}`, since } : undefined
+}
+
+export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort["Service"] => {
   const on = <A>(to: Address, act: (tree: AgentScope) => Effect.Effect<A, CommandRefused | StorageError>) =>
     Effect.andThen(
       recovered,
@@ -41,7 +57,16 @@ export const make = ({ find, of, recovered, reports }: Agents): AgentPort["Servi
     interrupt: (to, messageId, reason) => on(to, (tree) => tree.interruptMessage(messageId, reason)),
     steer: (to, message) => on(to, (tree) => tree.steer(message)),
     members: (conversation) =>
-      Effect.map(Clock.currentTimeMillis, (now) => of(conversation).map((tree) => tree.member(now))),
+      Effect.map(Clock.currentTimeMillis, (now) =>
+        of(conversation).map((tree) => {
+          const member = tree.member(now)
+          return { ...member, needs: needsOf(info(member, now), tree.calls()) }
+        })
+      ),
+    waits: (to) => {
+      const calls = find(to)?.calls() ?? []
+      return calls.length > 0 && calls.every(({ state }) => state === "awaiting_approval")
+    },
     reports,
     recovered
   })

@@ -156,7 +156,8 @@ const goalMet = (rune: ToldOf<"plan.goal_met">, { goal, now, project }: Facts): 
 
 /** A plan that is whole, and that waits for a person. */
 const planReady = (rune: ToldOf<"plan.created" | "plan.updated">, { goal, project }: Facts): Raw | undefined => {
-  if (goal === undefined || goal.state !== "planning" || goal.word !== "needs you") return undefined
+  if (goal === undefined || goal.state !== "planning" || goal.word !== "needs you" || goal.behind !== undefined)
+    return undefined
   const name = goalName(rune, project)
   return {
     kind: "planReady",

@@ -134,6 +134,8 @@ export class ChannelActor implements Place {
       carries: (agent, prompt) => presence.carried(conversation, agent).some((id) => isOfTurn(prompt, id)),
       idle: (agent) => presence.idle(conversation, agent, this),
       aliveAt: (agent) => {
+        // only a person can lead it on: that time is not its own
+        if (this.around.agents.waits?.({ conversation, agent }) === true) return now
         const heard = presence.heardAt(conversation, agent)
         return heard === undefined ? 0 : now - (system.monotonic() - heard)
       },

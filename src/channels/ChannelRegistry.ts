@@ -83,10 +83,11 @@ export class ChannelRegistry {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
-  info(actor: ChannelActor): ChannelInfo {
+  /** `needs`: why the agent that has the floor does not go on without a person. */
+  info(actor: ChannelActor, needs?: string): ChannelInfo {
     const { conversation } = actor.channel
     const project = this.homes.get(conversation)?.project ?? conversation
-    return ChannelView.info(actor.channel, project, actor.view, (agent) => actor.endOf(agent))
+    return ChannelView.info(actor.channel, project, actor.view, (agent) => actor.endOf(agent), needs)
   }
 
   // --- who is meant

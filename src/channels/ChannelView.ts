@@ -93,13 +93,17 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
 }
 
-export const info = (channel: Channel, project: string, view: View, endOf: EndOf): ChannelInfo => {
+/** `needs`: why the agent that has the floor does not go on without a person. */
+export const info = (channel: Channel, project: string, view: View, endOf: EndOf, needs?: string): ChannelInfo => {
   const { closed, paused } = channel
   const waits = waitsOf(channel, project)
   const floor = channel.queue.current
   const place = ({ position }: SeatInfo) => position ?? Number.MAX_SAFE_INTEGER
   const seats = seatsOf(channel)
     .map((seated) => seatInfo(channel, seated, view, endOf))
+    .map((seat) =>
+      needs === undefined || seat.agent !== floor ? seat : { ...seat, word: "needs you" as const, detail: needs }
+    )
     .toSorted((a, b) => place(a) - place(b) || a.agent.localeCompare(b.agent))
   return {
     conversation: channel.conversation,
@@ -113,7 +117,7 @@ export const info = (channel: Channel, project: string, view: View, endOf: EndOf
     floor,
     seats,
     posts: channel.head,
-    detail: detail(channel, project, seats, view),
+    detail: needs === undefined ? detail(channel, project, seats, view) : `has the floor with ${needs}`,
     waits,
     restsOn: channel.restsOn
   }

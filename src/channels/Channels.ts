@@ -254,17 +254,23 @@ class LiveChannels {
       return yield* this.asked(actor, { _tag: "Say", agent, messageId, utterance })
     })
 
+  private readonly info = Effect.fnUntraced({ self: this }, function* (this: LiveChannels, actor: ChannelActor) {
+    const { conversation, queue } = actor.channel
+    const members = queue.current === null ? [] : yield* this.around.agents.members(conversation)
+    return this.registry.info(actor, members.find(({ agent }) => agent === queue.current)?.needs?.text)
+  })
+
   readonly service = (): Channels["Service"] =>
     Channels.of({
       configure: this.configure,
       isConfigured: (conversation) => Effect.suspend(() => Deferred.isDone(this.configuredOf(conversation))),
       furnished: (conversation) => Effect.suspend(() => Deferred.await(this.configuredOf(conversation))),
-      list: Effect.sync(() => this.registry.all.map((actor) => this.registry.info(actor))),
+      list: Effect.suspend(() => Effect.forEach(this.registry.all, (actor) => this.info(actor))),
       show: (name, caller) =>
         Effect.suspend(() => {
           const actor = this.registry.find(name, caller)
           if (actor instanceof CommandRefused) return Effect.fail(actor)
-          return Effect.succeed(ChannelView.view(actor.channel, this.registry.info(actor)))
+          return Effect.map(this.info(actor), (info) => ChannelView.view(actor.channel, info))
         }),
       create: this.create,
       close: this.close,

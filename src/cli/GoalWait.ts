@@ -20,10 +20,10 @@ type Input = Given<typeof goal.args>
 const asks = ({ goal }: GoalPage): boolean => goal.word === "needs you"
 
 /** The answer for one that waits for a person. */
-const undecided = ({ goal: { detail, goalId, state } }: GoalPage) =>
+const undecided = ({ goal: { behind, detail, goalId, state } }: GoalPage) =>
   new VerbFailed({
     message: `${goalId} waits for a person: ${detail === "" ? state : detail}`,
-    remedy: `${state === "planning" ? `Look at its plan: agentd goal approve ${goalId}` : `See why: agentd goal show ${goalId}`}. Then wait on: agentd goal watch ${goalId}`,
+    remedy: `${state === "planning" && behind === undefined ? `Look at its plan: agentd goal approve ${goalId}` : `See why: agentd goal show ${goalId}`}. Then wait on: agentd goal watch ${goalId}`,
     exitCode: ExitCode.undecided
   })
 

@@ -63,6 +63,8 @@ export interface Member extends Address {
   readonly spent: boolean
   /** No run of its begins before, ms since the epoch; undefined where nothing of the kind is known. */
   readonly restsUntil?: number | undefined
+  /** Where it does not go on without a person: what it needs, with the command, and since when. */
+  readonly needs?: { readonly text: string; readonly since: number } | undefined
   /** The agent's abilities, from its config. */
   readonly can: ReadonlyArray<string>
   readonly role: string | null
@@ -117,6 +119,8 @@ export class AgentPort extends Context.Service<
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
     /** All agents of a conversation. */
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
+    /** Whether every open call of its turn waits for a person; not there: no. */
+    readonly waits?: (to: Address) => boolean
     /** From the subscription on, all conversations. A slow reader is told less often of `Active`, and misses nothing else. */
     readonly reports: Stream.Stream<AgentReport>
     /** Waits until the log is folded and every agent of it is alive again. */

@@ -153,6 +153,8 @@ export const GoalInfo = Schema.Struct({
   restsOn: Schema.Int,
   /** The goal's present activity, or the reason for its wait, in plain words. */
   detail: Schema.String,
+  /** An agent of it does not go on without a person: the agent, what it needs, and the command. */
+  behind: Schema.optionalKey(Schema.String),
   /** Why it is blocked or stopped. */
   reason: Schema.NullOr(Schema.String),
   total: Schema.Int,

@@ -170,21 +170,30 @@ export const agent = table<unknown>()({
   failed: is("failed")
 })
 
+const BEHIND = {
+  word: "needs you",
+  when: "an agent that it waits for does not go on without a person",
+  holds: ({ behind }: { readonly behind: boolean }) => behind
+} as const
+
 export const autonomy = table<{
   /** The project is paused or suspended. */
   readonly held: boolean
   /** A whole plan waits for a person's leave, or a plan for its file. */
   readonly asks: boolean
+  /** An agent that it stands behind waits for a person. */
+  readonly behind: boolean
   readonly wasCancelled: boolean
 }>()({
-  goal_received: [held(), { word: "working" }],
+  goal_received: [held(), BEHIND, { word: "working" }],
   planning: [
     { word: "needs you", when: "its plan waits for a person", holds: ({ asks }) => asks },
     held(),
+    BEHIND,
     { word: "working" }
   ],
-  executing: [held(), { word: "working" }],
-  reviewing: [held(), { word: "working" }],
+  executing: [held(), BEHIND, { word: "working" }],
+  reviewing: [held(), BEHIND, { word: "working" }],
   blocked: is("needs you"),
   goal_met: is("done"),
   stopped: [

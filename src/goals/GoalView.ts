@@ -2,6 +2,7 @@
  * GoalView: a goal and its tasks as people see them. Pure.
  */
 import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
+import type { Member } from "../domain/AgentPort.ts"
 import * as Words from "../domain/Words.ts"
 import type { GoalState, Stand } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
@@ -41,10 +42,10 @@ const plainDetail = (state: string, reason: string | null): string => {
   return reason ?? state.replaceAll("_", " ")
 }
 
-const wordOf = ({ data, state }: Stand, asks: boolean, held: boolean): Words.Word =>
+const wordOf = ({ data, state }: Stand, asks: boolean, held: boolean, behind: boolean): Words.Word =>
   state === "[*]"
     ? "working"
-    : Words.wordOf(Words.autonomy, state, { asks, held, wasCancelled: data.cancelledBy !== undefined })
+    : Words.wordOf(Words.autonomy, state, { asks, behind, held, wasCancelled: data.cancelledBy !== undefined })
 
 export const infoOf = (
   of: {
@@ -57,12 +58,15 @@ export const infoOf = (
     readonly options: GoalOptions
     /** The plan waits for a person. */
     readonly asks: boolean
+    /** Why an agent that it stands behind does not go on without a person. */
+    readonly needs?: Member["needs"]
     /** The project takes no work. */
     readonly held: boolean
   },
   now: number
 ): GoalInfo => {
-  const { asks, conversation, detail, figures, goalId, held, options, project, stand } = of
+  const { asks, conversation, figures, goalId, held, needs, options, project, stand } = of
+  const detail = needs?.text ?? of.detail
   const { data, state } = stand
   return {
     goalId,
@@ -71,11 +75,12 @@ export const infoOf = (
     goal: figures.goal,
     by: figures.by,
     submittedAt: figures.submittedAt,
-    word: wordOf(stand, asks, held),
+    word: wordOf(stand, asks, held, needs !== undefined),
     state,
-    since: stand.at,
+    since: needs?.since ?? stand.at,
     restsOn: stand.entered,
     detail: detail === undefined || detail === "" ? plainDetail(state, data.reason) : detail,
+    ...(needs === undefined ? {} : { behind: needs.text }),
     reason: data.reason,
     total: figures.total,
     tasks: figures.tasks,

@@ -100,8 +100,9 @@ const present = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): ReadonlyArray<Wh
     now(since, `now: ${owner ?? "an agent"} ${state === "running" ? "works on" : "is given"} ${id}, ${title}`)
   )
   const failed = at("failed").map(({ error, id, since }) => now(since, `${id} stands still: ${error ?? "it failed"}`))
-  const said = goal.detail === "" || works.length > 0 ? [] : [now(goal.since, `now: ${goal.detail}`)]
-  const lines = [...failed, ...works, ...said]
+  const isSaid = goal.detail !== "" && (works.length === 0 || goal.behind !== undefined)
+  const said = isSaid ? [now(goal.since, `now: ${goal.detail}`)] : []
+  const lines = goal.behind === undefined ? [...failed, ...works, ...said] : [...said, ...failed, ...works]
   const left = lines.length - MAX_NOW
   return left <= 0
     ? lines
@@ -116,7 +117,7 @@ const adviceOf = (goal: GoalInfo, all: ReadonlyArray<TaskInfo>): string | null =
     case "goal_received":
       return goal.options.planner === null ? `Give it a plan: agentd goal plan ${name} FILE` : null
     case "planning":
-      return goal.word === "needs you"
+      return goal.word === "needs you" && goal.behind === undefined
         ? `Look at its plan, and let it go on: agentd goal approve ${name}   or send it back: agentd goal reject ${name} "…"`
         : null
     case "blocked":

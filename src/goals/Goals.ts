@@ -89,6 +89,8 @@ export class Goals extends Context.Service<
 
 /** Most goals of one conversation that have not ended. */
 const MAX_OPEN = 20
+/** A task of an agent that is stopped is taken back within this, ms, where another may do it. */
+const TAKEN_BACK = 5_000
 /** Most failed tasks that one retry opens again: a rune names each. */
 const MAX_RETRIED = 2_000
 
@@ -115,6 +117,20 @@ const nothingToApprove = (goal: GoalActor): CommandRefused =>
         `${goal.goalId} is ${goal.state.stand.state}: there is nothing to approve.`,
         `See where it stands: agentd goal show ${goal.goalId}`
       )
+
+/** Why the agent that is asked, or one that has a task, does not go on without a person; what is longest so. */
+const needsOf = (goal: GoalActor, now: number) => {
+  const agents = [goal.asking?.agent, ...goal.state.plan.inFlight.map(({ agent }) => agent)]
+  return Effect.map(
+    agents.some((agent) => agent != null) ? goal.around.agents.members(goal.around.conversation) : Effect.succeed([]),
+    (members) =>
+      members
+        .filter(({ online, needs }) => online || now - (needs?.since ?? now) > TAKEN_BACK)
+        .flatMap(({ agent, needs }) => (needs !== undefined && agents.includes(agent) ? [needs] : []))
+        .toSorted((a, b) => a.since - b.since)
+        .at(0)
+  )
+}
 
 /** The hash of the plan as it stands when it is hashed. */
 const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
@@ -199,8 +215,10 @@ class Commands {
     const project = yield* this.registry.parts.options.projects.config(record.conversation)
     const figures = goal === undefined ? record.figures : figuresOf(goal.state)
     const closed = goal === undefined && !isFinal(record.stand)
+    const held = closed || goal?.around.takesWork() === false
     return infoOf(
       {
+        needs: goal === undefined || held ? undefined : yield* needsOf(goal, yield* Clock.currentTimeMillis),
         goalId: record.goalId,
         conversation: record.conversation,
         project: project?.name ?? record.conversation,
@@ -208,7 +226,7 @@ class Commands {
         figures,
         detail: closed ? "its conversation is closed" : goal?.detail,
         asks: goal !== undefined && goal.state.stand.state === "planning" && isWhole(goal) && !goal.options.autoStart,
-        held: closed || goal?.around.takesWork() === false,
+        held,
         options: figures.options ?? DEFAULTS
       },
       yield* Clock.currentTimeMillis

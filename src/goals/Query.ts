@@ -48,9 +48,10 @@ const again = (text: string, problem: string): string =>
 const pose = <A>(query: Query<A>, messageId: string, text: string) =>
   Effect.gen(function* () {
     const { agents, from, to } = query
-    const began = yield* Monotonic.now
-    let interrupted = false
+    let began = yield* Monotonic.now
+    let [interrupted, looked] = [false, began]
     for (;;) {
+      const now = yield* Monotonic.now
       const members = yield* agents.members(to.conversation)
       const member = members.find(({ agent }) => agent === to.agent)
       if (member === undefined) {
@@ -59,6 +60,9 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       const fate: Fate = yield* Effect.catch(agents.fate(to, messageId), () =>
         Effect.succeed({ _tag: "Waiting" } as const)
       )
+      // time in which it waits for a person is not its own
+      if (agents.waits?.(to) === true) began += now - looked
+      looked = now
       if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
       if (member.spent && fate._tag !== "Carried") {
         return yield* new BudgetSpent({ message: `the budget of ${to.agent} is spent` })
@@ -73,7 +77,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
         // refused while its conversation takes no work: asked again with the next news
         yield* Effect.ignore(agents.post(to, { messageId, from, text: sendable(text), alone: true }))
       }
-      if (!interrupted && fate._tag === "Carried" && (yield* Monotonic.now) - began > query.timeout) {
+      if (!interrupted && fate._tag === "Carried" && now - began > query.timeout) {
         interrupted = true
         yield* Effect.ignore(agents.interrupt(to, messageId, "it took too long"))
       }

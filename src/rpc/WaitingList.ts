@@ -398,7 +398,8 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
 }
 
 /** A plan that is complete, and that nobody has approved. */
-const isAskedFor = ({ state, word }: GoalInfo): boolean => state === "planning" && word === "needs you"
+const isAskedFor = ({ behind, state, word }: GoalInfo): boolean =>
+  state === "planning" && word === "needs you" && behind === undefined
 
 const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
   const { conversation, detail, goalId, project, restsOn, since, state } = goal

@@ -30,6 +30,8 @@ class Agent {
   readonly heard: Array<AgentMessage> = []
   /** ms since the epoch */
   restsUntil: number | undefined = undefined
+  /** Every open call of its turn waits for a person. */
+  needs: Member["needs"] = undefined
 }
 
 /** How this crew's backends take a word in the middle of a turn. */
@@ -249,13 +251,14 @@ export class CrewDouble {
   )
 
   private members(): ReadonlyArray<Member> {
-    return [...this.agents].map(([agent, { online, restsUntil, turn }]) => ({
+    return [...this.agents].map(([agent, { needs, online, restsUntil, turn }]) => ({
       conversation: this.conversation,
       agent,
       online,
       busy: turn !== undefined,
       spent: false,
       restsUntil,
+      needs,
       can: [],
       role: null,
       parent: null,
@@ -271,6 +274,7 @@ export class CrewDouble {
       fate: ({ agent }, messageId) => Effect.sync(() => this.of(agent).fates.get(messageId) ?? { _tag: "Unknown" }),
       interrupt: this.interrupt,
       steer: this.steer,
+      waits: ({ agent }) => this.of(agent).needs !== undefined,
       members: (conversation) => Effect.sync(() => (conversation === this.conversation ? this.members() : [])),
       reports: Stream.fromPubSub(this.reports),
       recovered: Effect.suspend(() => this.recovered)

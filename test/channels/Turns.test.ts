@@ -54,6 +54,30 @@ describe("turns", () => {
     )
   )
 
+  it.effect("an agent that has the floor and waits for a person keeps it: the room needs you, and says for what", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        world.crew.of("pm").needs = { text: "pm asks for shell: agentd approve c1", since: T0 }
+        yield* world.after(3_600)
+        yield* world.floor("pm")
+        const { channel } = yield* world.show()
+        assert.deepInclude(channel, {
+          word: "needs you",
+          waits: null,
+          detail: "has the floor with pm asks for shell: agentd approve c1"
+        })
+        assert.deepInclude(channel.seats[0], { agent: "pm", word: "needs you" })
+        world.crew.of("pm").needs = undefined
+        yield* world.after(70)
+        yield* world.speaking("dev")
+      })
+    )
+  )
+
   it.effect("every move reads as a line of the log, with all of its fields", () =>
     run((world) =>
       Effect.gen(function* () {

@@ -1,6 +1,7 @@
 /** Why a goal is where it is: its steps in words, who works and what stands still, and what a person can do. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { show } from "../../src/cli/GoalView.ts"
 import { why } from "../../src/cli/Why.ts"
 import * as GoalWhy from "../../src/goals/GoalWhy.ts"
 import { says } from "./CrewDouble.ts"
@@ -30,6 +31,36 @@ describe("why of a goal", () => {
       { goals: { autoStart: false } }
     )
   )
+
+  for (const [whose, planner] of [
+    ["a worker", null],
+    ["the planner", "pm"]
+  ] as const)
+    it.live(`${whose} that waits for a person: the goal needs one, and names agent, call and command`, () =>
+      run((world) =>
+        Effect.gen(function* () {
+          const agent = planner ?? "bob"
+          const needs = { text: `${agent} asks for shell: agentd approve c1`, since: 7 }
+          world.crew.add(agent, () => Effect.never)
+          if (planner === null) yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
+          else yield* world.submit({ planner })
+          yield* world.until("g1", "it works", ({ word }) => word === "working" && world.crew.carried.length === 1)
+          world.crew.set(agent, { needs })
+          const goal = yield* world.until("g1", "it needs a person", ({ word }) => word === "needs you")
+          assert.deepInclude(goal, { behind: needs.text, detail: needs.text, since: 7 })
+          const { advice, texts } = yield* told(world, "g1")
+          assert.include(texts, `now: ${needs.text}`)
+          assert.isNull(advice)
+          const page = yield* world.goals.page("g1", 0, caller)
+          assert.include(
+            show(page, 8, false).join("\n"),
+            `needs you for 0s: 0 of ${page.goal.total} done\nship it\n${needs.text}`
+          )
+          world.crew.set(agent, { needs: undefined })
+          yield* world.until("g1", "it works again", ({ word }) => word === "working")
+        })
+      )
+    )
 
   it.live("a blocked goal: what failed and why, and how it is tried again; then that it is met", () =>
     run(

@@ -254,7 +254,7 @@ const PlanPart = ({ plan }: { readonly plan: AskedPlan }) => (
 
 /** The plan with all its tasks; asked for while it waits. */
 const usePlan = (name: string, goal: GoalInfo | undefined) => {
-  const isAsked = goal?.state === "planning" && goal.word === "needs you"
+  const isAsked = goal?.state === "planning" && goal.word === "needs you" && goal.behind === undefined
   const { problem, value } = useAnswer<AskedPlan>("GoalAsked", { name, from: 0 }, isAsked ? goal.restsOn : "")
   const seen = useRef({ hash: "", at: 0 })
   useEffect(() => {
