@@ -60,7 +60,7 @@ export const Event = Schema.Union([
   /** The denial has been handed to the turn as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),
   Schema.TaggedStruct("approval_timeout", { callId }),
-  /** Its agent has taken the question back: the call was decided elsewhere, and may go on. */
+  /** The agent has taken its question back: the call was decided elsewhere, and may go on. */
   Schema.TaggedStruct("withdrawn", { callId }),
   Schema.TaggedStruct("progress_update", {
     callId,
