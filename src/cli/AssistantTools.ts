@@ -11,6 +11,7 @@ import { agentKinds } from "../agents/AgentKinds.ts"
 import { after } from "../domain/BoardRow.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import * as Frame from "../domain/Frame.ts"
+import * as ToolSchema from "../domain/ToolSchema.ts"
 import type { Caller } from "../domain/Messages.ts"
 import { predicate } from "../domain/Words.ts"
 import { reader } from "../event-log/EventKinds.ts"
@@ -45,12 +46,11 @@ const tool = <A, I>(spec: {
   readonly run: (client: Client, input: A, caller: Caller) => Effect.Effect<string, Failed | object>
 }) => {
   const decode = Schema.decodeUnknownResult(spec.schema)
-  const { schema } = Schema.toJsonSchemaDocument(spec.schema)
   return ({ caller, socket }: Person): Tool => ({
     name: spec.name,
     description: spec.description,
     readOnly: spec.readOnly ?? false,
-    input: { type: "object", ...schema },
+    input: ToolSchema.of(spec.schema),
     run: (args) => {
       const input = decode(args, { errors: "all" })
       if (Result.isSuccess(input))

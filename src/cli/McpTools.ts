@@ -8,6 +8,7 @@
 import { words } from "../backends/FileWords.ts"
 import { Effect, Random, Result, Schema } from "effect"
 import * as Frame from "../domain/Frame.ts"
+import * as ToolSchema from "../domain/ToolSchema.ts"
 import { call, type Client, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import type { Voice } from "../config/AgentConfig.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
@@ -52,13 +53,12 @@ export const tool = <A, I>(spec: {
   readonly run: (client: Client, runId: string, input: A) => Effect.Effect<string, Failed>
 }): Tool => {
   const decode = Schema.decodeUnknownResult(spec.schema)
-  const { schema } = Schema.toJsonSchemaDocument(spec.schema)
   return {
     name: spec.name,
     voice: spec.voice,
     description: spec.description,
     readOnly: spec.readOnly ?? false,
-    input: { type: "object", ...schema },
+    input: ToolSchema.of(spec.schema),
     run: ({ runId, socket }, args) => {
       const input = decode(args, { errors: "all" })
       if (Result.isFailure(input)) {

@@ -13,6 +13,7 @@ import { Effect, type FileSystem, Schema, type Scope } from "effect"
 import * as HeadTail from "../HeadTail.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import * as ToolSchema from "../../domain/ToolSchema.ts"
 import * as McpServer from "./McpServer.ts"
 import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 
@@ -114,7 +115,7 @@ const toolOf = (
   return {
     name: `${server}__${described.name}`.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, MAX_NAME),
     description: (described.description ?? "").slice(0, MAX_DESCRIPTION),
-    inputSchema: { type: "object", ...described.inputSchema },
+    inputSchema: ToolSchema.plain(described.inputSchema),
     readOnly,
     voice,
     parallel: readOnly,

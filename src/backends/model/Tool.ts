@@ -6,6 +6,7 @@
  * logged; the output is bounded.
  */
 import { Cause, Effect, Result, Schema, type Scope } from "effect"
+import * as ToolSchema from "../../domain/ToolSchema.ts"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { ToolStatus } from "../Backend.ts"
 import * as HeadTail from "../HeadTail.ts"
@@ -67,18 +68,13 @@ const toldOf = (error: WorkspaceError): ToolOutcome => ({
   output: `${error.message}: ${error.remedy}`
 })
 
-const schemaOf = (schema: Schema.Constraint): Tool["inputSchema"] => {
-  const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
-  return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
-}
-
 export const define = <S extends Schema.Codec<unknown, unknown>>(definition: Definition<S>): Tool => {
   const { input: schema, run, ...tool } = definition
   const decode = Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "all" })
   const told = (error: Schema.SchemaError) => `the input of ${tool.name} is not as its schema asks: ${error.message}`
   return {
     ...tool,
-    inputSchema: schemaOf(schema),
+    inputSchema: ToolSchema.of(schema),
     wrong: (input) => Result.match(decode(input), { onFailure: told, onSuccess: () => undefined }),
     run: (input, context) =>
       Effect.suspend(() =>
