@@ -11,6 +11,7 @@ import { Context, type Effect } from "effect"
 import type { ChannelConfig, NoticeKind } from "../config/NotifyConfig.ts"
 import type { Word } from "../domain/Words.ts"
 import type { Urgency } from "./Notice.ts"
+import type { Refused } from "./Retry.ts"
 import type { SendError } from "./SendError.ts"
 
 /** A notice as a receiver gets it. */
@@ -54,6 +55,8 @@ export interface Receipt {
   readonly response: string
   /** By which the receiver knows the message, where it can be withdrawn. */
   readonly handle?: string
+  /** Receivers that did not take it, of several, each with its code: 4xx for now. */
+  readonly refused?: ReadonlyArray<Refused>
 }
 
 /** A message to take back. */

@@ -12,7 +12,7 @@ import { type Alert, together } from "./AlertPolicy.ts"
 import * as Answers from "./Answers.ts"
 import { departures, type Way } from "./Departure.ts"
 import * as Notice from "./Notice.ts"
-import type * as Outbox from "./Outbox.ts"
+import * as Outbox from "./Outbox.ts"
 
 export interface Given {
   readonly state: Outbox.State
@@ -107,7 +107,10 @@ const gone = (given: Given, kept: ReadonlySet<string>): ReadonlyArray<AlertRow> 
     const rune = AlertKinds.readAlert(any)
     if (rune?.kind === "alert.sent") {
       const { batch, rejected, to } = rune.payload
-      sent.set(batch, { at: rune.at, to, rejected })
+      // the rest of a message joins the others that have it
+      const whole = Outbox.wholeOf(batch)
+      const { to: had = [], rejected: not = [] } = sent.get(whole) ?? {}
+      sent.set(whole, { at: rune.at, to: [...new Set([...had, ...to])], rejected: [...new Set([...not, ...rejected])] })
     }
     if (rune?.kind !== "alert.queued" || kept.has(rune.payload.batch)) continue
     const { alert, batch } = rune.payload

@@ -198,6 +198,8 @@ const earlierOf = ({ alerts, channel, more }: Outbox.Batch, { threads }: OpenNot
 
 const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | undefined, options: Options): Way => {
   const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
+  // the rest of a message goes to those that do not have it
+  const addressed = batch.to === undefined ? mail : { ...mail, to: batch.to, from: Smtp.sender(mail) }
   return {
     ...Route.wayOfMail(mail),
     messageId,
@@ -206,7 +208,7 @@ const wayOfMail = (batch: Outbox.Batch, mail: MailConfig, earlier: string | unde
       const mailer = yield* Mailer
       const text = yield* Letter.of(batch, options.host ?? mailer.host())
       const thread = earlier === undefined ? {} : { references: earlier }
-      return yield* mailer.send(mail, { ...text, ...thread, messageId }, options.timeouts)
+      return yield* mailer.send(addressed, { ...text, ...thread, messageId }, options.timeouts)
     })
   }
 }
@@ -280,7 +282,9 @@ const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>) => (job: Job
       )
       const now = yield* Clock.currentTimeMillis
       const draft =
-        result._tag === "Success" ? Outbox.sent(attempt, result.success) : Outbox.failure(attempt, result.failure, now)
+        result._tag === "Success"
+          ? Outbox.sent(attempt, result.success, now)
+          : Outbox.failure(attempt, result.failure, now)
       const able = attempt.batch.channel === undefined ? new Set<string>() : yield* Escalation.able
       yield* outbox.commit((_, notices) =>
         Effect.sync(() => {

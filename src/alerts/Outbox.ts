@@ -17,7 +17,7 @@ import * as PlainState from "../event-log/PlainState.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
-import { delayAfter, type FailureClass, SLOWEST } from "./Retry.ts"
+import { delayAfter, type FailureClass, later, type Refused, SLOWEST } from "./Retry.ts"
 
 const HOUR = 3_600_000
 
@@ -145,6 +145,22 @@ export const departed = ({ left: before }: State, at: number, name: string | und
   return name === undefined ? left : left.set(name, [...(left.get(name) ?? []), at])
 }
 
+/** Marks the rest of a message that some recipients have: it goes to the others alone. */
+const LATER = "#later"
+
+/** The batch that a rest is of. */
+export const wholeOf = (id: string): string => id.replace(LATER, "")
+
+/** The rest of a batch, for recipients that were refused for now; it holds back no other. */
+const restOf = (batch: Batch, { destination, later }: typeof AlertKinds.Sent.Type): ReadonlyArray<Batch> => {
+  if (later === undefined) return []
+  const { to, ...failure } = later
+  const id = `${wholeOf(batch.id)}${LATER}`
+  return [
+    { ...batch, id, destination: `${id} ${destination}`, to, failure: { ...failure, class: "transient", destination } }
+  ]
+}
+
 const sentOff = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): State => {
   const { batch: id, channel } = rune
   const known = state.batches.find((one) => one.id === id)
@@ -153,7 +169,7 @@ const sentOff = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): S
     ...state,
     ...(channel === undefined ? { lastSentAt: at, lastError: null } : {}),
     left: departed(state, at, isNew ? countedAs(rune) : undefined),
-    batches: state.batches.filter((one) => one !== known)
+    batches: state.batches.flatMap((one) => (one === known ? restOf(one, rune) : [one]))
   }
 }
 
@@ -419,10 +435,27 @@ const resolved = (
   }
 })
 
+/** Says also who is tried again, and when: whoever was refused for now. */
 export const sent = (
   attempt: Attempt,
-  receipt: Pick<typeof AlertKinds.Sent.Type, "handle" | "to" | "rejected" | "response">
-): RuneDraft => resolved("alert.sent", attempt, receipt)
+  receipt: Pick<typeof AlertKinds.Sent.Type, "handle" | "to" | "rejected" | "response"> & {
+    readonly refused?: ReadonlyArray<Refused>
+  },
+  now: number
+): RuneDraft => {
+  const { refused = [], ...rest } = receipt
+  const again = later(refused)
+  const count = (attempt.batch.failure?.attempt ?? 0) + 1
+  const delay = again.length === 0 ? undefined : delayAfter("transient", count)
+  const codes = refused.filter(({ to }) => again.includes(to)).map(({ code, to }) => `${to}: ${code}`)
+  return resolved("alert.sent", attempt, {
+    ...rest,
+    ...(refused.length === 0 ? {} : { refused }),
+    ...(delay === undefined
+      ? {}
+      : { later: { to: again, attempt: count, error: `refused for now: ${codes.join(", ")}`, nextAt: now + delay } })
+  })
+}
 
 /** Says when it is tried again, or that it is given up. */
 export const failure = (

@@ -36,3 +36,13 @@ export const delayAfter = (failure: FailureClass, attempt: number): number | und
   const limits = { maxConsecutiveErrors: policy.attempts, maxTotalErrors: policy.attempts }
   return Backoff.delay(policy, limits, { consecutiveErrors: attempt, totalErrors: attempt })
 }
+
+/** A recipient that a server did not take, with its code: 4xx for now. */
+export interface Refused {
+  readonly to: string
+  readonly code: number | null
+}
+
+/** The recipients that are to be asked again. */
+export const later = (refused: ReadonlyArray<Refused>): ReadonlyArray<string> =>
+  refused.filter(({ code }) => code !== null && code < 500).map(({ to }) => to)

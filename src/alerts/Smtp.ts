@@ -17,12 +17,16 @@ import type { MailConfig, SmtpConfig } from "../config/Config.ts"
 import { Redact } from "../event-log/Redact.ts"
 import type { Mail } from "./Mail.ts"
 import * as Secret from "./Secret.ts"
+import { later, type Refused } from "./Retry.ts"
 import { SendError } from "./SendError.ts"
 
 export interface Receipt {
   readonly to: ReadonlyArray<string>
+  /** Refused for good. */
   readonly rejected: ReadonlyArray<string>
   readonly response: string
+  /** Each recipient that was refused, with the server's code; those with 4xx are refused for now. */
+  readonly refused?: ReadonlyArray<Refused>
 }
 
 /** `references`: the Message-ID of the first mail of its thread. */
@@ -50,7 +54,7 @@ const portOf = (smtp: SmtpConfig): number => smtp.port ?? PORTS[smtp.security]
 export const recipients = (mail: MailConfig): ReadonlyArray<string> =>
   typeof mail.to === "string" ? [mail.to] : mail.to
 
-const sender = (mail: MailConfig): string => mail.from ?? recipients(mail)[0]!
+export const sender = (mail: MailConfig): string => mail.from ?? recipients(mail)[0]!
 
 /** Of the sender's address: what a Message-ID ends with. */
 export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
@@ -77,6 +81,34 @@ const RawError = Schema.Struct({
   code: Schema.optional(Schema.String),
   responseCode: Schema.optional(Schema.Finite)
 })
+
+const PartlyRefused = Schema.Struct({
+  response: Schema.optional(Schema.String),
+  rejectedErrors: Schema.optional(
+    Schema.Array(Schema.Struct({ recipient: Schema.String, responseCode: Schema.optional(Schema.Finite) }))
+  )
+})
+
+/** Of what the library answers with, or fails with where no recipient was taken. */
+const receiptOf = (to: ReadonlyArray<string>, outcome: unknown, clean: (text: string) => string): Receipt => {
+  const known = Option.getOrUndefined(Schema.decodeUnknownOption(PartlyRefused)(outcome))
+  const refused = (known?.rejectedErrors ?? []).map(({ recipient, responseCode }) => ({
+    to: recipient,
+    code: responseCode ?? null
+  }))
+  const isRefused = new Set(refused.map(({ to }) => to))
+  const again = new Set(later(refused))
+  return {
+    to: to.filter((address) => !isRefused.has(address)),
+    rejected: refused.map(({ to }) => to).filter((address) => !again.has(address)),
+    response: clean(known?.response ?? "").slice(0, MAX_ANSWER),
+    ...(refused.length === 0 ? {} : { refused })
+  }
+}
+
+/** Whether some were refused for good and the others for now: the first are not to be asked again. */
+const isMixed = ({ refused = [], rejected }: Receipt): boolean =>
+  rejected.length > 0 && rejected.length < refused.length
 
 const rawOf = (error: unknown): Raw => {
   const known = Option.getOrUndefined(Schema.decodeUnknownOption(RawError)(error))
@@ -182,7 +214,7 @@ export const send = Effect.fn("Smtp.send")(function* (
   const { smtp } = mail
   const { clean, transport } = yield* lineTo(mail, timeouts)
   const to = recipients(mail)
-  const info = yield* Effect.tryPromise({
+  return yield* Effect.tryPromise({
     try: (signal) =>
       transport.sendMail({
         from: sender(mail),
@@ -195,17 +227,16 @@ export const send = Effect.fn("Smtp.send")(function* (
         headers: { "Auto-Submitted": "auto-generated" },
         signal
       }),
-    catch: (error) => failureOf(error, smtp, clean)
+    catch: (error) => error
   }).pipe(
+    Effect.map((info) => receiptOf(to, info, clean)),
+    Effect.catch((error) => {
+      const receipt = receiptOf(to, error, clean)
+      return isMixed(receipt) ? Effect.succeed(receipt) : Effect.fail(failureOf(error, smtp, clean))
+    }),
     Effect.timeoutOrElse({
       duration: timeouts.whole,
       orElse: () => Effect.fail(failureOf(new Error("the server did not take the mail in time"), smtp, clean))
     })
   )
-  const receipt: Receipt = {
-    to: to.filter((address) => !info.rejected.includes(address)),
-    rejected: info.rejected,
-    response: clean(info.response).slice(0, MAX_ANSWER)
-  }
-  return receipt
 })

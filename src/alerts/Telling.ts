@@ -14,6 +14,7 @@ import type { EventLog } from "../event-log/EventLog.ts"
 import { Mailer } from "./Mailer.ts"
 import * as Notice from "./Notice.ts"
 import type * as Outbox from "./Outbox.ts"
+import type { Refused } from "./Retry.ts"
 import { SendError, setup } from "./SendError.ts"
 
 export interface Receipt {
@@ -21,6 +22,7 @@ export interface Receipt {
   readonly rejected: ReadonlyArray<string>
   readonly response: string
   readonly handle?: string
+  readonly refused?: ReadonlyArray<Refused>
 }
 
 export type Needs = AlertContext | EventLog | FileSystem.FileSystem | Redact
@@ -164,7 +166,8 @@ export const send = Effect.fn("Telling.send")(function* (
   const channel = yield* implementation(config)
   const whole = yield* messageOf(batch, messageId, host ?? mailer.host())
   const message = earlier === undefined ? whole : { ...whole, earlier }
-  const { handle, response } = yield* bounded({ config, name }, channel.send(config, message))
-  const receipt: Receipt = { to: [name], rejected: [], response, ...(handle === undefined ? {} : { handle }) }
+  const { handle, refused, response } = yield* bounded({ config, name }, channel.send(config, message))
+  const told = { ...(handle === undefined ? {} : { handle }), ...(refused === undefined ? {} : { refused }) }
+  const receipt: Receipt = { to: [name], rejected: [], response, ...told }
   return receipt
 })

@@ -44,21 +44,21 @@ export const make = (
         return yield* setup("there is no mail section", "Add mail to your own config: see agentd schema --user")
       }
       const { to } = config as ChannelOf<"mail">
-      return to === undefined ? mail : { ...mail, to, from: mail.from ?? Smtp.recipients(mail)[0]! }
+      return to === undefined ? mail : { ...mail, to, from: Smtp.sender(mail) }
     })
     return {
       name: "mail",
       send: (config, message) =>
         Effect.gen(function* () {
           const mail = yield* sectionOf(config)
-          const { rejected, response } = yield* mailer.send(mail, {
+          const { refused, rejected, response } = yield* mailer.send(mail, {
             subject: `[agentd] ${message.title}`,
             text: textOf(message),
             messageId: idOf(message.id, mail),
             ...(message.earlier === undefined ? {} : { references: idOf(message.earlier, mail) })
           })
-          const refused = rejected.length === 0 ? "" : `; refused for ${rejected.join(", ")}`
-          return { response: `${response}${refused}`, handle: message.id }
+          const said = rejected.length === 0 ? "" : `; refused for ${rejected.join(", ")}`
+          return { response: `${response}${said}`, handle: message.id, ...(refused === undefined ? {} : { refused }) }
         }).pipe(Effect.provideContext(context)),
       withdraw: (config, { handle, id, title }, why) =>
         Effect.gen(function* () {

@@ -89,7 +89,7 @@ describe("alerts", () => {
     desk.queue("ann")
     desk.queue("bob")
     desk.now += 2_000
-    desk.append(Outbox.sent(desk.attempt(), { to, rejected: ["old@example.org"], response: "250" }))
+    desk.append(Outbox.sent(desk.attempt(), { to, rejected: ["old@example.org"], response: "250" }, desk.now))
     desk.now += 60_000
     const rows = desk.list()
     assert.deepStrictEqual(

@@ -281,6 +281,48 @@ describe("Alerter", () => {
     }).pipe(Effect.scoped, withLog)
   )
 
+  it.effect("of three recipients the one that is refused for now is tried again, alone; nobody gets a mail twice", () =>
+    Effect.gen(function* () {
+      let tries = 0
+      const asked: Array<string> = []
+      const server = yield* served({
+        onRcptTo: ({ address }, _, done) => {
+          asked.push(address)
+          const code = address.startsWith("bob") ? 550 : address.startsWith("grey") && ++tries < 3 ? 451 : undefined
+          return code === undefined ? done() : done(Object.assign(new Error("no"), { responseCode: code }))
+        }
+      })
+      const to = ["ada@example.org", "bob@example.org", "grey@example.org"]
+      yield* alerter(desk(mailTo(server.port, { to })).layer)
+      yield* append(stopped("builder"))
+      yield* until(
+        "two mails",
+        Effect.sync(() => server.taken.length === 2),
+        "30 seconds"
+      )
+      yield* quiet
+      assert.deepStrictEqual(
+        server.taken.map((mail) => mail.to),
+        [["ada@example.org"], ["grey@example.org"]]
+      )
+      assert.deepStrictEqual(asked, [...to, "grey@example.org", "grey@example.org"])
+      const [first, second] = server.taken
+      assert.strictEqual(header(first, "Message-ID"), header(second, "Message-ID"))
+      assert.strictEqual(header(first, "From"), header(second, "From"))
+      const sent = yield* alertRunes("alert.sent")
+      assert.deepInclude(sent[0]!.payload, {
+        to: ["ada@example.org"],
+        rejected: ["bob@example.org"],
+        refused: [
+          { to: "bob@example.org", code: 550 },
+          { to: "grey@example.org", code: 451 }
+        ]
+      })
+      assert.deepInclude(sent[1]!.payload, { to: ["grey@example.org"], rejected: [] })
+      assert.deepInclude(yield* summary, { waiting: 0, failed: 0 })
+    }).pipe(Effect.scoped, withLog)
+  )
+
   it.effect("a wrong password is tried every 15 minutes, and at once when the config was mended", () =>
     Effect.gen(function* () {
       const server = yield* served({

@@ -73,7 +73,7 @@ class Desk {
     const gone: Array<string> = []
     for (let batch = this.next; batch !== undefined; batch = this.next) {
       const attempt = { batch, destination: batch.destination, messageId: `<${batch.id}>` }
-      this.append(isAway ? Outbox.failure(attempt, away, this.now) : Outbox.sent(attempt, receipt))
+      this.append(isAway ? Outbox.failure(attempt, away, this.now) : Outbox.sent(attempt, receipt, this.now))
       if (!isAway) gone.push(batch.id)
     }
     return gone

@@ -61,7 +61,7 @@ class Desk {
   }
   send(): Outbox.Attempt | undefined {
     const attempt = this.attempt()
-    if (attempt !== undefined) this.append(Outbox.sent(attempt, receipt))
+    if (attempt !== undefined) this.append(Outbox.sent(attempt, receipt, this.now))
     return attempt
   }
 }
@@ -150,7 +150,7 @@ describe("Outbox", () => {
     }
     desk.now += 7_200_000
     assert.deepStrictEqual(names(desk.attempt(1)), ["a×1"])
-    desk.append(Outbox.sent(desk.attempt(1)!, receipt))
+    desk.append(Outbox.sent(desk.attempt(1)!, receipt, desk.now))
     desk.now += 3_600_000 - 1
     assert.isUndefined(desk.attempt(1))
     desk.now += 1
@@ -163,7 +163,7 @@ describe("Outbox", () => {
     desk.now = 100 * 3_600_000
     desk.queue("a", phone)
     desk.now += 2_000
-    desk.append(Outbox.sent(desk.attempt(1)!, receipt))
+    desk.append(Outbox.sent(desk.attempt(1)!, receipt, desk.now))
     desk.now -= 24 * 3_600_000
     desk.queue("b", phone)
     desk.now += 2_000
@@ -184,7 +184,7 @@ describe("Outbox", () => {
         if (attempt === undefined) return
         if (isAway) return desk.append(Outbox.failure(attempt, away, desk.now))
         left.push(desk.now)
-        desk.append(Outbox.sent(attempt, receipt))
+        desk.append(Outbox.sent(attempt, receipt, desk.now))
       }
       for (const [at, step] of steps.entries()) {
         if (step in settles) {
@@ -218,7 +218,7 @@ describe("Outbox", () => {
     desk.now += 5_000
     const first = desk.attempt()!
     desk.queue("a")
-    desk.append(Outbox.sent(first, receipt))
+    desk.append(Outbox.sent(first, receipt, desk.now))
     desk.now += 60_000
     const second = desk.send()
     assert.deepStrictEqual(names(second), ["a×1"])
@@ -340,7 +340,7 @@ describe("Outbox", () => {
           desk.queue("u", null)
           queued++
         } else if (operation === "send" && attempt !== undefined) {
-          desk.append(Outbox.sent(attempt, receipt))
+          desk.append(Outbox.sent(attempt, receipt, desk.now))
           sent += held(attempt)
         } else if (attempt !== undefined && (operation === "away" || operation === "refused")) {
           const draft = Outbox.failure(attempt, operation === "away" ? away : refused, desk.now)

@@ -205,6 +205,32 @@ describe("Smtp", () => {
     }).pipe(Effect.scoped, withLayers)
   )
 
+  it.live(
+    "of several recipients each has the server's code; where none is taken, but one only for now, that one is left",
+    () =>
+      Effect.gen(function* () {
+        const codes: { readonly [name: string]: number } = { bob: 550, grey: 451 }
+        const server = yield* stand({
+          onRcptTo: ({ address }, _, done) => {
+            const responseCode = codes[address.split("@")[0]!]
+            return responseCode === undefined ? done() : done(Object.assign(new Error("not now"), { responseCode }))
+          }
+        })
+        const [ada, bob, grey] = ["ada@example.org", "bob@example.org", "grey@example.org"]
+        const refused = [
+          { to: bob, code: 550 },
+          { to: grey, code: 451 }
+        ]
+        const some = yield* send(mailTo({ port: server.port }, { to: [ada, bob, grey] }))
+        assert.deepInclude(some, { to: [ada], rejected: [bob], refused })
+        const none = yield* send(mailTo({ port: server.port }, { to: [bob, grey] }))
+        assert.deepInclude(none, { to: [], rejected: [bob], refused })
+        const error = yield* Effect.flip(send(mailTo({ port: server.port }, { to: [grey] })))
+        assert.strictEqual(error.class, "transient")
+        assert.lengthOf(server.taken, 1)
+      }).pipe(Effect.scoped, withLayers)
+  )
+
   it.live("no subject or sender can add a header", () =>
     Effect.gen(function* () {
       const server = yield* stand()

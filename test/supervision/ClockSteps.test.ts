@@ -243,7 +243,7 @@ describe("a mail that was sent with the clock a day ahead", () => {
       const at = now + DAY + n * 60_000
       queue(at)
       const attempt = { batch: state.batches[0]!, destination: "d", messageId: "<m@x>" }
-      append(Outbox.sent(attempt, { to: ["ada@example.org"], rejected: [], response: "250" }), at)
+      append(Outbox.sent(attempt, { to: ["ada@example.org"], rejected: [], response: "250" }, at), at)
     }
     queue(now)
     assert.isAtMost(Outbox.readyAt(state, state.batches[0]!, now)! - now, most)
