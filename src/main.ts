@@ -11,6 +11,9 @@ import { isatty } from "node:tty"
 import { start } from "./app/DaemonFile.ts"
 import * as V8Flags from "./app/V8Flags.ts"
 
+// Without a listener Node would open its debugger's port.
+process.on("SIGUSR1", () => {})
+
 // Read bare: loading Config first would load what is to be cached.
 const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
 const cache = isAbsolute(xdg) ? xdg : isAbsolute(home) ? join(home, ".cache") : undefined

@@ -199,6 +199,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
   },
   {
     path: "src/gateway/main.ts",
+    rule: "process.on",
+    because: "the gateway's process is a program of its own, with its own signals"
+  },
+  {
+    path: "src/gateway/main.ts",
     rule: "setTimeout()",
     because: "the gateway's process holds nothing of Effect: it is small, and outlives every scope"
   },
@@ -276,7 +281,7 @@ interface Problem {
 
 /** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
 const isBin = (path: string): boolean =>
-  /^src\/(main|app\/(Bin|DaemonBin|DaemonFile|DaemonInfo|Foreground|Quick))\.ts$/.test(path)
+  /^src\/(main|app\/(Bin|DaemonBin|DaemonFile|DaemonInfo|Foreground|Quick|Signals))\.ts$/.test(path)
 const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 

@@ -34,10 +34,14 @@ const entry = Layer.succeed(Entry)({
         interrupted = 0
         const handed = Activation.handed(process.env, process.pid)
         for (const name of Activation.VARIABLES) delete process.env[name]
-        return Promise.all([import("./Daemon.ts"), import("../systemd/JournalLogger.ts"), handed])
+        const parts = [import("./Daemon.ts"), import("./Signals.ts"), import("../systemd/JournalLogger.ts")] as const
+        return Promise.all([...parts, handed])
       }),
-      ([daemon, journal, handed]) =>
-        Effect.provide(daemon.run({ ...options, command, handed }), journal.layer(process.env))
+      ([daemon, signals, journal, handed]) =>
+        Effect.andThen(signals.follow, daemon.run({ ...options, command, handed })).pipe(
+          Effect.scoped,
+          Effect.provide(journal.layer(process.env))
+        )
     ),
   foreground: (options) =>
     Effect.flatMap(

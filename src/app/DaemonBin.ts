@@ -21,6 +21,7 @@ import * as Activation from "../systemd/Activation.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
 import * as JournalLogger from "../systemd/JournalLogger.ts"
 import * as Daemon from "./Daemon.ts"
+import * as Signals from "./Signals.ts"
 
 /** `thread`: the log's, which boots by now. */
 export const start = (thread: LogWorker): void => {
@@ -47,6 +48,7 @@ export const start = (thread: LogWorker): void => {
       yield* supported
       const config = yield* Paths.findProject
       yield* checkLength(paths.socket)
+      yield* Signals.follow
       yield* Daemon.run({
         state: paths.state,
         socket: paths.socket,
@@ -60,7 +62,7 @@ export const start = (thread: LogWorker): void => {
       return 0
     })
     return yield* Effect.catchCauseIf(
-      up,
+      Effect.scoped(up),
       (cause) => !Cause.hasInterruptsOnly(cause),
       (cause) => reported(cause, worldOf(paths), false)
     )

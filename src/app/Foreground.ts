@@ -19,7 +19,7 @@ import { NotStarted, type Program, type ProgramOptions } from "../cli/Invocation
 
 /** The terminal sends these to the whole group: to pass them on would make two of one. */
 const FROM_KEYS = ["SIGINT", "SIGQUIT"] as const
-const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR2"] as const
+const PASSED_ON = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const
 /** A stop that is over when it is looked at again was the group's, and we stopped with it. */
 const SETTLED = "50 millis"
 

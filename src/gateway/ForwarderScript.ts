@@ -35,6 +35,8 @@ server.listen(Number(port), "127.0.0.1", () => {
   hold()
   const child = spawn(command, rest, { stdio: "inherit" })
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal))
+  // one without a listener would open a debugger's port
+  for (const signal of ["SIGUSR1", "SIGUSR2"]) process.on(signal, () => child.kill(signal))
   child.on("error", failed)
   child.on("exit", (code, signal) => process.exit(code ?? 128 + (os.constants.signals[signal] ?? 0)))
 })

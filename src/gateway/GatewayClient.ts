@@ -146,7 +146,8 @@ const start = (
 ): Effect.Effect<number, GatewayFailed> =>
   Effect.callback<number, GatewayFailed>((resume) => {
     fs.rmSync(socket, { force: true })
-    const [first = "", ...rest] = [...(around?.argv ?? []), process.execPath, "--input-type=module", "-", socket]
+    const words = [process.execPath, "--disable-sigusr1", "--input-type=module", "-", socket]
+    const [first = "", ...rest] = [...(around?.argv ?? []), ...words]
     const child = spawn(first, rest, {
       cwd: "/",
       env: {

@@ -19,6 +19,10 @@ import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
 const LOOK = 5_000
 const LOOKS = 12
 const MAX_ROUTES = 1_000
+const IGNORED = [
+  ...(["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR"] as const),
+  ...(["SIGSYS", "SIGXFSZ", "SIGSTKFLT"] as const)
+]
 
 interface Kept {
   readonly route: OpenRoute
@@ -103,6 +107,8 @@ export const serve = (socket: string): void => {
     })
   }
 
+  // whoever is asked on the way goes on to be answered; SIGTERM, SIGINT and SIGQUIT end it
+  for (const signal of IGNORED) process.on(signal, () => {})
   const server = net.createServer(hear)
   const look = () => {
     for (const [name, kept] of routes) {

@@ -150,7 +150,7 @@ const launch = (
   const file = path.join(folder, "keeper.mjs")
   const log = fs.openSync(path.join(folder, "log"), "a", 0o600)
   const settings = JSON.stringify({ lease: Duration.toMillis(lease), bound, segment })
-  const words = [process.execPath, "--max-semi-space-size=1", file, folder, settings]
+  const words = [process.execPath, "--max-semi-space-size=1", "--disable-sigusr1", file, folder, settings]
   const [first = "", ...rest] =
     around === undefined ? words : [...around.argv, "/bin/sh", "-c", DELEGATED, "keeper", ...words]
   const env = { ...around?.env, PATH }

@@ -484,7 +484,9 @@ const unwatched = (time) => {
 }
 
 process.on("uncaughtException", (error) => log("fault", error))
-process.on("SIGTERM", () => expire("SIGTERM"))
+for (const signal of ["SIGTERM", "SIGINT", "SIGQUIT", "SIGXCPU"]) process.on(signal, () => expire(signal))
+for (const signal of "HUP USR1 USR2 ALRM VTALRM PROF IO PWR SYS XFSZ STKFLT".split(" "))
+  process.on(`SIG${signal}`, () => log(`SIG${signal}: nothing is done`))
 process.umask(0o077)
 fs.mkdirSync(RUNS, { recursive: true, mode: 0o700 })
 const own = path.join(DIR, `sock.${process.pid}`)

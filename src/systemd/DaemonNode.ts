@@ -2,14 +2,14 @@
  * DaemonNode: how Node is started for a daemon, which waits most of the time and is to hold little memory while it
  * does: a small young generation, and one arena of malloc that gives back what is free, also the pieces of 16 and 32 kB
  * that V8 compiles in: without a cache of compiled code these alone would keep 20 MB. Those of 8 kB are so many that a
- * start would take a fifteenth longer, for 0.8 MB. The launcher (scripts/agentd) does the same by itself.
+ * start would take a fifteenth longer, for 0.8 MB. No signal opens a debugger's port. The launcher (scripts/agentd) does the same by itself.
  *
  * Guarantees: nothing that the daemon starts inherits the settings that it was given here, and a setting of the
  * user's own stands.
  */
 
 /** Only such as leave valid what Node brings compiled of its own modules; for others there is V8Flags. */
-const FLAGS = ["--max-semi-space-size=1"]
+const FLAGS = ["--max-semi-space-size=1", "--disable-sigusr1"]
 
 /** Read by the C library as the process begins. */
 const VARIABLES = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072", MALLOC_MMAP_THRESHOLD_: "16000" } as const
