@@ -43,9 +43,9 @@ export const Sent = Schema.Struct({
   rejected: Schema.Array(Schema.String),
   /** The server's answer. */
   response: Schema.String,
-  /** Its code for each recipient that it did not take. Not there: it took all, or an older daemon. */
+  /** The server's code for each recipient that was not taken. Not there: it took all, or an older daemon. */
   refused: Schema.optionalKey(Schema.Array(Schema.Struct({ to: Schema.String, code: Schema.NullOr(Schema.Int) }))),
-  /** Those of them that were refused for now, and when they are tried again, ms since the epoch. */
+  /** Recipients that were refused for now, and when they are tried again, ms since the epoch. */
   later: Schema.optionalKey(
     Schema.Struct({ to: Schema.Array(Schema.String), attempt: Schema.Int, error: Schema.String, nextAt: Schema.Finite })
   ),

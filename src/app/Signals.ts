@@ -20,7 +20,7 @@ export const DEEDS = {
   /** The limit of processor time is reached: beyond it comes SIGKILL. */
   SIGXCPU: "end",
   SIGHUP: "hangup",
-  /** What log rotation sends; Node would open its debugger's port. */
+  /** Sent by log rotation; Node would open its debugger's port. */
   SIGUSR1: "nothing",
   SIGUSR2: "nothing",
   SIGALRM: "nothing",

@@ -53,6 +53,15 @@ export type Order =
   /** Texts of a payload, and the snapshots that may hold them. */
   | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
 
+/** Tried again until the reader is gone that has swollen it. */
+const shrinking = (store: SqliteStore): Chore => ({
+  chore: "giving back the room of the write-ahead log",
+  get isDone() {
+    return !store.isSwollen
+  },
+  step: () => store.shrink()
+})
+
 export class LogStore {
   private readonly store: SqliteStore
   private readonly index: StreamIndex
@@ -88,7 +97,7 @@ export class LogStore {
       this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
       this.sealer = new Sealer(this.store, folder)
       const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
-      this.chores = new Chores([this.sealer, this.actors, check, ...further], now)
+      this.chores = new Chores([shrinking(this.store), this.sealer, this.actors, check, ...further], now)
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
       this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {

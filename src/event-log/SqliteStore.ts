@@ -47,6 +47,8 @@ const PAGE_BYTES = 4096
 /** Bytes of the write-ahead log after which it is folded into the file: when nobody writes, and whatever happens. */
 export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
+/** Pages that a write-ahead log never has but where a reader keeps it from being folded: 8 MB. */
+const SWOLLEN_PAGES = 2_048
 /** Bytes of a row besides its payload, and of a commit besides its rows. */
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
@@ -90,6 +92,8 @@ export class SqliteStore {
   private readonly pending = new Map<string, Head>()
   /** Written since the last checkpoint, about. */
   bytes = 0
+  /** Whether the write-ahead log is larger than any that no reader holds on to. */
+  isSwollen = false
   /** Runes up to here have left the store, or are about to: they are in segments. 0 for none. */
   left = 0
 
@@ -289,10 +293,17 @@ export class SqliteStore {
   checkpoint(): void {
     this.bytes = 0
     try {
-      this.database.exec("PRAGMA wal_checkpoint(PASSIVE)")
+      const pages = this.database.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { readonly log: number }
+      if (pages.log > SWOLLEN_PAGES) this.isSwollen = true
     } catch {
       return
     }
+  }
+
+  /** Gives back the room of a write-ahead log that a reader has kept from being folded. */
+  shrink(): void {
+    emptyWal(this.database)
+    this.isSwollen = false
   }
 
   close(): void {

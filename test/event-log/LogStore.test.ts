@@ -1,7 +1,9 @@
 /** Tests of openings of the store in which the disk fails. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { statSync } from "node:fs"
 import { LogStore } from "../../src/event-log/LogStore.ts"
+import { SqliteStore } from "../../src/event-log/SqliteStore.ts"
 import { type Database, nodeSqlite, type Sqlite } from "../../src/event-log/Sqlite.ts"
 import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
 import { tapped } from "../simulation/storage/Tap.ts"
@@ -66,3 +68,31 @@ describe("an opening that fails", () => {
     })
   )
 })
+
+it.live("the room of a write-ahead log that a reader has swollen is given back once the reader is gone", () =>
+  Effect.gen(function* () {
+    const file = yield* storeFile
+    yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
+    const store = new SqliteStore({ file, seals: [], guarded: [] })
+    const sizeOf = () => statSync(`${file}-wal`).size
+    const write = () => store.database.exec("INSERT INTO filler VALUES (zeroblob(6000000))")
+    store.database.exec("CREATE TABLE filler (bytes)")
+    const reader = nodeSqlite.open(file, { readOnly: true })
+    reader.exec("BEGIN")
+    reader.prepare("SELECT count(*) FROM runes").get()
+    for (let at = 0; at < 3; at++) {
+      write()
+      store.checkpoint()
+    }
+    assert.isAbove(sizeOf(), 12_000_000)
+    assert.isTrue(store.isSwollen)
+    assert.throws(() => store.shrink(), /locked/)
+    assert.isTrue(store.isSwollen, "it is tried again")
+    reader.exec("COMMIT")
+    reader.close()
+    store.shrink()
+    assert.isFalse(store.isSwollen)
+    assert.strictEqual(sizeOf(), 0)
+    store.close()
+  })
+)

@@ -25,7 +25,10 @@ const system = of({ manager: "system", user: "daemon" })
 describe("serviceText", () => {
   it("quotes what systemd would take for a specifier, a variable or two words", () => {
     const text = UnitFile.serviceText(of())
-    assert.include(text, 'ExecStart=/bin/sh --max-semi-space-size=1 "/opt/agent d/100%%/$$HOME/agentd.mjs" up\n')
+    assert.include(
+      text,
+      'ExecStart=/bin/sh --max-semi-space-size=1 --disable-sigusr1 "/opt/agent d/100%%/$$HOME/agentd.mjs" up\n'
+    )
     assert.include(text, 'ExecReload=/bin/sh "/opt/agent d/100%%/$$HOME/agentd.mjs" service reload\n')
   })
 
