@@ -5,7 +5,8 @@
  * Guarantees: in a worktree that is there no git runs unless a sandbox holds it; what the agent has
  * committed comes to the person's repository by the daemon's store. `prepare` makes it
  * or finds it, any number of times, and changes no file in one that is there; it never touches the user's own checkout, nor a
- * folder or branch that it did not make; a linked worktree, as agents had them before, becomes a
+ * folder or branch that it did not make; a lock that a killed git has left in the agent's own is taken away, in the
+ * person's none; a linked worktree, as agents had them before, becomes a
  * repository with all that is in it; `remove` keeps whatever could hold work and says why.
  *
  * What counts as work: changed and untracked files, commits that the base branch
@@ -13,7 +14,7 @@
  * a rebase or merge under way, a process in the folder. Files that
  * `.gitignore` names do not: they go with the worktree.
  */
-import { Effect, FileSystem, Option, Schema } from "effect"
+import { Clock, Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import * as LargeFiles from "../git/LargeFiles.ts"
@@ -157,6 +158,60 @@ const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string
   return { ...linked, isLocked: locked, isThere: yield* exists(path.join(folder, ".git")) }
 })
 
+/** The commit that a new worktree begins at: the base, or a branch that was left with work that the base does not have. */
+const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec) {
+  const left = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
+  if (left === undefined) return yield* baseOf(store, spec)
+  const base = yield* Effect.option(baseOf(store, spec))
+  if (Option.isSome(base) && (yield* explained(Store.isAncestor(store, left, base.value)))) return base.value
+  yield* Effect.logWarning(
+    `${spec.agent} begins at ${left.slice(0, 12)}, where the branch ${branchOf(spec.agent)} was left with work that is not merged`
+  )
+  return left
+})
+
+/** Files by which a git keeps others out while it writes. */
+const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock"]
+/** ms: a git that has begun just now is not killed. */
+const FRESH_LOCK = 2_000
+const MAX_REFS = 10_000
+
+/** The locks of refs, through no link. */
+const refLocks = Effect.fnUntraced(function* (gitDir: string) {
+  const files = yield* FileSystem.FileSystem
+  const found: Array<string> = []
+  const folders = ["refs"]
+  for (let at = 0; at < folders.length && at < MAX_REFS; at++) {
+    const folder = path.join(gitDir, folders[at]!)
+    if (Option.isSome(yield* Effect.option(files.readLink(folder)))) continue
+    // a file has no names in it
+    for (const name of yield* Effect.orElseSucceed(files.readDirectory(folder), () => [])) {
+      const below = path.join(folders[at]!, name)
+      if (name.endsWith(".lock")) found.push(below)
+      else folders.push(below)
+    }
+  }
+  return found
+})
+
+/** Takes away what a git that was killed has left in the agent's own repository: it would block every later one. */
+const unlock = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  const gitDir = path.join(folder, ".git")
+  const locks = yield* Effect.filter([...LOCKS, ...(yield* refLocks(gitDir))], (name) =>
+    exists(path.join(gitDir, name))
+  )
+  if (locks.length === 0 || (yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
+  const now = yield* Clock.currentTimeMillis
+  for (const name of locks) {
+    const info = yield* Effect.option(files.stat(path.join(gitDir, name)))
+    const at = Option.getOrUndefined(Option.flatMap(info, ({ mtime }) => mtime))?.getTime()
+    if (at === undefined || Math.abs(now - at) < FRESH_LOCK) continue
+    yield* Effect.ignore(files.remove(path.join(gitDir, name)))
+    yield* Effect.logWarning(`${path.join(gitDir, name)}, which a git that was killed had left, was taken away`)
+  }
+})
+
 const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
   const half = yield* explained(OwnRepository.isHalfMade(store, folder))
   if (!half && !(yield* isEmpty(folder))) {
@@ -169,7 +224,7 @@ const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSp
   yield* checkBranch(store, spec, folder)
   yield* makeFolder(path.dirname(folder))
   const branch = branchOf(spec.agent)
-  const commit = (yield* commitOf(store, `refs/heads/${branch}`)) ?? (yield* baseOf(store, spec))
+  const commit = yield* beginningOf(store, spec)
   yield* explained(OwnRepository.make(store, spec.stores, folder, { branch, commit }))
 })
 
@@ -222,6 +277,7 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   if (own === undefined) yield* create(store, spec, folder)
   else if (own.lender !== store.person.commonDir)
     yield* explained(OwnRepository.lendFrom(store, spec.stores, folder, own.branch))
+  if (own !== undefined) yield* unlock(folder)
   yield* gives(store, spec, folder)
   if (own !== undefined) yield* explained(OwnRepository.refresh(store, folder))
   const real = yield* realFolder(spec.folder)

@@ -55,7 +55,7 @@ const standingOf = (
   leaves: ReadonlyMap<string, number>
 ): Standing => {
   const { channel, failure } = batch
-  const to = channel === undefined ? mailed.get(streamOf(alert)) : [channel]
+  const to = channel === undefined ? (batch.to ?? mailed.get(streamOf(alert))) : [channel]
   const failed = failure === null ? {} : { attempts: failure.attempt, error: failure.error }
   if (state.givenUp.includes(batch)) return { ...NOT_YET, ...failed, state: "given up", to: to ?? [] }
   if (to === undefined || wayOf(batch) === undefined) return { ...NOT_YET, ...failed, state: "nobody", to: [] }
