@@ -57,7 +57,7 @@ export interface WorkerState {
   /** The rune of the newest start; 0 before the first. */
   readonly began: number
   /** The one who asked for it. */
-  readonly by?: string
+  readonly by?: string | undefined
   /** Undefined: it was never started. */
   readonly now: WorkerSnapshot | undefined
 }
