@@ -201,12 +201,17 @@ const unlock = Effect.fnUntraced(function* (folder: string) {
   const locks = yield* Effect.filter([...LOCKS, ...(yield* refLocks(gitDir))], (name) =>
     exists(path.join(gitDir, name))
   )
-  if (locks.length === 0 || (yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
-  const now = yield* Clock.currentTimeMillis
-  for (const name of locks) {
+  if (locks.length === 0) return
+  const ageOf = Effect.fnUntraced(function* (name: string) {
     const info = yield* Effect.option(files.stat(path.join(gitDir, name)))
     const at = Option.getOrUndefined(Option.flatMap(info, ({ mtime }) => mtime))?.getTime()
-    if (at === undefined || Math.abs(now - at) < FRESH_LOCK) continue
+    return at === undefined ? 0 : Math.abs((yield* Clock.currentTimeMillis) - at)
+  })
+  // a git that is at work from elsewhere is done by then
+  if ((yield* Effect.forEach(locks, ageOf)).some((age) => age < FRESH_LOCK)) yield* Effect.sleep(FRESH_LOCK)
+  if ((yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
+  for (const name of locks) {
+    if ((yield* ageOf(name)) < FRESH_LOCK) continue
     yield* Effect.ignore(files.remove(path.join(gitDir, name)))
     yield* Effect.logWarning(`${path.join(gitDir, name)}, which a git that was killed had left, was taken away`)
   }
@@ -297,7 +302,10 @@ const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: stri
 export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
   const folder = yield* realFolder(spec.folder)
   if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
-  yield* gives(yield* storeOf(spec), spec, folder)
+  const store = yield* storeOf(spec)
+  // a failed run is tried again where it was
+  if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(folder)
+  yield* gives(store, spec, folder)
 })
 
 /** The fate of a worktree that nobody needs any more. */

@@ -93,27 +93,42 @@ describe("Worktree.prepare", () => {
     })
   )
 
-  it.live("a lock that a killed git has left goes, in the agent's repository alone, and no fresh one", () =>
-    Effect.gen(function* () {
-      const { folder, repository, spec } = yield* world
-      yield* prepare(spec)
-      const names = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock", "refs/heads/x.lock"]
-      const old = new Date(Date.now() - 60_000)
-      for (const top of [folder, repository])
-        for (const name of names) {
-          fs.writeFileSync(path.join(top, ".git", name), "")
-          fs.utimesSync(path.join(top, ".git", name), old, old)
-        }
-      const outside = path.join(repository, ".git", "refs", "heads")
-      fs.symlinkSync(outside, path.join(folder, ".git", "refs", "linked"))
-      const there = (top: string) => names.filter((name) => fs.existsSync(path.join(top, ".git", name)))
-      yield* prepare(spec)
-      assert.deepStrictEqual([there(folder), there(repository)], [[], names])
-      const fresh = path.join(folder, ".git", "index.lock")
-      fs.writeFileSync(fresh, "")
-      yield* prepare(spec)
-      assert.isTrue(fs.existsSync(fresh))
-    })
+  it.live(
+    "a lock that a killed git has left goes, in the agent's repository alone, and none while somebody works there",
+    () =>
+      Effect.gen(function* () {
+        const { folder, repository, spec } = yield* world
+        yield* prepare(spec)
+        const names = [
+          "index.lock",
+          "HEAD.lock",
+          "config.lock",
+          "packed-refs.lock",
+          "shallow.lock",
+          "refs/heads/x.lock"
+        ]
+        const old = new Date(Date.now() - 60_000)
+        for (const top of [folder, repository])
+          for (const name of names) {
+            fs.writeFileSync(path.join(top, ".git", name), "")
+            fs.utimesSync(path.join(top, ".git", name), old, old)
+          }
+        const outside = path.join(repository, ".git", "refs", "heads")
+        fs.symlinkSync(outside, path.join(folder, ".git", "refs", "linked"))
+        const there = (top: string) => names.filter((name) => fs.existsSync(path.join(top, ".git", name)))
+        yield* prepare(spec)
+        assert.deepStrictEqual([there(folder), there(repository)], [[], names])
+        const fresh = path.join(folder, ".git", "index.lock")
+        fs.writeFileSync(fresh, "")
+        yield* prepare(spec)
+        assert.isFalse(fs.existsSync(fresh))
+        // one that works there may hold it
+        const working = spawn("sleep", ["60"], { cwd: folder, stdio: "ignore" })
+        fs.writeFileSync(fresh, "")
+        yield* prepare(spec)
+        working.kill("SIGKILL")
+        assert.isTrue(fs.existsSync(fresh))
+      })
   )
 
   it.live("again changes nothing, whatever the agent has left there", () =>
