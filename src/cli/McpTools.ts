@@ -8,7 +8,7 @@
 import { words } from "../backends/FileWords.ts"
 import { Effect, Random, Result, Schema } from "effect"
 import * as Frame from "../domain/Frame.ts"
-import * as ToolSchema from "../domain/ToolSchema.ts"
+import * as ToolSchema from "../backends/ToolSchema.ts"
 import { call, type Client, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import type { Voice } from "../config/AgentConfig.ts"
 import type { CommandRefused } from "../domain/Messages.ts"

@@ -5,7 +5,7 @@ import { toolsOf } from "../../src/cli/AssistantTools.ts"
 import * as ChannelTools from "../../src/cli/ChannelTools.ts"
 import * as McpTools from "../../src/cli/McpTools.ts"
 import { broken, type Json } from "../support/ToolDialect.ts"
-import * as ToolSchema from "../../src/domain/ToolSchema.ts"
+import * as ToolSchema from "../../src/backends/ToolSchema.ts"
 
 const person = { socket: "", caller: { by: "ada", config: null } }
 const own = [...McpTools.tools, ...ChannelTools.tools, ...toolsOf(person)].map(

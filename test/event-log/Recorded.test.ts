@@ -11,6 +11,7 @@ const LATER: ReadonlyArray<string> = [
   "access.granted",
   "access.revoked",
   "agent.bound_reached",
+  "tool.approval_withdrawn",
   "agent.chosen",
   "agent.compacted",
   "alert.answered",
@@ -145,9 +146,15 @@ const leaving = (name: string, value: unknown): unknown => {
   return outbox
 }
 
+/** Undoes newer fields: the time of a turn without its waits for a person, when a call was made, and whether it has asked. */
+const timing = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value, (key, one: unknown) => (["inTurn", "made", "asked"].includes(key) ? undefined : one))
+  )
+
 /** As far as it has to be what it was. */
 const known = (name: string, value: unknown): unknown =>
-  leaving(name, wordless(name, counting(name, stumbling(name, asking(name, finalized(name, value))))))
+  leaving(name, wordless(name, counting(name, stumbling(name, asking(name, finalized(name, timing(value)))))))
 
 /** Compares what is there, is not, or is another. */
 const compare = (

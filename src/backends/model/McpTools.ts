@@ -13,7 +13,7 @@ import { Effect, type FileSystem, Schema, type Scope } from "effect"
 import * as HeadTail from "../HeadTail.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
-import * as ToolSchema from "../../domain/ToolSchema.ts"
+import * as ToolSchema from "../ToolSchema.ts"
 import * as McpServer from "./McpServer.ts"
 import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 

@@ -6,7 +6,7 @@
  * logged; the output is bounded.
  */
 import { Cause, Effect, Result, Schema, type Scope } from "effect"
-import * as ToolSchema from "../../domain/ToolSchema.ts"
+import * as ToolSchema from "../ToolSchema.ts"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { ToolStatus } from "../Backend.ts"
 import * as HeadTail from "../HeadTail.ts"
