@@ -335,7 +335,13 @@ describe("what a parent hears", () => {
       yield* begin(w, fleet)
       const ask = (by: string, text: string) => fleet.send("kid", { text, how: "queue" }, { by, config: w.config })
       const answered = (count: number) =>
-        World.until(runesOf(w, "turn.completed"), (runes) => runes.filter(isKids).length === count)
+        World.until(
+          Effect.zipWith(runesOf(w, "turn.completed"), runesOf(w, "turn.error"), (ended, failed) => [
+            ...ended,
+            ...failed
+          ]),
+          (runes) => runes.filter(isKids).length === count
+        )
       const isKids = ({ actor }: Rune) => actor === "turn/kid"
       yield* ask("agent:boss", "first")
       const run = yield* puppet.run()
@@ -362,7 +368,10 @@ describe("what a parent hears", () => {
       assert.match(told[0]!.text, /^Answer of your sub-agent kid:\nx+\n… \d+ characters are left out …\nx+$/)
       assert.isBelow(told[0]!.text.length, 10_000)
       assert.match(told[1]!.text, /^Report of your sub-agent kid/)
-      assert.strictEqual(told[2]!.text, "Your sub-agent kid has done its turn and says nothing.")
+      assert.strictEqual(
+        told[2]!.text,
+        "Your sub-agent kid came to no answer: the turn ended without a word or a call."
+      )
       // asked again, and never answered
       yield* ask("agent:boss", "fourth")
       yield* fleet.stop("kid", w.caller)

@@ -384,7 +384,7 @@ describe("with a daemon", () => {
       expect(yield* agentd(["--state", state, "stop", "nobody"])).toEqual({
         code: 1,
         out: "",
-        err: `agentd: There is no agent nobody.\n  → See which there are: agentd --state ${state} ps\n`
+        err: `agentd: No agent is called "nobody": nothing was done.\n  → See which there are: agentd --state ${state} ps --all\n`
       })
     })
   )

@@ -19,7 +19,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   retry: ["retry builder", "retry builder --message m1", "retry nobody"],
   dismiss: ["dismiss web/builder", "dismiss web/builder --message m1", "dismiss web/builder --held"],
   interrupt: ["interrupt web/builder", "interrupt web/nobody"],
-  set: ["set builder", "set web/builder --mode plan", "set web/builder --model m --reset", "set web/nobody --reset"],
+  set: ["set web/builder --mode plan", "set web/builder --model m --reset", "set web/nobody --reset"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
   accounts: ["accounts"],
   complete: ["complete agent", "complete call", "complete name", "complete session"],

@@ -117,7 +117,8 @@ describe("what needs a person", () => {
         orphanGrace: "0 seconds",
         notify: { digestWindow: "10ms", channels: { ops: { type: "webhook", url: receiver.url } } }
       })
-      const project = stage.home({ agents: { ada: stage.agent("model") } })
+      const ada = stage.agent("model", { approvals: { timeout: "10 minutes" } })
+      const project = stage.home({ agents: { ada } })
       yield* stage.up
       yield* project.register
       yield* project.tell("ada", { ask: "touch made" })

@@ -86,8 +86,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a mail is called sent before it is taken": {
     file: "src/alerts/Alerter.ts",
-    from: 'result._tag === "Success" ? Outbox.sent(attempt, result.success)',
-    to: 'result._tag === "Success" || attempt.messageId !== "" ? Outbox.sent(attempt, { to: [], rejected: [], response: "" })',
+    from: 'result._tag === "Success"\n          ? Outbox.sent(attempt, result.success, now)',
+    to: 'result._tag === "Success" || attempt.messageId !== ""\n          ? Outbox.sent(attempt, { to: [], rejected: [], response: "" }, now)',
     seed: 2
   },
   "a mail has another id each time": {
