@@ -133,6 +133,7 @@ export class ChannelActor implements Place {
       busy: (agent) => presence.busy(conversation, agent),
       carries: (agent, prompt) => presence.carried(conversation, agent).some((id) => isOfTurn(prompt, id)),
       idle: (agent) => presence.idle(conversation, agent, this),
+      waits: (agent) => this.around.agents.waits?.({ conversation, agent }) === true,
       aliveAt: (agent) => {
         // only a person can lead it on: that time is not its own
         if (this.around.agents.waits?.({ conversation, agent }) === true) return now
@@ -229,8 +230,11 @@ export class ChannelActor implements Place {
 
   private steer({ agent, floor, from, messageId, text }: Extract<Act, { _tag: "Steer" }>): Effect.Effect<void> {
     const message = { messageId, from, text: Floor.aside(this.name, from, text, floor), alone: false }
+    const { agents } = this.around
+    // one that does not have the floor is taken from no task of its own: it hears of it with its next turn
+    const told = floor ? agents.steer(this.to(agent), message) : agents.post(this.to(agent), message)
     // It stands in the channel, and is unread until a turn has carried it.
-    return Effect.catch(this.around.agents.steer(this.to(agent), message), (error) =>
+    return Effect.catch(Effect.asVoid(told), (error) =>
       Effect.logDebug(`${this.actor.address}: ${agent} hears of it later: ${error.message}`)
     )
   }

@@ -41,6 +41,8 @@ export interface View {
   readonly idle: (agent: string) => boolean
   /** The agent's last sign of life, ms since the epoch; 0 when there was none. */
   readonly aliveAt: (agent: string) => number
+  /** True where the agent can only be led on by a person. */
+  readonly waits?: (agent: string) => boolean
   /** Whether its time has passed, whatever the wall clock was set to meanwhile. */
   readonly isOver: (deadline: Deadline) => boolean
 }

@@ -100,7 +100,7 @@ const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }:
   )
 }
 
-/** Tells the agents that are at work: they hear of it now, and can answer when the floor is theirs. */
+/** Tells the agents that are at work: they hear of it with their next turn, and can answer when the floor is theirs. */
 const tellOthers = (transaction: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = transaction.channel
   for (const agent of queue.line) {

@@ -10,7 +10,7 @@ import { type Channel, type Deadline, holder, type Seated, seatOf } from "./Chan
 import type { View } from "./ChannelTransaction.ts"
 import { Seat } from "./SeatMachine.ts"
 
-export type What = keyof typeof Seat.timers | "time" | "silence"
+export type What = keyof typeof Seat.timers | "cap" | "time" | "silence"
 
 export const read = (key: string): { readonly agent: string; readonly what: What } => {
   const [agent = "", what = ""] = key.split(" ")
@@ -27,11 +27,24 @@ const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
   return after === Infinity ? undefined : { key: `${agent} ${timeout}`, since, after }
 }
 
+/** A turn that gives signs of life keeps the floor for so many of its time limits at most. */
+const CAP = 10
+
+const capOf = ({ agent, stand }: Seated): Deadline | undefined => {
+  const { at, data, state } = stand
+  const after = CAP * data.limits.turnTimeout
+  return state !== "ACTIVE" || after === Infinity
+    ? undefined
+    : { key: `${agent} cap`, since: data.beganAt ?? at, after }
+}
+
 /** When the turn or the wait of a seat ends by itself; null for no limit. */
 export const endOf = (seated: Seated, aliveAt: number): number | null => {
   const limit = limitOf(seated)
   if (limit === undefined) return null
-  return (seated.stand.state === "ACTIVE" ? Math.max(limit.since, aliveAt) : limit.since) + limit.after
+  const cap = capOf(seated)
+  if (cap === undefined) return limit.since + limit.after
+  return Math.min(Math.max(limit.since, aliveAt) + limit.after, cap.since + cap.after)
 }
 
 /** A wait for a time. */
@@ -63,7 +76,7 @@ export const of = (channel: Channel): ReadonlyArray<Deadline> => {
   const found: Array<Deadline | undefined> = [silenceOf(channel)]
   for (const agent of current === null ? paused : [...paused, current]) {
     const seated = seatOf(channel, agent)
-    if (seated !== undefined) found.push(limitOf(seated), timeOf(seated))
+    if (seated !== undefined) found.push(limitOf(seated), capOf(seated), timeOf(seated))
   }
   return found.filter((deadline) => deadline !== undefined)
 }

@@ -255,7 +255,8 @@ const resumed = (transaction: ChannelTransaction): void => {
   const { holder } = transaction
   if (holder === undefined) return
   const { agent } = holder
-  transaction.move(agent, { _tag: "SignOfLife", turnId: holder.stand.data.turnId ?? "", at: transaction.view.now })
+  // the time without a daemon is not its own
+  live(transaction, holder, transaction.view.now, true)
   transaction.acts.push({ _tag: "Prompt", agent })
   for (const { messageId, seq } of transaction.channel.floor?.injected ?? []) {
     const post = transaction.channel.posts.find((one) => one.seq === seq)
@@ -291,12 +292,24 @@ const due = (transaction: ChannelTransaction, key: string): void => {
   const alive = transaction.view.aliveAt(agent)
   if (what === "turn" && state === "ACTIVE") {
     const isAlive = alive > (data.aliveAt ?? 0) && alive + data.limits.turnTimeout > transaction.view.now
-    if (isAlive) transaction.move(agent, { _tag: "SignOfLife", turnId, at: alive })
+    if (isAlive) live(transaction, seated, alive)
     else if (isTold(transaction, seated)) transaction.move(agent, { _tag: "TurnTimedOut", turnId })
     else untold(transaction, agent, turnId)
+  } else if (what === "cap" && state === "ACTIVE") {
+    const { now, waits } = transaction.view
+    if (waits?.(agent) === true) transaction.move(agent, { _tag: "SignOfLife", turnId, at: now, beganAt: now })
+    else transaction.move(agent, { _tag: "TurnTimedOut", turnId })
   } else if (what === "wait" && state === "WAITING") transaction.move(agent, { _tag: "WaitTimedOut", turnId })
   else if (what === "time") transaction.resolve(agent)
   else if (what === "silence" && transaction.channel.floor?.answeredAt != null) silent(transaction, seated)
+}
+
+/** Moves the end of its turn; the time in which a person is waited for is not the agent's. */
+const live = (transaction: ChannelTransaction, { agent, stand }: Seated, at: number, isOthers = false): void => {
+  const { aliveAt, beganAt = stand.at, turnId } = stand.data
+  const isWait = isOthers || transaction.view.waits?.(agent) === true
+  const waited = isWait ? { beganAt: beganAt + Math.max(0, at - (aliveAt ?? at)) } : {}
+  transaction.move(agent, { _tag: "SignOfLife", turnId: turnId ?? "", at, ...waited })
 }
 
 /** Whether a turn of its floor is under way, or was. */

@@ -87,7 +87,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
   ].join("\n")
 }
 
-/** Said by a person while it is at work. */
+/** Said by a person while it is at work: to one that does not have the floor with its next turn. */
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor

@@ -38,7 +38,8 @@ export const Event = Schema.Union([
   /** Nothing more comes of it: it ended with an error, was ended by a person, or never began (`untold`). */
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
   /** The turn's run has said something; told every few seconds at most. */
-  Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite }),
+  /** `beganAt`: its time counts from then, where some of it was a person's. */
+  Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite, beganAt: Schema.optional(Schema.Finite) }),
   /** `untold`: no turn began in all that time that told it what is new. */
   Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),
   Schema.TaggedStruct("WaitRequested", {
@@ -97,6 +98,8 @@ export interface Data {
   readonly turnId: string | null
   /** The last sign of life of the turn, ms since the epoch. */
   readonly aliveAt: number | null
+  /** From then on its time with the floor counts, ms since the epoch; an older daemon kept none. */
+  readonly beganAt?: number
   readonly wait: {
     readonly reason: string
     readonly timeout: number
@@ -211,9 +214,19 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
   updates: {
     join: (data) => ({ ...data, member: true }),
     leave: (data) => ({ ...data, ...rest, member: false }),
-    grant: update("TurnGranted", (data, event) => ({ ...data, turnId: event.turnId, aliveAt: event.at, wait: null })),
+    grant: update("TurnGranted", (data, event) => ({
+      ...data,
+      turnId: event.turnId,
+      aliveAt: event.at,
+      beganAt: event.at,
+      wait: null
+    })),
     yield: (data) => ({ ...data, ...rest }),
-    live: update("SignOfLife", (data, event) => ({ ...data, aliveAt: event.at })),
+    live: update("SignOfLife", (data, { at, beganAt }) => ({
+      ...data,
+      aliveAt: at,
+      ...(beganAt === undefined ? {} : { beganAt })
+    })),
     wait: update("WaitRequested", (data, event) => ({
       ...data,
       wait: {
@@ -226,10 +239,11 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
     resolve: update("WaitResolved", (data, event) => ({
       ...data,
       aliveAt: event.at,
+      beganAt: event.at,
       wait: event.floorFree || data.wait === null ? null : { ...data.wait, resolved: true }
     })),
     override: update("HumanOverride", (data, event) =>
-      event.to === "ACTIVE" ? { ...data, aliveAt: event.at, wait: null } : { ...data, ...rest }
+      event.to === "ACTIVE" ? { ...data, aliveAt: event.at, beganAt: event.at, wait: null } : { ...data, ...rest }
     )
   },
   actions: {

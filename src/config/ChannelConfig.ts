@@ -23,7 +23,7 @@ export const TurnConfig = Schema.Struct({
   humanInterruptMode: Schema.Literals(["queue", "interrupt", "inject", "parallel"]).pipe(
     withDefault(
       "inject",
-      "What a person's message does to the turn in progress. queue: it waits for the turn's end. interrupt: the turn is ended and begun again with it. inject: the agent that has the floor gets it at once. parallel: so does every agent of the channel that is at work."
+      "What a person's message does to the turn in progress. queue: it waits for the turn's end. interrupt: the turn is ended and begun again with it. inject: the agent that has the floor gets it at once. parallel: so does, with its next turn, every agent of the channel that is at work on something else."
     )
   ),
   announceTimeouts: Schema.Boolean.pipe(withDefault(true, "Whether a turn that timed out is said in the channel.")),

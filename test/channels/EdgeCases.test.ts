@@ -224,6 +224,28 @@ describe("edge cases of a channel", () => {
     )
   )
 
+  it.effect("2. a talkative agent keeps the floor for ten of its limits at most; the turn ends as a timeout", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews({}))
+        yield* world.come("pm", "dev", "qa")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        for (let spoken = 0; spoken < 590; spoken += 10) {
+          yield* world.after(10)
+          yield* world.crew.active("pm")
+        }
+        yield* world.quiet
+        yield* world.floor("pm")
+        const { channel } = yield* world.show()
+        assert.strictEqual(channel.seats.find(({ agent }) => agent === "pm")?.until, T0 + 600_000)
+        yield* world.after(11)
+        yield* world.speaking("dev")
+        assert.include((yield* world.texts()).join(), "turn timed out")
+      })
+    )
+  )
+
   it.effect("4. agent never signals done: its answer is posted, and the time limit passes the floor on", () =>
     run((world) =>
       Effect.gen(function* () {
@@ -500,7 +522,7 @@ describe("3. human interrupts mid-turn", () => {
     )
   )
 
-  it.effect("parallel: every agent of the channel that is at work hears of it", () =>
+  it.effect("parallel: one that has the floor is steered; one at work elsewhere hears of it with its next turn", () =>
     run((world) =>
       Effect.gen(function* () {
         yield* world.configure({
@@ -513,8 +535,17 @@ describe("3. human interrupts mid-turn", () => {
         yield* world.post("Stop, all of you")
         yield* world.quiet
         assert.include(world.heard("pm"), "> Stop, all of you")
-        assert.include(world.heard("dev"), "> Stop, all of you")
+        assert.notInclude(world.heard("dev"), "> Stop, all of you")
+        const steered = world.crew.calls.filter(({ call }) => call === "steer").map(({ agent }) => agent)
+        assert.deepStrictEqual([...new Set(steered)], ["pm"])
         assert.lengthOf(world.crew.of("qa").heard, 0)
+        // it goes on with its task, and is told with the turn after it
+        yield* world.crew.answer("dev", "Task done.")
+        yield* world.quiet
+        assert.include(world.heard("dev"), "> Look at #42")
+        yield* world.crew.answer("dev", "Read.")
+        yield* world.quiet
+        assert.include(world.heard("dev"), "> Stop, all of you")
         // What dev makes of it belongs to its other work.
         yield* world.crew.answer("dev", "Stopped.")
         yield* world.quiet
