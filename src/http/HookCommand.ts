@@ -30,8 +30,19 @@ $SIG{PIPE} = 'IGNORE';
 $SIG{ALRM} = sub { exit 0 };
 alarm $seconds;
 my ($body, $answer) = ('', '');
-read STDIN, $body, ${MAX_BYTES} + 1;
-exit 0 if length $body > ${MAX_BYTES};
+binmode STDIN;
+# An object that is whole goes at once: the session may leave its end open.
+my ($at, $depth, $text) = (0, 0, 0);
+READ: while (sysread STDIN, $body, 65536, length $body) {
+  exit 0 if length $body > ${MAX_BYTES};
+  pos($body) = $at;
+  while ($body =~ /(\\.|["{}])/gcs) {
+    if ($1 eq '"') { $text = !$text }
+    elsif (!$text && $1 eq '{') { $depth++ }
+    elsif (!$text && $1 eq '}') { last READ if --$depth == 0 }
+    $at = pos $body;
+  }
+}
 # Only we may write in the folder: nobody else can have put a socket there.
 my ($folder) = $path =~ m{^(.*)/};
 my @stat = stat $folder or exit 0;
@@ -72,8 +83,27 @@ const { mode, uid } = require("node:fs").statSync(require("node:path").dirname(s
 if (uid !== process.geteuid() || (mode & 0o022) !== 0) done()
 const parts = []
 let size = 0
-process.stdin.on("data", (part) => ((size += part.length), size > ${MAX_BYTES} ? done() : parts.push(part)))
-process.stdin.on("end", () => {
+let sent = false
+// An object that is whole goes at once: the session may leave its end open.
+const isWhole = (part) => {
+  if (!/}\s*$/.test(part.toString("latin1", Math.max(0, part.length - 8)))) return false
+  try {
+    return typeof JSON.parse(Buffer.concat(parts)) === "object"
+  } catch {
+    return false
+  }
+}
+process.stdin.on("data", (part) => {
+  size += part.length
+  if (size > ${MAX_BYTES}) done()
+  parts.push(part)
+  if (isWhole(part)) send()
+})
+process.stdin.on("end", () => send())
+const send = () => {
+  if (sent) return
+  sent = true
+  process.stdin.pause()
   const { AGENTD_PLATE = "", AGENTD_RUN = "" } = process.env
   const headers = { "content-type": "application/json", "content-length": size, "x-agentd-plate": AGENTD_PLATE, "x-agentd-run": AGENTD_RUN }
   const request = require("node:http").request({ socketPath, path, method: "POST", headers, agent: false }, (response) => {
@@ -84,7 +114,7 @@ process.stdin.on("end", () => {
   })
   request.on("error", done)
   request.end(Buffer.concat(parts))
-})
+}
 `
 
 /** The programs that can run the command, the best first. */
@@ -114,10 +144,13 @@ const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", 
 /** The beginning of all our commands, by which they are told from those of others. */
 export const MARK = "AGENTD_HOOK=1"
 
+/** A person's variables that make perl or node load, say or refuse something before the script begins. */
+const SILENCERS = "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE NODE_OPTIONS NODE_PATH"
+
 /** The line for `sh -c`. 0 seconds: as long as Claude Code lets it. */
 export const line = ({ script, socket, way }: Reporter, route: string, seconds: number): string =>
   `${MARK}; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
-  `exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
+  `unset ${SILENCERS}; exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
 
 /** The first way whose program is in one of the folders of a PATH. */
 const wayOf = Effect.fnUntraced(function* (path: string) {

@@ -167,7 +167,7 @@ const handler = (
 /** A socket on which whoever connects is heard and told that all is allowed. */
 const trap = (path: string) =>
   Effect.acquireRelease(
-    Effect.callback<{ readonly heard: ReadonlyArray<string>; readonly close: () => void }>((resume) => {
+    Effect.callback<{ readonly heard: Array<string>; readonly close: () => void }>((resume) => {
       const heard: Array<string> = []
       const server = createNetServer((socket) => {
         socket.on("error", () => {})
@@ -250,6 +250,40 @@ describe.each(here)("the command of a hook, by %s", (way) => {
       yield* box.until("what it was told is on the board", plates(box), (rows) =>
         ["h0", "h1", "h2"].every((id) => rows.some(({ sessionId }) => sessionId === id))
       )
+    })
+  )
+
+  // curl has no way to know that an object is whole
+  it.live.skipIf(way === "curl")("sends an object that is whole while its input stays open, in pieces too", () =>
+    Effect.gen(function* () {
+      const socket = join(yield* folder, "http.sock")
+      const { heard } = yield* trap(socket)
+      const { command } = handler(way, yield* scripts, socket, { seconds: 20 })
+      const body = JSON.stringify({ session_id: "open", prompt: String.raw`a } " \ é {`, more: { x: [{}] } })
+      for (const cut of [body.length, 1, body.indexOf("\\") + 1, body.length - 1]) {
+        heard.length = 0
+        const [code] = yield* Effect.promise(async () => {
+          const child = spawn("sh", ["-c", command], { stdio: ["pipe", "ignore", "ignore"] })
+          const ended = once(child, "exit")
+          child.stdin.write(body.slice(0, cut))
+          setImmediate(() => child.stdin.write(body.slice(cut)))
+          return ended
+        })
+        assert.strictEqual(code, 0)
+        assert.include(heard.join(""), body)
+      }
+    })
+  )
+
+  it.live("is silenced by no variable that makes its program load something", () =>
+    Effect.gen(function* () {
+      const socket = join(yield* folder, "http.sock")
+      const { heard } = yield* trap(socket)
+      const at = handler(way, yield* scripts, socket)
+      const env = { PERL5OPT: "-MNo::Such", PERL_UNICODE: "SD", NODE_OPTIONS: "--require=/no/such.js" }
+      const { code } = yield* Effect.promise(() => Claude.run(at, Claude.bodyOf("UserPromptSubmit", "env"), env))
+      assert.strictEqual(code, 0)
+      assert.include(heard.join(""), '"env"')
     })
   )
 
