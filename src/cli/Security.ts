@@ -92,7 +92,7 @@ const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArr
 
 const isSize = (name: string): boolean => name === "memory" || name === "disk"
 
-const turnOf = ({ toolCalls, usd, wallTime }: AgentReach["limits"]["turn"]): ReadonlyArray<string> => {
+const turnOf = ({ toolCalls, usd, wallTime }: NonNullable<AgentReach["limits"]["turn"]>): ReadonlyArray<string> => {
   const all = [
     ...(wallTime === null ? [] : [span(wallTime)]),
     ...(toolCalls === null ? [] : [count(toolCalls, "tool call")]),
@@ -104,7 +104,7 @@ const turnOf = ({ toolCalls, usd, wallTime }: AgentReach["limits"]["turn"]): Rea
 const limitsOf = ({ limits }: AgentReach): string =>
   [
     ...(limits.run === null ? [] : [`a run ${span(limits.run)}`]),
-    ...turnOf(limits.turn),
+    ...(limits.turn === undefined ? [] : turnOf(limits.turn)),
     `a tool call ${span(limits.tool)}`,
     ...(limits.runsPerHour === null ? [] : [`${limits.runsPerHour} runs an hour`]),
     ...(limits.tokens === null ? [] : [count(limits.tokens, "token")]),

@@ -178,6 +178,7 @@ export const fields: { readonly [field: string]: string } = {
   diff: "Lines with a sign before them.",
   does: "What the command does.",
   done: "What is done of it.",
+  doubt: "Why it is a guess, in words.",
   dropped: "Messages that came to no answer.",
   due: "When it is next, ms since the epoch.",
   elapsed: "ms since the rune before.",
@@ -391,6 +392,7 @@ export const fields: { readonly [field: string]: string } = {
   totalErrors: "Errors since it was started.",
   trigger: "The event that led to the move; null: none.",
   trust: "The hash of the text that is agreed to; null: none.",
+  turn: "Limits of one turn.",
   turnConfig: "How turns are taken.",
   turnErrors: "Turns that failed.",
   turnId: "The turn's id.",
@@ -424,5 +426,6 @@ export const fields: { readonly [field: string]: string } = {
   words: "How many have each word.",
   work: "What is done at the times.",
   workers: "Agents that may be given tasks; null: all but the planner and the critic.",
-  writes: "Files that it may write."
+  writes: "Files that it may write.",
+  zone: "The time zone in force."
 }

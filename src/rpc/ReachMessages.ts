@@ -45,12 +45,14 @@ export const AgentReach = Schema.Struct({
   limits: Schema.Struct({
     /** ms; null where a run takes turns, of which each has its limits. */
     run: Schema.NullOr(Schema.Finite),
-    turn: Schema.Struct({
-      /** ms */
-      wallTime: Schema.NullOr(Schema.Finite),
-      toolCalls: Schema.NullOr(Schema.Int),
-      usd: Schema.NullOr(Schema.Finite)
-    }),
+    turn: Schema.optionalKey(
+      Schema.Struct({
+        /** ms */
+        wallTime: Schema.NullOr(Schema.Finite),
+        toolCalls: Schema.NullOr(Schema.Int),
+        usd: Schema.NullOr(Schema.Finite)
+      })
+    ),
     /** ms */
     tool: Schema.Finite,
     runsPerHour: Schema.NullOr(Schema.Int),
