@@ -253,6 +253,34 @@ describe("a limit of a turn", () => {
   )
 })
 
+describe("a turn that costs ten times the usual", () => {
+  it.effect("is marked while it is under way, and told of once; nothing is ended", () =>
+    Effect.gen(function* () {
+      yield* noon
+      const log = yield* memoryLog
+      const { agent, board } = yield* open(log)
+      const ann = yield* agent("ann", { agent: { perTurn: { usd: "off" } } })
+      for (const [turn_id, tokens] of [
+        ["t1", 90],
+        ["t2", 100],
+        ["t3", 110]
+      ] as const)
+        yield* ann.spend(tokens, { turn_id })
+      yield* ann.spend(999, { turn_id: "t4" })
+      assert.deepStrictEqual(yield* told(log), [])
+      yield* ann.spend(1, { turn_id: "t4" })
+      yield* ann.spend(1, { turn_id: "t4" })
+      assert.deepStrictEqual(yield* told(log), [[SHOP, "budget.near", "agent", "turn", 1_000]])
+      assert.include(board.standing({ conversation: SHOP, agent: "ann" }).near[0], {
+        mark: "the turn has cost 10 times the usual"
+      })
+      assert.deepStrictEqual(ann.interrupts, [])
+      const [alert] = (yield* log.tail({}, 100)).flatMap((rune) => alertOf(rune) ?? [])
+      assert.match(alert!.headline, /^ann: the turn has cost 10 times the usual$/)
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("a warning at 80 %", () => {
   it.effect("comes once for each limit, by mail, also over a restart", () =>
     Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Runs as `agentd runs` reads them out of the log. */
 import { assert, describe, it } from "@effect/vitest"
-import { runNamed, runs, runsIn } from "../../src/cli/Runs.ts"
+import { runNamed, runs, runsIn, runsOf } from "../../src/cli/Runs.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 
 let eventId = 0
@@ -16,6 +16,18 @@ const told = (runes: ReadonlyArray<Rune>) =>
   runsIn(runes).map(({ agent, detail, ended, how, run, turns }) => [agent, run, turns, how, detail, ended === null])
 
 describe("runs", () => {
+  it("finds a long run whose spending fills all that is read of that, and says that it is more", () => {
+    const moves = [began("r1")]
+    const turns = [turn()]
+    const usage = Array.from({ length: 3 }, () => {
+      const of = rune("meter/builder", "agent.usage", {})
+      return { ...of, payload: { tokens: 10, usd: 0.5 } }
+    })
+    const [row] = runsOf([moves, turns, usage], 3)
+    assert.deepInclude(row, { run: "r1", turns: 1, usd: 1.5, tokens: 30, ended: null, isMore: true })
+    assert.isUndefined(runsOf([moves, turns, usage], 4)[0]!.isMore, "all of it was read")
+  })
+
   it("says of each how it ended, with its turns", () => {
     const runes = [
       began("r1"),

@@ -56,6 +56,24 @@ describe("a turn that reaches its limit", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("names the limit from 80 % on; the same call 20 times is marked, and told of once", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const project = stage.home({ agents: { ann: stage.agent("acp", { budget: { perTurn: { toolCalls: 25 } } }) } })
+      yield* stage.up
+      yield* project.register
+      const same = Array.from({ length: 20 }, () => ({ run: "true" }))
+      yield* project.tell("ann", ...same, { hold: true })
+      const { detail } = yield* project.row("ann", "is marked", (row) => row.detail.includes("the same call 20 times"))
+      assert.include(detail, "80 % of the turn's budget of tool calls for the agent is spent: 20 of 25")
+      const told = yield* project.log("budget.near", "budget.spent", "agent.bound_reached")
+      assert.deepStrictEqual(
+        told.map(({ kind, payload }) => [kind, String(payload["mark"]).slice(0, 22)]),
+        [["budget.near", "the same call 20 times"]]
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("time in which it waits for a person does not count; off is no limit", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
