@@ -316,6 +316,11 @@ export class Checker implements Witness {
           (this.runOfTurn.get(payload["turn_id"]) ?? payload["turn_id"]) === payload["turn_id"]
         )
           return this.over(payload["turn_id"], "dropped", "it is too long for its agent", rune.eventId)
+        // a person is told of it, and says what becomes of it
+        if (["no_answer", "refused"].includes(event["errorType"]) && this.completedByAgent.has(payload["turn_id"])) {
+          this.sometimes("a turn that its agent called done has answered nothing")
+          return this.over(payload["turn_id"], "dropped", "it came to no answer", rune.eventId)
+        }
         if (!this.refusedByAgent.has(payload["turn_id"])) {
           // an exit in the midst of a turn is offered again to those who asked
           return
