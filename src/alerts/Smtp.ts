@@ -227,13 +227,10 @@ export const send = Effect.fn("Smtp.send")(function* (
         headers: { "Auto-Submitted": "auto-generated" },
         signal
       }),
-    catch: (error) => error
+    catch: (error) => ({ receipt: receiptOf(to, error, clean), failure: failureOf(error, smtp, clean) })
   }).pipe(
     Effect.map((info) => receiptOf(to, info, clean)),
-    Effect.catch((error) => {
-      const receipt = receiptOf(to, error, clean)
-      return isMixed(receipt) ? Effect.succeed(receipt) : Effect.fail(failureOf(error, smtp, clean))
-    }),
+    Effect.catch(({ failure, receipt }) => (isMixed(receipt) ? Effect.succeed(receipt) : Effect.fail(failure))),
     Effect.timeoutOrElse({
       duration: timeouts.whole,
       orElse: () => Effect.fail(failureOf(new Error("the server did not take the mail in time"), smtp, clean))
