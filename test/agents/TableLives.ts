@@ -410,7 +410,7 @@ export const lives: ReadonlyArray<Life> = [
     lives: Effect.fnUntraced(function* (one) {
       yield* one.send()
       const { say, spec } = yield* one.working(0)
-      yield* say(usage, { _tag: "TurnCompleted", turnId: spec.turnId, output: "" })
+      yield* say(usage, { _tag: "TurnCompleted", turnId: spec.turnId, output: "done" })
       yield* one.life("terminated")
       yield* one.send()
       yield* one.start
