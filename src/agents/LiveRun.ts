@@ -256,12 +256,12 @@ export class LiveRun {
   late: (callId: string, asked: Extract<RunEvent, { _tag: "ApprovalRequested" }>) => Effect.Effect<void> = () =>
     Effect.void
 
-  /** The call has its other name from here on. */
-  rename(callId: string): string {
+  /** Gives the call its other name. `keep`: until the call is begun anew under that, the turn's end has to find the old one. */
+  rename(callId: string, keep = false): string {
     const name = lateName(callId)
     const origin = this.origins.get(callId)
     if (origin === undefined) return name
-    this.origins.delete(callId)
+    if (!keep) this.origins.delete(callId)
     this.origins.set(name, origin)
     if (this.named.get(origin.id) === callId) this.named.set(origin.id, name)
     return name

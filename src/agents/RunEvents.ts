@@ -182,7 +182,7 @@ export class RunEvents implements RunSink {
     this.meter = new UsageMeter((model) => setting.priceOf(model))
     this.live.meter = this.meter
     this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state, tools: () => hearers().tools.state }
-    live.late = (callId, asked) => this.askedOf(live.rename(callId), asked, callId)
+    live.late = (callId, asked) => this.askedOf(live.rename(callId, true), asked, callId)
   }
 
   private tell(message: ToolsMessage): Effect.Effect<void> {

@@ -30,6 +30,7 @@ import { span } from "../domain/Words.ts"
 import type { Ending, ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
+import { lateName } from "./LiveRun.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
 import { verdictOf } from "./RunEvents.ts"
 import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
@@ -546,8 +547,10 @@ export const make = Effect.gen(function* () {
         if (action.isOurs === true && action.decision.behavior === "deny") live.refused = action.decision.message
         return live.answerer(action.callId)?.(action.decision)
       case "StopTool": {
-        const origin = live.origin(action.callId ?? "")
-        return origin?.run.cancelCall(origin.id)
+        const callId = action.callId ?? ""
+        const origin = live.origin(callId)
+        // the run goes on with one that was begun anew
+        return live.origin(lateName(callId)) === undefined ? origin?.run.cancelCall(origin.id) : undefined
       }
       case "ReportResult":
         return live.settled(action.callId ?? "")

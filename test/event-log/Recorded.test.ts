@@ -146,10 +146,12 @@ const leaving = (name: string, value: unknown): unknown => {
   return outbox
 }
 
-/** Undoes newer fields: the time of a turn without its waits for a person, when a call was made, and whether it has asked. */
+/** Undoes newer fields: the time of a turn without its waits for a person, when a call was made, whether it has asked, and when a seat got the floor. */
 const timing = (value: unknown): unknown =>
   JSON.parse(
-    JSON.stringify(value, (key, one: unknown) => (["inTurn", "made", "asked"].includes(key) ? undefined : one))
+    JSON.stringify(value, (key, one: unknown) =>
+      ["inTurn", "made", "asked", "beganAt"].includes(key) ? undefined : one
+    )
   )
 
 /** As far as it has to be what it was. */

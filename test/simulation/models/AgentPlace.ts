@@ -66,7 +66,9 @@ export const still = (at: number): Clock.Clock => ({
 
 const config = Schema.decodeUnknownSync(AgentConfig)({
   backend: { type: "command", argv: ["true"] },
-  minRunInterval: "1 millis"
+  minRunInterval: "1 millis",
+  // nobody answers
+  approvals: { timeout: "10 minutes" }
 })
 
 const idOf = (eventId: number): string => `n${String(eventId).padStart(7, "0")}`

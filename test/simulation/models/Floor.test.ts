@@ -36,20 +36,20 @@ const three = ["pm", "dev", "qa"]
 
 describe("the floor of a channel", () => {
   it("three agents", () => {
-    assert.deepStrictEqual(sizes({ agents: three, ends: ["done", "fails"] }), [48_960, 125_730])
+    assert.deepStrictEqual(sizes({ agents: three, ends: ["done", "fails"] }), [106_811, 270_312])
   })
 
   it("an agent is stopped and comes back, and the daemon dies", () => {
-    assert.deepStrictEqual(sizes({ leaves: ["stopped"], crash: true }), [10_176, 28_600])
+    assert.deepStrictEqual(sizes({ leaves: ["stopped"], crash: true }), [18_829, 52_011])
   })
 
   it("agents wait, and a person gives and takes the floor", () => {
-    assert.deepStrictEqual(sizes({ ends: ["done", "waits"], person: ["post", "grant"] }), [7965, 27_345])
+    assert.deepStrictEqual(sizes({ ends: ["done", "waits"], person: ["post", "grant"] }), [9801, 32_941])
   })
 
   it("answers without a signal, signals by tools, agents that take no message", () => {
     const options = { ends: ["done", "silent"], tools: true, refuses: true } as const
-    assert.deepStrictEqual(sizes(options), [2168, 6324])
+    assert.deepStrictEqual(sizes(options), [3750, 11_173])
   })
 
   it.runIf(LONG)("a person gives the floor to three agents, and puts them back", () => {
