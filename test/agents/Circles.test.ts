@@ -90,6 +90,27 @@ describe("an agent that restarts itself", () => {
   )
 })
 
+describe("agents that restart each other", () => {
+  it.live("may do so once in a turn: two that do it in return come to rest", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([{ turns: [{ hang: true }] }]))
+      world.configure({ agents: { ping: agent, pong: agent } })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          yield* fleet.send("ping", { text: "Go.", how: "queue" }, world.caller)
+          yield* World.until(runes(world, "turn.started"), (found) => found.length === 1)
+          yield* fleet.restart("pong", by(world, "ping"))
+          yield* fleet.restart("ping", by(world, "pong"))
+          const refused = yield* Effect.flip(fleet.restart("pong", by(world, "ping")))
+          assert.match(refused.message, /pong was restarted by agent:ping in this turn already/)
+          yield* fleet.restart("pong", world.caller)
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("agents that message each other in a circle", () => {
   it.live("rest after 20 messages without a person; it is a rune, in the list, and in why", () =>
     Effect.gen(function* () {
