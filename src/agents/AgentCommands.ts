@@ -121,14 +121,13 @@ const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effe
 
 /** Refuses a run that restarts an agent a second time in a turn, which each restart begins again: its own, or one that does so in return. */
 const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
-  const { actors, fullName, name, setting } = tree
+  const { actors, fullName, setting } = tree
   // a sub-agent is begun by its parent
   const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
   if (!isRun || actors.worker.state.by !== by || tree.life().data.stats.completed > 0) return Effect.void
-  const what = by === `agent:${name}` ? "has restarted itself" : `was restarted by ${by}`
   return Effect.fail(
     new CommandRefused({
-      message: `${fullName} ${what} in this turn already: a run may restart an agent once in a turn.`,
+      message: `${fullName} was restarted by ${by} in this turn already: a run may restart an agent once in a turn.`,
       remedy: `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
     })
   )

@@ -77,7 +77,7 @@ describe("an agent that restarts itself", () => {
           yield* fleet.restart("ping", by(world, "ping"))
           yield* started(2)
           const refused = yield* Effect.flip(fleet.restart("ping", by(world, "ping")))
-          assert.match(refused.message, /has restarted itself in this turn already/)
+          assert.match(refused.message, /ping was restarted by agent:ping in this turn already/)
           assert.lengthOf(yield* runes(world, "turn.started"), 2, "its run goes on")
           yield* fleet.restart("pong", by(world, "ping"))
           yield* fleet.restart("ping", world.caller)
