@@ -52,7 +52,7 @@ export interface WorktreeSpec {
   /** A branch or commit; HEAD of the user's checkout where left out. */
   readonly base?: string | undefined
   /** Told of what a person would not expect; `needs`: the person is to look at it. */
-  readonly tell?: (text: string, needs: boolean) => Effect.Effect<void>
+  readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
 }
 
 export interface Prepared {

@@ -21,6 +21,7 @@ import { Invocation, print } from "./Invocation.ts"
 import { nobody } from "./Names.ts"
 import { status } from "./DaemonLife.ts"
 import { age } from "./Output.ts"
+import type { Paths } from "./Paths.ts"
 import * as Patience from "./Patience.ts"
 import { ambiguous, isUnstarted, type Unclear } from "./Resolve.ts"
 
@@ -103,6 +104,13 @@ const never = (row: BoardRow, aim: Aim): Unclear => ({
   remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps"
 })
 
+const late = (timeout: number, row: BoardRow | undefined) =>
+  new VerbFailed({
+    message: `After ${age(timeout)} ${row === undefined ? "it is not known how it stands" : `${nameOf(row)} ${predicate({ word: row.word }, 0)}`}.`,
+    remedy: "Wait longer with --timeout, or see it: agentd ps",
+    exitCode: ExitCode.failed
+  })
+
 /** Between two looks at a daemon that is not there, or not ready. */
 const AGAIN = "200 millis"
 
@@ -112,8 +120,15 @@ const folded = (client: Client): Effect.Effect<void, Effect.Error<ReturnType<Cli
     daemon.phase === "ready" ? Effect.void : Effect.andThen(Effect.sleep(AGAIN), folded(client))
   )
 
+/** Until another daemon answers in the place of one that went away; fails where none comes. */
+const back = ({ socket, state }: Paths, error: DaemonUnreachable) =>
+  Effect.raceFirst(
+    Effect.retry(status(socket), Backoff.waits(Backoff.constant(AGAIN))),
+    Effect.andThen(Patience.untilIdle(state, true), Effect.fail(error))
+  )
+
 export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }: Input) {
-  const { caller, json, paths } = yield* Invocation
+  const { caller, paths } = yield* Invocation
   const wrong = nobody({ labels, names }, "wait")
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
   const began = yield* Clock.currentTimeMillis
@@ -155,9 +170,9 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
   })
   const watching: typeof once = Effect.catchTag(once, "DaemonUnreachable", (error) =>
     isOn
-      ? Effect.retry(status(paths.socket), Backoff.waits(Backoff.constant(AGAIN))).pipe(
-          Effect.raceFirst(Effect.andThen(Patience.untilIdle(paths.state, json), Effect.fail(error))),
-          Effect.andThen(Effect.suspend(() => watching))
+      ? Effect.andThen(
+          back(paths, error),
+          Effect.suspend(() => watching)
         )
       : Effect.fail(error)
   )
@@ -166,20 +181,7 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
       ? watching
       : Effect.timeoutOrElse(watching, {
           duration: timeout,
-          orElse: () => {
-            const [first] = stand().left
-            const what =
-              first === undefined
-                ? "it is not known how it stands"
-                : `${nameOf(first)} ${predicate({ word: first.word }, 0)}`
-            return Effect.fail(
-              new VerbFailed({
-                message: `After ${age(timeout)} ${what}.`,
-                remedy: "Wait longer with --timeout, or see it: agentd ps",
-                exitCode: ExitCode.failed
-              })
-            )
-          }
+          orElse: () => late(timeout, stand().left[0])
         })
   yield* waited
   const waitedFor = (yield* Clock.currentTimeMillis) - began

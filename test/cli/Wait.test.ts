@@ -123,13 +123,13 @@ it.live("a daemon that goes away meanwhile, and comes back, is waited for", () =
   Effect.gen(function* () {
     const state = yield* folder
     const rows = [agentInfo()]
-    let isAsked = false
+    const asked = { times: 0 }
     const world = makeWorld({})
-    Object.defineProperty(world, "agents", { get: () => ((isAsked = true), rows) })
+    Object.defineProperty(world, "agents", { get: () => (asked.times++, rows) })
     const first = yield* Scope.make()
     yield* Scope.provide(serveAt(state, world, [draft()]), first)
     const waiting = yield* launch(["--state", state, "wait", "builder"], { input: null })
-    while (!isAsked) yield* Effect.sleep(20)
+    while (asked.times === 0) yield* Effect.sleep(20)
     yield* Scope.close(first, Exit.void)
     rows[0] = agentInfo({ word: "idle" })
     yield* serveAt(state, world, [draft()])
