@@ -21,6 +21,7 @@ import * as WorkerMachine from "./WorkerMachine.ts"
 const text = Schema.String
 const textOrNull = Schema.NullOr(text)
 const mayText = Schema.optional(textOrNull)
+const mayAny = Schema.optional(Schema.Unknown)
 
 const moveKinds = machineKinds(WorkerMachine, {
   "worker.moved": {
@@ -81,27 +82,33 @@ export const workerKinds = {
   )
 }
 
+const agentId = { agent_id: mayText }
+
 export const lifeKinds = machineKinds(AgentMachine, {
-  "agent.budget_exhausted": { fields: { resource: mayText } },
-  "agent.failed": { fields: { error: mayText } },
-  "agent.terminated": { fields: { reason: mayText } }
+  "agent.spawning": { fields: { ...agentId, role: mayText, model: mayText, parent_id: mayText } },
+  "agent.ready": { fields: agentId },
+  "agent.busy": { fields: { ...agentId, turn_id: mayText } },
+  "agent.idle": { fields: agentId },
+  "agent.budget_exhausted": { fields: { ...agentId, resource: mayText } },
+  "agent.failed": { fields: { ...agentId, error: mayText } },
+  "agent.terminated": { fields: { ...agentId, reason: mayText, stats: mayAny } }
 })
 
 const callId = { call_id: text }
 
 export const toolKinds = machineKinds(ToolMachine, {
-  "tool.call": { fields: { ...callId, tool_name: mayText, arguments: Schema.optional(Schema.Unknown) } },
+  "tool.call": { fields: { ...callId, tool_name: mayText, arguments: mayAny } },
   "tool.approval_requested": { fields: { ...callId, policy_reason: mayText } },
   "tool.approved": { fields: { ...callId, approver: mayText } },
   "tool.denied": { fields: { ...callId, reason: mayText } },
   "tool.approval_withdrawn": { fields: callId },
   "tool.started": { fields: callId },
-  "tool.progress": { fields: { ...callId, chunk: mayText } },
+  "tool.progress": { fields: { ...callId, stream: mayText, chunk: mayText } },
   "tool.result": {
     fields: {
       ...callId,
       status: ToolMachine.Status,
-      output: Schema.optional(Schema.Unknown),
+      output: mayAny,
       error: mayText,
       reason: mayText
     }
@@ -147,10 +154,14 @@ export const Summary = Schema.Struct({
 export type Summary = typeof Summary.Type
 
 export const conversationKinds = machineKinds(ConversationMachine, {
-  "session.suspended": { fields: { reason: mayText } },
+  "session.created": { fields: { conversation_id: mayText, config: mayAny } },
+  "session.activated": { fields: { root_agent_id: mayText } },
+  "session.paused": { fields: { reason: mayText } },
+  "session.suspended": { fields: { reason: mayText, budget_info: mayAny } },
+  "session.closing": { fields: { reason: mayText } },
   /** Ends the conversation: its stream takes nothing more. */
-  "session.closed": { seals: true },
-  "session.archived": { fields: { summary: Summary } }
+  "session.closed": { fields: { final_stats: mayAny }, seals: true },
+  "session.archived": { fields: { conversation_id: mayText, summary: Summary, archive: mayAny } }
 })
 
 export const inboxKinds = machineKinds(Inbox, {})
@@ -193,14 +204,14 @@ export const agentKinds = {
     Schema.Struct({
       agent_id: text,
       parent_id: Schema.optional(text),
-      config: Schema.optional(Schema.Unknown),
+      config: mayAny,
       by: Schema.optional(text),
       task: Schema.optional(text)
     })
   ),
   ...usageKinds,
   "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
-  "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
+  "agent.asked": kind(Schema.Struct({ agent_id: text, turn_id: mayText, question: text })),
   ...memoryKinds,
   ...choiceKinds,
   ...noticeKinds,
@@ -216,11 +227,11 @@ export const agentKinds = {
   "agent.bound_reached": kind(
     Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text), turn_id: Schema.optionalKey(text) })
   ),
-  "run.started": kind(Schema.Struct({ runId: text })),
+  "run.started": kind(Schema.Struct({ runId: text, agent: Schema.optional(text) })),
   /** A piece of what a model thinks before it answers. */
   "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
-  "worktree.kept": kind(Schema.Struct({ path: text })),
+  "worktree.kept": kind(Schema.Struct({ path: text, reason: mayText, detail: mayText })),
   "worktree.removed": kind(Schema.Struct({ path: text }))
 }
 

@@ -2,7 +2,7 @@
  * Explain: the story of one agent, read from the log and from what is so now: one for `agentd why`
  * and for the mail of an alert.
  *
- * Guarantees: no rune of visibility `secret` is told of; as many runes of the agent are read as a
+ * Guarantees: of runes only public ones are told; as many runes of the agent are read as a
  * long story needs, and no more.
  */
 import { Effect } from "effect"
@@ -24,7 +24,7 @@ export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const runes = yield* log.tail({ stream, actors: Why.actorsOf(agent.agent), kinds: Why.kinds }, RUNES)
   // a run may tell much: the newest is enough
   const notices = yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES)
-  const open = [...runes, ...notices].filter(({ visibility }) => visibility !== "secret")
+  const open = [...runes, ...notices].filter(({ visibility }) => visibility === "public")
   const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
   const conversation = (yield* agents.conversations).find((one) => one.conversation === stream)
   return Why.why(open, agent, conversation === undefined ? { calls } : { calls, conversation })

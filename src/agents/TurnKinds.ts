@@ -15,8 +15,8 @@ const turnId = { turn_id: Schema.String }
 export const turnKinds = machineKinds(TurnMachine, {
   "turn.started": { fields: { ...turnId, agent_id: Schema.String, input: mayText } },
   "turn.assistant_delta": { fields: { ...turnId, content: Schema.NullOr(Schema.String) } },
-  "turn.tool_calls_received": { fields: turnId },
-  "turn.tools_finished": { fields: turnId },
+  "turn.tool_calls_received": { fields: { ...turnId, call_ids: Schema.optional(Schema.Array(Schema.String)) } },
+  "turn.tools_finished": { fields: { ...turnId, results: Schema.optional(Schema.Array(Schema.Unknown)) } },
   "turn.completed": { fields: { ...turnId, final_output: mayText, usage: Schema.optional(Schema.Unknown) } },
   "turn.interrupted": { fields: turnEnds["turn.interrupted"] },
   "turn.error": { fields: turnEnds["turn.error"] },

@@ -18,6 +18,7 @@ import { providerKinds } from "../providers/ProviderKinds.ts"
 import { scheduleKinds } from "../schedules/ScheduleKinds.ts"
 
 const text = Schema.String
+const mayText = Schema.optional(text)
 
 export const kinds = make({
   ...agentKinds,
@@ -34,12 +35,16 @@ export const kinds = make({
   ...ownKinds,
 
   // Facts about agentd itself.
-  "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text })),
-  "daemon.stopping": kind(Schema.Struct({ reason: text })),
+  "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text, state: mayText, socket: mayText })),
+  /** `keep`: its runs are left to the next daemon. */
+  "daemon.stopping": kind(Schema.Struct({ reason: text, keep: Schema.optional(Schema.Boolean) })),
   "daemon.stopped": kind(Schema.Struct({ pid: Schema.Int })),
   /** Another program listens on the port that the config names; null: its owner is not known. */
   "http.port_taken": kind(Schema.Struct({ port: Schema.Int, uid: Schema.NullOr(Schema.Int), foreign: Schema.Boolean })),
   /** An agent tried to decide what waits for a person: `what` names the procedure. */
   "caller.refused": kind(Schema.Struct({ by: text, run_id: text, what: text })),
-  "actor.dead_letter": kind(Schema.Struct({ reason: text }), { visibility: "internal", lazy: true })
+  "actor.dead_letter": kind(
+    Schema.Struct({ address: mayText, reason: text, tag: mayText, message: mayText, why: mayText }),
+    { visibility: "internal", lazy: true }
+  )
 })

@@ -22,15 +22,17 @@ const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({
 }))
 
 const person = Schema.Struct({ by: text })
+/** An older agentd did not say it. */
+const by = Schema.optional(Schema.NullOr(text))
 
 export const seatKinds = machineKinds(SeatMachine, { "seat.moved": { fields: { agentId: text, channel: text } } })
 
 export const channelKinds = {
   ...seatKinds,
-  "channel.created": kind(Schema.Struct({ name: text, origin: Schema.Literals(["config", "person"]), settings })),
-  "channel.configured": kind(Schema.Struct({ settings })),
-  "channel.assigned": kind(Schema.Struct({ agent: text })),
-  "channel.unassigned": kind(Schema.Struct({ agent: text })),
+  "channel.created": kind(Schema.Struct({ name: text, origin: Schema.Literals(["config", "person"]), by, settings })),
+  "channel.configured": kind(Schema.Struct({ settings, by })),
+  "channel.assigned": kind(Schema.Struct({ agent: text, by })),
+  "channel.unassigned": kind(Schema.Struct({ agent: text, by })),
   "channel.posted": kind(
     Schema.Struct({
       messageId: text,
@@ -45,7 +47,7 @@ export const channelKinds = {
   ),
   "channel.notice": kind(Schema.Struct({ text })),
   "channel.unsignalled": kind(Schema.Struct({ agent: text, turnId: text })),
-  "channel.withheld": kind(Schema.Struct({ agent: text, turnId: text, text })),
+  "channel.withheld": kind(Schema.Struct({ agent: text, turnId: text, text, why: Schema.optional(text) })),
   "channel.signalled": kind(Schema.Struct({ agent: text, signal: Signal })),
   "channel.read": kind(
     Schema.Struct({
@@ -56,7 +58,7 @@ export const channelKinds = {
     })
   ),
   "channel.stirred": kind(Schema.Struct({ agent: text, messageId: text })),
-  "channel.ordered": kind(Schema.Struct({ order: Order, agents: Schema.Array(text) })),
+  "channel.ordered": kind(Schema.Struct({ order: Order, agents: Schema.Array(text), by })),
   "channel.paused": kind(person),
   "channel.resumed": kind(person),
   "channel.closed": kind(person)

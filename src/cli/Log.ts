@@ -4,6 +4,7 @@ import { call, type Client } from "../rpc/ControlClient.ts"
 import { didYouMean } from "../config/ConfigProblem.ts"
 import type { Caller } from "../domain/Messages.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import type { LogSelection } from "../rpc/DaemonMessages.ts"
 import { hint, Invocation } from "./Invocation.ts"
 import { lineOf, type LogInput, selectionOf } from "./LogView.ts"
 import { plain } from "./Output.ts"
@@ -21,10 +22,14 @@ const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyA
   }
 })
 
-/** Said when nothing was found in a stream: whether there is one. */
-const checkStream = Effect.fnUntraced(function* (client: Client, stream: string, caller: Caller) {
-  const some = yield* Stream.runCollect(client.Log({ stream, tail: 1, follow: false, caller }))
-  if (some.length > 0) return
+/** Said when nothing was found: whether it is internal, or of a stream that is not there. */
+const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelection, caller: Caller) {
+  const any = (of: Partial<LogSelection>) =>
+    Stream.runCollect(client.Log({ ...of, internal: true, tail: 1, follow: false, caller }))
+  if (asked.internal !== true && (yield* any(asked)).length > 0)
+    return yield* Console.error("agentd: what is there is internal: it is shown with --internal.")
+  const { stream } = asked
+  if (stream === undefined || (yield* any({ stream })).length > 0) return
   const streams = [DAEMON_STREAM, ...(yield* client.Conversations()).map(({ conversation }) => conversation)]
   const near = didYouMean(stream, streams)
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`
@@ -37,16 +42,17 @@ const checkStream = Effect.fnUntraced(function* (client: Client, stream: string,
 export const run = Effect.fnUntraced(function* (input: LogInput) {
   const { caller, colour, columns, json, paths } = yield* Invocation
   const now = yield* Clock.currentTimeMillis
-  const { kinds, stream } = input
+  const { kinds } = input
   let printed = 0
   yield* call(paths.socket, (client) =>
     Effect.gen(function* () {
       if (kinds.length > 0) yield* checkKinds(client, kinds)
-      yield* Stream.runForEach(client.Log(selectionOf(input, caller, now)), (rune) => {
+      const asked = selectionOf(input, caller, now)
+      yield* Stream.runForEach(client.Log(asked), (rune) => {
         printed++
         return Console.log(json ? jsonOf(rune) : lineOf(rune, now, { colour, columns }))
       })
-      if (printed === 0 && stream !== undefined) yield* checkStream(client, stream, caller)
+      if (printed === 0 && asked.tail !== 0) yield* checkNone(client, asked, caller)
     })
   )
 })

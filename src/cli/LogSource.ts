@@ -56,13 +56,13 @@ const ofStore = (log: EventLog["Service"]): Source => ({
     }))
   }),
   head: log.head,
-  log: ({ agent, tail, ...selection }) => {
+  log: ({ agent, internal, tail, ...selection }) => {
     const at = agent?.indexOf("/") ?? -1
     const of =
       agent === undefined
         ? selection
         : { ...selection, stream: agent.slice(0, at), actors: actorsOf(agent.slice(at + 1)) }
-    return select(log, definedOf(of), { tail, follow: false })
+    return select(log, definedOf(of), { tail, internal, follow: false }, DaemonLog.rules.kinds.names)
   }
 })
 

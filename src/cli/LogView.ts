@@ -75,6 +75,7 @@ const args = {
   agent: option("AGENT", "The same"),
   since: moment("TIME", "Only since then:"),
   kinds: options("kind", "KIND", "Only runes of this kind, such as worker.moved; may be given more than once"),
+  internal: off("Internal runes, too"),
   lines: maybeCount("Only the newest N of what is there (50 unless --since says otherwise)", {
     least: 0,
     most: LINES,
@@ -85,13 +86,14 @@ export type LogInput = Input<typeof args>
 
 /** The selection of runes for the given flags. */
 export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSelection => {
-  const { follow, kinds, stream } = input
+  const { follow, internal, kinds, stream } = input
   const agent = input.agent ?? input.of
   const since = input.since === undefined ? undefined : atOf(input.since, now)
   const tail = input.lines ?? (since === undefined ? NEWEST : undefined)
   return {
     follow,
     caller,
+    ...(internal ? { internal } : {}),
     ...(stream === undefined ? {} : { stream }),
     ...(agent === undefined ? {} : { agent }),
     ...(kinds.length === 0 ? {} : { kinds }),

@@ -166,7 +166,9 @@ export const AgentConfig = Schema.Struct({
   worktree: Worktree.pipe(
     withDefault(false, "Whether it works in a git repository of its own, which borrows the project's objects.")
   ),
-  maxConsecutiveErrors: whole(1, 10_000).pipe(withDefault(5, "So many errors in a row stop it for good.")),
+  maxConsecutiveErrors: whole(1, 10_000).pipe(
+    withDefault(5, "So many errors in a row stop it for good; a run that starts ends the row.")
+  ),
   maxTotalErrors: whole(1, 1_000_000).pipe(withDefault(20, "So many errors in all stop it for good.")),
   backoff: BackoffConfig.pipe(withDefault({}, "How long it waits after an error.")),
   runTimeout: Span.pipe(

@@ -6,11 +6,13 @@ import { Schema } from "effect"
 import { kind } from "../event-log/EventKinds.ts"
 
 const text = Schema.String
+/** As the file has them. */
+const agents = Schema.optional(Schema.Array(text))
 
 export const projectKinds = {
-  "project.registered": kind(Schema.Struct({ config: text, name: text })),
+  "project.registered": kind(Schema.Struct({ config: text, name: text, by: Schema.optional(text), agents })),
   /** `name`: what the project is called from now on. */
-  "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text) })),
+  "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text), agents })),
   /** A person has stopped all of it: its agents end, and none starts, also after a restart of the daemon. */
   "project.stopped": kind(Schema.Struct({ name: text, by: text })),
   "project.started": kind(Schema.Struct({ name: text, by: text })),

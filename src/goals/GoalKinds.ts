@@ -8,24 +8,32 @@ import { kind, reader } from "../event-log/EventKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 
 const text = Schema.String
-const because = { reason: Schema.optional(Schema.NullOr(text)) }
+const mayText = Schema.optional(Schema.NullOr(text))
+const mayAny = Schema.optional(Schema.Unknown)
+const ofPlan = { plan_id: mayText }
+const because = { ...ofPlan, reason: mayText }
 const ofTask = { task_id: text }
+const failed = { ...ofTask, error: mayText }
 
 /** The moves of a goal. */
 export const moveKinds = machineKinds(GoalMachine, {
+  "plan.goal_received": { fields: { ...ofPlan, goal_description: mayText } },
+  "plan.created": { fields: { ...ofPlan, tasks: mayAny } },
+  "plan.updated": { fields: { ...ofPlan, changes: mayAny } },
   "plan.task_assigned": { fields: { ...ofTask, agent_id: text } },
   "plan.task_started": { fields: ofTask },
-  "plan.task_completed": { fields: { ...ofTask, evidence: Schema.optional(Schema.NullOr(Evidence)) } },
-  "plan.task_failed": { fields: ofTask },
-  "plan.task_retried": { fields: ofTask },
-  "plan.critique": { visibility: "internal" },
+  "plan.task_completed": { fields: { ...ofTask, result: mayAny, evidence: Schema.optional(Schema.NullOr(Evidence)) } },
+  "plan.task_failed": { fields: failed },
+  "plan.task_retried": { fields: failed },
+  "plan.critique": { fields: { ...ofPlan, findings: mayAny }, visibility: "internal" },
+  "plan.goal_met": { fields: { ...ofPlan, summary: mayText } },
   "plan.blocked": { fields: because },
   "plan.stopped": { fields: because }
 })
 
 export const goalKinds = {
   ...moveKinds,
-  "plan.merged": kind(Schema.Struct({ plan_id: text, target: text }))
+  "plan.merged": kind(Schema.Struct({ plan_id: text, target: text, by: mayText, results: mayAny }))
 }
 
 export const readMove = reader(moveKinds)

@@ -222,6 +222,7 @@ export const fields: { readonly [field: string]: string } = {
   inRow: "In a row.",
   inbox: "Messages that wait for it.",
   input: "Tokens that went in; of a call: its input as JSON.",
+  internal: "True: internal runes, too.",
   instructions: "What goes into each of its prompts.",
   into: "The branch that is merged into.",
   isCut: "It was too long, and is cut.",

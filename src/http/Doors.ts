@@ -101,7 +101,7 @@ const called = Effect.fnUntraced(function* ({ access, verbs }: Doors, call: Call
 const numberIn = (text: string | null | undefined): number | undefined =>
   text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-/** The runes after a cursor, then those that come: `?after=N&kinds=a,b&agent=NAME&stream=ID`. */
+/** The runes after a cursor, then those that come: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
 const runes = ({ access, verbs }: Doors, { grant, headers, query }: Call): Response => {
   const after = numberIn(headers["last-event-id"]) ?? numberIn(query.get("after"))
   const text = (name: string) => {
@@ -113,6 +113,7 @@ const runes = ({ access, verbs }: Doors, { grant, headers, query }: Call): Respo
     follow: true,
     ...(after === undefined ? { tail: numberIn(query.get("tail")) ?? 0 } : { after }),
     ...(kinds === null || kinds === "" ? {} : { kinds: kinds.split(",") }),
+    internal: query.get("internal") === "true",
     ...text("agent"),
     ...text("stream")
   }

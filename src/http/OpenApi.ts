@@ -100,7 +100,8 @@ const streams = {
     query("tail", "integer", "Without a cursor: so many of the newest first."),
     query("kinds", "string", "Of these kinds alone, separated by commas."),
     query("agent", "string", "Of this agent alone."),
-    query("stream", "string", "Of this stream alone.")
+    query("stream", "string", "Of this stream alone."),
+    query("internal", "boolean", "Internal runes, too.")
   ]),
   "/board": stream("board", "The board, whole at first, then what changes in it.", "BoardNewsReply", [])
 }

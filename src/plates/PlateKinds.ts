@@ -7,8 +7,12 @@ import { kind, reader } from "../event-log/EventKinds.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 
 const text = Schema.String
+const mayText = Schema.optional(Schema.NullOr(text))
 
-export const moveKinds = machineKinds(PlateMachine, {})
+export const moveKinds = machineKinds(PlateMachine, {
+  "plate.moved": { fields: { plateId: mayText, sessionId: mayText, restsOn: Schema.optional(Schema.Unknown) } },
+  "plate.forgotten": { fields: { plateId: mayText, sessionId: mayText, by: mayText } }
+})
 
 export const plateKinds = {
   ...moveKinds,
@@ -18,12 +22,20 @@ export const plateKinds = {
       tool: text,
       behavior: Schema.Literals(["allow", "deny"]),
       by: text,
+      /** The sub-agent that asked. */
+      agentId: mayText,
+      /** A person's words with it, and the answers to its questions. */
+      message: mayText,
+      answers: Schema.optional(Schema.Array(text)),
       /** The decided input, redacted, and the hash of the whole. */
       arguments: Schema.optional(text),
       hash: Schema.optional(text)
     })
   ),
-  "hook.refused": kind(Schema.Struct({ field: text, message: text }), { visibility: "internal", lazy: true })
+  "hook.refused": kind(Schema.Struct({ field: text, message: text, leftOut: Schema.optional(Schema.Int) }), {
+    visibility: "internal",
+    lazy: true
+  })
 }
 
 export const readMove = reader(moveKinds)

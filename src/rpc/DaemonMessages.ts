@@ -219,6 +219,8 @@ export const selection = {
   kinds: Schema.optional(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
   /** Only the newest so many of what is there. */
   tail: Schema.optional(Bounds.between(0, Limits.tail, "Ask for fewer, or leave it out to read everything.")),
+  /** Internal runes, too. */
+  internal: Schema.optional(Schema.Boolean),
   /** Go on with what comes. */
   follow: Schema.Boolean,
   caller: Bounds.caller

@@ -42,7 +42,11 @@ export const histories = [
   ),
   /** A rune, and what led to it. */
   procedure(
-    Rpc.make("Causes", { payload: input({ eventId: Schema.Int }), success: Causes, error }),
-    ({ inquiries }, { eventId }) => inquiries.timeline.causes(eventId)
+    Rpc.make("Causes", {
+      payload: input({ eventId: Schema.Int, internal: Schema.optionalKey(Schema.Boolean) }),
+      success: Causes,
+      error
+    }),
+    ({ inquiries }, { eventId, internal }) => inquiries.timeline.causes(eventId, internal)
   )
 ] as const

@@ -70,7 +70,7 @@ const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, Storage
     })
   )
 
-const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
+const reading = (log: EventLog["Service"], agents: Agents["Service"], known: ReadonlyArray<string>) =>
   Effect.fnUntraced(function* (input: LogSelection) {
     const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
     const stream = agent?.conversation ?? input.stream
@@ -81,7 +81,7 @@ const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
       ...(stream === undefined ? {} : { stream }),
       ...(agent === undefined ? {} : { actors: actorsOf(agent.agent) })
     }
-    return select(log, selection, input)
+    return select(log, selection, input, known)
   })
 
 const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>
@@ -322,7 +322,7 @@ export const make = (
   asked: (name: string, caller: Caller) => Answers.asked({ agents, log, plates }, name, caller),
   answer: (name: string, answer: Answer, caller: Caller) =>
     Answers.answer({ agents, log, plates }, name, answer, caller),
-  log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
+  log: (input: LogSelection) => Stream.unwrap(reading(log, agents, daemon.kinds)(input)),
   why: explaining(log, agents),
   explain: explainingAny(log, agents, goals),
   timeline: Timeline.make(log, agents, daemon.kinds),

@@ -2,7 +2,7 @@
  * LogReader: the rune log as a client may read it.
  *
  * Guarantees: oldest first, and where a reader follows, each later rune once and
- * without gap; a rune of visibility `secret` never passes.
+ * without gap; a rune of visibility `secret` never passes, an internal one only where it is asked for.
  */
 import { Effect, Stream } from "effect"
 import { inboxName, workerName } from "../agents/AgentStates.ts"
@@ -18,8 +18,12 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [
   `tool/${agent}/`
 ]
 
-/** Whether it may leave the daemon. */
-export const open = (rune: Rune): boolean => rune.visibility !== "secret"
+/** Whether a person is shown it; of a kind that is not `known`, a newer program's, it is internal. */
+export const open = (known: ReadonlyArray<string>, internal = false) => {
+  const kinds = new Set(known)
+  return (rune: Rune): boolean =>
+    rune.visibility !== "secret" && (internal || (rune.visibility === "public" && kinds.has(rune.kind)))
+}
 
 const sizeOf = ({ payload }: Rune): number => JSON.stringify(payload).length
 
@@ -41,12 +45,17 @@ const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]
   return made
 }
 
-/** The newest runes that may leave the daemon, so many of them as far as there are. */
-const newest = Effect.fnUntraced(function* (log: EventLog["Service"], selection: Selection, count: number) {
+/** The newest runes that are shown, so many of them as far as there are. */
+const newest = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  selection: Selection,
+  count: number,
+  isShown: (rune: Rune) => boolean
+) {
   if (count === 0) return []
   for (let looked = count; ; looked *= 2) {
     const found = yield* log.tail(selection, looked)
-    const shown = found.filter(open)
+    const shown = found.filter(isShown)
     if (shown.length >= count || found.length < looked) return shown.slice(-count)
   }
 })
@@ -58,21 +67,23 @@ export const select = (...args: Parameters<typeof selected>): Stream.Stream<Rune
 const selected = (
   log: EventLog["Service"],
   selection: Selection,
-  options: { readonly tail?: number | undefined; readonly follow: boolean }
+  options: { readonly tail?: number | undefined; readonly follow: boolean; readonly internal?: boolean | undefined },
+  known: ReadonlyArray<string>
 ): Stream.Stream<Rune, StorageError> => {
-  const { tail: count } = options
+  const { internal, tail: count } = options
+  const isShown = open(known, internal)
   if (count === undefined) {
-    return Stream.filter(options.follow ? log.subscribe(selection) : log.read(selection), open)
+    return Stream.filter(options.follow ? log.subscribe(selection) : log.read(selection), isShown)
   }
   return Stream.unwrap(
     Effect.gen(function* () {
       const head = yield* log.head
-      const found = yield* newest(log, selection, count)
+      const found = yield* newest(log, selection, count, isShown)
       if (!options.follow) return Stream.fromIterable(found)
       // what was appended while we looked comes from the subscription
       const before = found.filter(({ eventId }) => eventId <= head)
       const after = Math.max(selection.after ?? 0, head)
-      return Stream.concat(Stream.fromIterable(before), Stream.filter(log.subscribe({ ...selection, after }), open))
+      return Stream.concat(Stream.fromIterable(before), Stream.filter(log.subscribe({ ...selection, after }), isShown))
     })
   )
 }

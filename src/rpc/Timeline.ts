@@ -3,7 +3,7 @@
  *
  * Guarantees: without a filter a place costs no search, however long the log is; with one, the newest `MOST_PLACES`
  * matches have places, and a later question goes on where an earlier one ended; each question is a bounded piece of
- * work; no secret rune is told of.
+ * work; no secret rune is told of, and an internal one only where it is asked for.
  */
 import { Clock, Effect } from "effect"
 import type { Agents } from "../agents/Agents.ts"
@@ -219,9 +219,9 @@ const counting = (log: Log) => {
 }
 
 /** A rune, and what led to it. */
-const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number) {
+const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number, isShown: (rune: Rune) => boolean) {
   const rune = yield* log.get(eventId)
-  if (rune === undefined || !open(rune)) return { rune: null, chain: [], more: false } satisfies Causes
+  if (rune === undefined || !isShown(rune)) return { rune: null, chain: [], more: false } satisfies Causes
   const chain = [rowOf(rune, 0)]
   const seen = new Set([causeText(rune)])
   let at: Rune = rune
@@ -229,7 +229,7 @@ const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number) {
     const { cause } = at
     const far = cause.stream === at.stream && at.seq - cause.seq > FAR
     const before = far ? undefined : yield* log.find(cause, cause.stream === at.stream ? at : undefined)
-    if (before === undefined || !open(before)) break
+    if (before === undefined || !isShown(before)) break
     seen.add(causeText(before))
     chain.unshift(rowOf(before, 0))
     at = before
@@ -267,9 +267,9 @@ export const make = (log: Log, agents: Agents["Service"], kinds: ReadonlyArray<s
     )
     const placed = new Map(wanted.map((position, index) => [position, from + index]))
     const runes = yield* log.at(wanted)
-    const rows = runes.filter(open).map((rune) => rowOf(rune, placed.get(rune.eventId)!))
+    const rows = runes.filter(open(kinds, question.internal)).map((rune) => rowOf(rune, placed.get(rune.eventId)!))
     const density = yield* densityOf(question, places, first, head)
     return { total: places.total, more: places.more, from, rows, head, density } satisfies TimelinePage
   })
-  return { page, causes: (eventId: number) => causesOf(log, eventId) }
+  return { page, causes: (eventId: number, internal?: boolean) => causesOf(log, eventId, open(kinds, internal)) }
 }

@@ -23,6 +23,8 @@ export const question = {
   /** Only runes of that time on, and before that time, ms since the epoch; its spans are counted. Neither: all, and the last hour's spans. */
   since: Schema.optionalKey(Schema.Finite),
   until: Schema.optionalKey(Schema.Finite),
+  /** Internal runes, too. */
+  internal: Schema.optionalKey(Schema.Boolean),
   caller: Bounds.caller
 }
 const TimelineQuestion = Schema.Struct(question)
@@ -54,7 +56,7 @@ export const TimelinePage = Schema.Struct({
   more: Schema.Boolean,
   /** The place of the first row; of `from`, as far as there is such a place. */
   from: Schema.Int,
-  /** Secret runes are left out: their places stay empty. */
+  /** Secret runes, and internal ones that nobody asked for, are left out: their places stay empty. */
   rows: Schema.Array(TimelineRow),
   /** The newest rune of the log. */
   head: Schema.Int,
@@ -73,7 +75,7 @@ export const MOST_CAUSES = 24
 
 /** A rune, and what led to it. */
 export const Causes = Schema.Struct({
-  /** With its payload; null where it is secret or not there. */
+  /** With its payload; null where it is not shown or not there. */
   rune: Schema.NullOr(Schema.Struct({ ...TimelineRow.fields, payload: Schema.String })),
   /** Oldest first, the rune itself last; their places say nothing. */
   chain: Schema.Array(TimelineRow),

@@ -285,6 +285,30 @@ describe("with a daemon", () => {
     })
   )
 
+  it.live("log shows internal runes with --internal alone, and says where there are no others", () =>
+    Effect.gen(function* () {
+      const refused = draft({
+        stream: "daemon",
+        kind: "hook.refused",
+        actor: "plates",
+        payload: { field: "", message: "no" }
+      })
+      const { state } = yield* serve(makeWorld(), [draft(), { ...refused, visibility: "internal" }])
+      const ids = (...args: ReadonlyArray<string>) =>
+        Effect.map(inProcess(["--state", state, "log", "--json", ...args]), ({ err, out }) => ({
+          ids: [...out.matchAll(/"eventId":(\d+)/g)].map(([, id]) => Number(id)),
+          err
+        }))
+      expect(yield* ids()).toEqual({ ids: [1], err: "" })
+      expect(yield* ids("--internal")).toEqual({ ids: [1, 2], err: "" })
+      expect(yield* ids("--kind", "hook.refused")).toEqual({
+        ids: [],
+        err: "agentd: what is there is internal: it is shown with --internal.\n"
+      })
+      expect(yield* ids("--kind", "hook.refused", "--internal")).toEqual({ ids: [2], err: "" })
+    })
+  )
+
   it.live("a kind or a stream that nobody has is told, with the one that was meant", () =>
     Effect.gen(function* () {
       const { state } = yield* serve(makeWorld(), [draft()])

@@ -216,6 +216,19 @@ describe("streams", () => {
     })
   )
 
+  it.live("of runes have internal ones where they are asked for", () =>
+    Effect.gen(function* () {
+      const { access, ask, log } = yield* serve(makeWorld())
+      const { token } = yield* access.grant({ right: "view", label: "p" }, me)
+      const head = yield* log.head
+      yield* log.append([draft({ visibility: "internal" }), draft()])
+      const first = (query: string) =>
+        Effect.flatMap(ask(`/events?after=${head}${query}`, { token }), (response) => eventsOf(response, 1))
+      assert.strictEqual((yield* first(""))[0], head + 2)
+      assert.strictEqual((yield* first("&internal=true"))[0], head + 1)
+    })
+  )
+
   it.live("of the board begin with all of it", () =>
     Effect.gen(function* () {
       const { access, ask } = yield* serve(makeWorld({ agents: [agentInfo()] }))

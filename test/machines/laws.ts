@@ -10,6 +10,7 @@
 import { deepStrictEqual } from "node:assert"
 import { Arbitrary, Effect, Schema } from "effect"
 import type { Rune } from "../../src/event-log/Rune.ts"
+import { fieldsOf } from "../support/KindFields.ts"
 import {
   type AnyMachine,
   branchesOf,
@@ -226,6 +227,8 @@ const walk = (subject: AnySubject, pool: ReadonlyMap<string, ReadonlyArray<Tagge
         kind: result.kind,
         payload: json(result.payload)
       }
+      const unsaid = Object.keys(rune.payload).filter((field) => !fieldsOf(result.kind).includes(field))
+      if (unsaid.length > 0) return `the schema of ${result.kind} leaves out ${unsaid.join(", ")}`
       runes.push(rune)
       if (subject.lazy?.includes(result.kind) && !(result.state === live.state && same(result.data, live.data))) {
         return `${result.kind} is lazy and changes the machine`

@@ -204,6 +204,33 @@ it.live("a secret rune never leaves, not even to one who asks for its kind, foll
   })
 )
 
+it.live(
+  "internal runes come to who asks for them, among the newest and among those that are followed; secret ones never",
+  () =>
+    Effect.gen(function* () {
+      const world = makeWorld()
+      const { append, socket } = yield* serve(world, [
+        draft(),
+        draft({ visibility: "internal" }),
+        draft({ visibility: "secret" })
+      ])
+      expect(yield* logged(socket)).toEqual([1])
+      expect(yield* logged(socket, { internal: false, tail: 5 })).toEqual([1])
+      expect(yield* logged(socket, { internal: true })).toEqual([1, 2])
+      expect(yield* logged(socket, { internal: true, tail: 1 })).toEqual([2])
+      const follow = (internal: boolean, count: number) =>
+        call(socket, (client) =>
+          Stream.runCollect(Stream.take(client.Log({ ...everything, internal, follow: true }), count))
+        )
+      const [some, all] = [yield* Effect.forkChild(follow(false, 2)), yield* Effect.forkChild(follow(true, 4))]
+      yield* eventually(() => world.followers === 2)
+      yield* append(draft({ visibility: "internal" }))
+      yield* append(draft())
+      expect((yield* Fiber.join(some)).map((each) => each.eventId)).toEqual([1, 5])
+      expect((yield* Fiber.join(all)).map((each) => each.eventId)).toEqual([1, 2, 4, 5])
+    })
+)
+
 it.live("log -f shows the newest, then each later rune once", () =>
   Effect.gen(function* () {
     const { append, socket } = yield* serve(makeWorld(), [draft(), draft(), draft()])

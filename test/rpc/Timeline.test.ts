@@ -34,7 +34,7 @@ const over = <A, E>(
       yield* TestClock.adjust("1 minute")
       yield* log.append([one])
     }
-    return yield* test(Timeline.make(log, agents, ["tool.call", "tool.result", "turn.started"]), log)
+    return yield* test(Timeline.make(log, agents, ["run.output", "tool.call", "tool.result", "turn.started"]), log)
   }).pipe(Effect.provide(layerMemory))
 
 const note = (n: number): RuneDraft => draft(n % 2 === 0 ? "turn/ann" : "turn/bob")
@@ -166,6 +166,25 @@ describe("timeline", () => {
         assert.isNull((yield* timeline.causes(2)).rune)
         assert.isNull((yield* timeline.causes(99)).rune)
       })
+    )
+  )
+
+  it.effect("an internal rune, and one of a kind that this program does not know, is a row where it is asked for", () =>
+    over(
+      [
+        note(0),
+        { ...note(1), visibility: "internal" },
+        { ...note(2), kind: "worktree.removed", payload: { path: "/w" } }
+      ],
+      (timeline) =>
+        Effect.gen(function* () {
+          const places = (question: object) =>
+            Effect.map(timeline.page({ n: 10, caller, ...question }), ({ rows }) => rows.map(({ place }) => place))
+          assert.deepStrictEqual(yield* places({}), [0])
+          assert.deepStrictEqual(yield* places({ internal: true }), [0, 1, 2])
+          assert.isNull((yield* timeline.causes(2)).rune)
+          assert.strictEqual((yield* timeline.causes(2, true)).rune?.eventId, 2)
+        })
     )
   )
 

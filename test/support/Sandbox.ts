@@ -162,10 +162,10 @@ export class Sandbox {
 
   readonly agents = this.rows
 
-  /** All runes, or those of some kinds. */
+  /** All runes, internal ones too, or those of some kinds. */
   runes(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {
     const wanted = kinds.flatMap((kind) => ["--kind", kind])
-    return Effect.map(this.cli("--json", "log", "-n", "10000", ...wanted), ({ stdout }) =>
+    return Effect.map(this.cli("--json", "log", "--internal", "-n", "10000", ...wanted), ({ stdout }) =>
       stdout
         .split("\n")
         .filter((line) => line !== "")

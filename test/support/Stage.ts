@@ -136,7 +136,7 @@ export class Project {
           const { conversation } = yield* client.Conversation({ name: this.name, caller: this.caller })
           const only = kinds.length === 0 ? {} : { kinds }
           return yield* Stream.runCollect(
-            client.Log({ stream: conversation, ...only, follow: false, caller: this.caller })
+            client.Log({ stream: conversation, ...only, internal: true, follow: false, caller: this.caller })
           )
         })
       )

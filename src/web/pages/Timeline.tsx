@@ -26,19 +26,20 @@ const MOST = 1_200_000
 const WIDE = 72
 const KNOT = WIDE - 6
 
-/** `agent:builder kind:tool. kind:turn.started stream:shop-1`; a word alone is an agent. Pure. */
+/** `agent:builder kind:tool. kind:turn.started stream:shop-1 is:internal`; a word alone is an agent. Pure. */
 export const readQuery = (text: string) => {
   const words = text.split(/\s+/).filter(Boolean)
   const of = (name: string) =>
     words.flatMap((word) => (word.startsWith(`${name}:`) ? [word.slice(name.length + 1)] : []))
-  const plain = words.filter((word) => !/^(agent|kind|stream):/.test(word))
+  const plain = words.filter((word) => !/^(agent|kind|stream|is):/.test(word))
   const kinds = [...of("kind"), ...plain.filter((word) => word.includes("."))].filter((kind) => kind !== "")
   const agent = [...of("agent"), ...plain.filter((word) => !word.includes("."))].find((name) => name !== "")
   const stream = of("stream").find((name) => name !== "")
   return {
     ...(agent === undefined ? {} : { agent }),
     ...(stream === undefined ? {} : { stream }),
-    ...(kinds.length === 0 ? {} : { kinds })
+    ...(kinds.length === 0 ? {} : { kinds }),
+    ...(of("is").includes("internal") ? { internal: true } : {})
   }
 }
 
@@ -413,7 +414,11 @@ export const Timeline = ({ query: given }: PageProps) => {
   const count = known.total - offset
   const window = useWindow(count)
   const { first, last, scroll, show, toEnd } = window
-  const { value: causes } = useAnswer<Causes>("Causes", { eventId: chosen ?? 0 }, chosen)
+  const { value: causes } = useAnswer<Causes>(
+    "Causes",
+    { eventId: chosen ?? 0, internal: readQuery(query).internal ?? false },
+    chosen
+  )
   const lit = new Set(chosen === null ? [] : (causes?.chain ?? []).map(({ eventId }) => eventId))
   useEffect(() => {
     if (count > 0) need(offset + first, offset + last)

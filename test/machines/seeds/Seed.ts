@@ -27,4 +27,6 @@ export interface Seed {
   readonly rows: ReadonlyArray<Row>
   readonly added: ReadonlyArray<Deviation>
   readonly dropped?: ReadonlyArray<Deviation>
+  /** By kind, the fields that the source's table of rune kinds gives its payload. */
+  readonly payloads?: { readonly [kind: string]: ReadonlyArray<string> }
 }

@@ -45,5 +45,11 @@ export const agent: Seed = {
   dropped: [
     { from: ["idle"], event: ["turn_assigned"], to: "running_turn", because: oneRune },
     { from: ["running_turn"], event: ["turn_completed"], to: "idle", because: oneRune }
-  ]
+  ],
+  payloads: {
+    "agent.spawning": ["agent_id", "role", "model", "parent_id"],
+    "agent.ready": ["agent_id"],
+    "agent.failed": ["agent_id", "error"],
+    "agent.terminated": ["agent_id", "reason", "stats"]
+  }
 }

@@ -64,5 +64,16 @@ export const autonomy: Seed = {
       to: "executing",
       because: "a try that failed is not the task's end: it is given out again"
     }
-  ]
+  ],
+  payloads: {
+    "plan.goal_received": ["goal_description"],
+    "plan.created": ["plan_id", "tasks"],
+    "plan.updated": ["plan_id", "changes"],
+    "plan.task_assigned": ["task_id", "agent_id"],
+    "plan.task_started": ["task_id"],
+    "plan.task_completed": ["task_id", "result", "evidence"],
+    "plan.critique": ["plan_id", "findings"],
+    "plan.goal_met": ["plan_id", "summary"],
+    "plan.stopped": ["reason"]
+  }
 }

@@ -42,5 +42,13 @@ export const conversation: Seed = {
     { from: ["closing"], event: ["turn_completed", "agent_failed"], to: "closing", because: inFlight },
     { from: ["active"], event: ["agent_failed"], to: "active", because: counted },
     { from: ["active"], event: ["turn_completed", "agent_failed"], to: "suspended", because: counted }
-  ]
+  ],
+  payloads: {
+    "session.created": ["conversation_id", "config"],
+    "session.activated": ["root_agent_id"],
+    "session.paused": ["reason"],
+    "session.suspended": ["reason", "budget_info"],
+    "session.closing": ["reason"],
+    "session.closed": ["final_stats"]
+  }
 }

@@ -46,5 +46,13 @@ export const tool: Seed = {
       to: "denied",
       because: "a denied call gets its one tool.result, too, and a move appends one rune"
     }
-  ]
+  ],
+  payloads: {
+    "tool.call": ["call_id", "tool_name", "arguments"],
+    "tool.approval_requested": ["call_id", "policy_reason"],
+    "tool.approved": ["call_id", "approver"],
+    "tool.denied": ["call_id", "reason"],
+    "tool.progress": ["call_id", "stream", "chunk"],
+    "tool.result": ["call_id", "status", "output", "error"]
+  }
 }

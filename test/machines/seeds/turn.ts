@@ -32,5 +32,14 @@ export const turn: Seed = {
       to: "streaming",
       because: "a steer that was postponed, or came too late, is the input of a turn of its own: no text is lost"
     }
-  ]
+  ],
+  payloads: {
+    "turn.started": ["turn_id", "agent_id", "input"],
+    "turn.assistant_delta": ["content"],
+    "turn.tool_calls_received": ["call_ids"],
+    "turn.completed": ["final_output", "usage"],
+    "turn.interrupted": ["reason", "partial_output"],
+    "turn.error": ["error_type", "message"],
+    "turn.tools_finished": ["results"]
+  }
 }

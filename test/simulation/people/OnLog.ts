@@ -17,7 +17,7 @@ export const onLog = {
     const { client, run, world } = order
     const { head, readers } = world.checker
     const selection = selectionOf(order, head)
-    run(Stream.runCollect(client.Log({ ...selection, follow: false, caller })), (exit) => {
+    run(Stream.runCollect(client.Log({ ...selection, internal: true, follow: false, caller })), (exit) => {
       if (Exit.isSuccess(exit)) readers.read(selection, head, exit.value)
     })
   },
@@ -27,7 +27,7 @@ export const onLog = {
     const { tail: _, ...selection } = selectionOf(order, head)
     const follower = readers.follow({ after: people.below(head + 1), ...selection }, people.is(0.3))
     world.meanwhile(
-      client.Log({ ...follower.of, follow: true, caller }).pipe(
+      client.Log({ ...follower.of, internal: true, follow: true, caller }).pipe(
         Stream.tap((rune) => Effect.sync(() => readers.came(follower, rune))),
         Stream.runForEach(() => (follower.isSlow ? Effect.sleep(people.skewed(1, 50)) : Effect.void))
       ),
