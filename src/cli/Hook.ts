@@ -3,7 +3,8 @@
  * for programs whose hooks are commands.
  *
  * Guarantees: exit code 0 and silence, within about a second, whatever is wrong:
- * with the input, the event, or the daemon. A start that finds no daemon is left in
+ * with the input, the event, or the daemon. What is whole is sent at once, and what is too
+ * long is cut, which the daemon says. A start that finds no daemon is left in
  * the spool; the other events are made good by those that follow.
  */
 import { Clock, Effect, FileSystem, Random, Stdio, Stream } from "effect"
@@ -11,6 +12,7 @@ import * as NodePath from "node:path"
 import * as StateFolder from "../event-log/StateFolder.ts"
 import { post } from "../http/Client.ts"
 import * as Spool from "../http/Spool.ts"
+import * as HookBody from "../plates/HookBody.ts"
 import { Invocation } from "./Invocation.ts"
 
 interface Hook {
@@ -31,23 +33,21 @@ const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined
 }
 
 const WITHIN = "1 second"
-const MAX_INPUT = 1024 * 1024
 /** Folders upward in which a repository is looked for. */
 const MAX_DEPTH = 64
 
 const input = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdinIsTerminal) return undefined
-  const { parts } = yield* stdio.stdin.pipe(
-    Stream.runFoldEffect(
-      (): { readonly size: number; readonly parts: ReadonlyArray<Uint8Array> } => ({ size: 0, parts: [] }),
-      ({ parts, size }, part) =>
-        size + part.length > MAX_INPUT
-          ? Effect.fail("too long" as const)
-          : Effect.succeed({ size: size + part.length, parts: [...parts, part] })
-    )
-  )
-  const hook: unknown = JSON.parse(Buffer.concat(parts).toString("utf8"))
+  const parts: Array<Uint8Array> = []
+  let size = 0
+  const isEnough = (part: Uint8Array) => {
+    size += part.length
+    parts.push(part)
+    return size > HookBody.MAX_BYTES || HookBody.isWhole(parts)
+  }
+  yield* Stream.runDrain(Stream.takeUntil(stdio.stdin, isEnough))
+  const hook = HookBody.parse(Buffer.concat(parts).subarray(0, HookBody.MAX_BYTES).toString("utf8"))
   return typeof hook === "object" && hook !== null ? (hook as Hook) : undefined
 })
 
@@ -97,6 +97,7 @@ const tell = Effect.fnUntraced(function* (name: string) {
     cwd,
     project_path: hook["project_path"],
     timestamp: yield* Clock.currentTimeMillis,
+    [HookBody.CUT]: hook[HookBody.CUT],
     ...translate(hook, branch)
   }
   yield* post(paths.http, "/events", event, "500 millis").pipe(

@@ -7,7 +7,7 @@
  * the limit; every answer that is no success says what is wrong and what to do, in
  * one shape.
  */
-import { ByteSize, Cause, Duration, Effect } from "effect"
+import { ByteSize, Cause, Duration, Effect, Stream } from "effect"
 import {
   HttpIncomingMessage,
   HttpMiddleware,
@@ -20,6 +20,7 @@ import { answered } from "../backends/claude/ClaudeTools.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Origin } from "../plates/EventIntake.ts"
 import type { EventRefused } from "../plates/JsonReader.ts"
+import * as HookBody from "../plates/HookBody.ts"
 import { isTooDeep, MAX_NESTING } from "../plates/Nesting.ts"
 import { Plates, type Unwritten } from "../plates/Plates.ts"
 import type { Grant } from "../access/Access.ts"
@@ -28,7 +29,7 @@ import * as Doors from "./Doors.ts"
 import type { Route } from "./Route.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
-export const MAX_BODY = 1024 * 1024
+export const MAX_BODY = HookBody.MAX_BYTES
 
 /** The caller's name in the log. */
 const CALLER = { by: "http", config: null }
@@ -103,6 +104,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     method: "POST",
     path: "/hooks/claude",
     needs: "hooks",
+    cuts: true,
     handle: ({ body, headers }) => Effect.flatMap(body, (hook) => received(plates.hook(hook, originOf(headers))))
   },
   {
@@ -110,17 +112,22 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     path: "/hooks/claude/permission",
     // what it is told would be done, and whoever is in its place could allow it: no port is good enough
     needs: "full",
+    cuts: true,
     handle: ({ body, headers }) =>
       Effect.flatMap(body, (hook) =>
-        Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
-          toAnswer(decision, hook)
-        )
+        // nobody can decide what he does not see whole: that is left to the terminal
+        HookBody.isCut(hook)
+          ? received(plates.hook(hook, originOf(headers)))
+          : Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
+              toAnswer(decision, hook)
+            )
       )
   },
   {
     method: "POST",
     path: "/events",
     needs: "hooks",
+    cuts: true,
     handle: ({ body }) => Effect.flatMap(body, (event) => received(plates.event(event)))
   },
   {
@@ -189,24 +196,32 @@ const TOO_DEEP = refusal(400, `The body has more than ${MAX_NESTING} levels.`, "
 
 const CROWDED = refusal(503, "Too many connections are open already.", "Try again in a moment.")
 
-const parse = (text: string): Effect.Effect<unknown, Refusal> =>
+const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unknown, Refusal> =>
   isTooDeep(text)
     ? Effect.fail(TOO_DEEP)
     : Effect.try({
-        try: (): unknown => JSON.parse(text),
+        try: (): unknown => read(text),
         catch: (error) =>
           refusal(400, `The body is not JSON: ${error instanceof Error ? error.message : error}`, "Send JSON.", "body")
       })
 
-const bodyOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<unknown, Refusal> =>
-  request.text.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.mebibytes(MAX_BODY / (1024 * 1024))),
+/** The beginning of a body that is too long; what follows is let pass. */
+const headOf = ({ stream }: HttpServerRequest.HttpServerRequest) =>
+  Stream.runFold(
+    stream,
+    () => Buffer.alloc(0),
+    (head, part) => (head.length < MAX_BODY ? Buffer.concat([head, part]).subarray(0, MAX_BODY) : head)
+  ).pipe(Effect.map(String))
+
+const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Effect.Effect<unknown, Refusal> =>
+  (cuts && Number(request.headers["content-length"]) > MAX_BODY ? headOf(request) : request.text).pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(MAX_BODY)),
     Effect.mapError((error) =>
       isTooLarge(error)
         ? refusal(413, `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
         : refusal(400, "The body did not arrive whole.", "Send it again.", "body")
     ),
-    Effect.flatMap(parse)
+    Effect.flatMap((text) => parse(text, cuts ? HookBody.parse : JSON.parse))
   )
 
 /** `admit`: a request has shown its right to be here; false: there is no room for its connection. */
@@ -256,7 +271,7 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
       grant,
       query: new URLSearchParams(query),
       id: found.id,
-      body: bodyOf(request)
+      body: bodyOf(request, found.route.cuts)
     }
     return yield* Effect.catch(timed(path, found.route.handle(call)), (refused) => Effect.succeed(toResponse(refused)))
   })

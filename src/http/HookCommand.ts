@@ -5,19 +5,18 @@
  * socket lies in a folder that only its owner writes in.
  *
  * Guarantees: no port and no token; nothing is said to a socket whose folder belongs to another
- * user, or can be written by others; whatever is wrong (no daemon, one that hangs, no program),
+ * user, or can be written by others; an object that is whole goes at once, and what is too long is
+ * cut, which the daemon says; whatever is wrong (no daemon, one that hangs, no program),
  * the command ends well, in its time, and says nothing. An exit code of 2 would stop the agent.
  *
  * `perl` is there on nearly every machine and costs an agent least; then come `curl` and `node`.
  */
 import { Effect, FileSystem } from "effect"
 import { join, resolve } from "node:path"
+import { MAX_BYTES } from "../plates/HookBody.ts"
 
 /** Text in single quotes, for sh. */
 export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
-
-/** Of a hook, as over HTTP. */
-const MAX_BYTES = 1024 * 1024
 
 const written = "Written by agentd: hands a hook of Claude Code to the daemon. It says nothing, and fails never."
 
@@ -31,10 +30,10 @@ $SIG{ALRM} = sub { exit 0 };
 alarm $seconds;
 my ($body, $answer) = ('', '');
 binmode STDIN;
-# An object that is whole goes at once: the session may leave its end open.
+# An object that is whole goes at once: the session may leave its end open. The daemon says what is cut.
 my ($at, $depth, $text) = (0, 0, 0);
 READ: while (sysread STDIN, $body, 65536, length $body) {
-  exit 0 if length $body > ${MAX_BYTES};
+  last if length $body > ${MAX_BYTES};
   pos($body) = $at;
   while ($body =~ /(\\.|["{}])/gcs) {
     if ($1 eq '"') { $text = !$text }
@@ -42,20 +41,38 @@ READ: while (sysread STDIN, $body, 65536, length $body) {
     elsif (!$text && $1 eq '}') { last READ if --$depth == 0 }
     $at = pos $body;
   }
+  # nothing of it is looked at twice; a backslash at its end is half of a pair
+  $at = length($body) - ($at < length $body && $body =~ /\\\z/);
 }
+$body = substr $body, 0, ${MAX_BYTES};
 # Only we may write in the folder: nobody else can have put a socket there.
 my ($folder) = $path =~ m{^(.*)/};
 my @stat = stat $folder or exit 0;
 exit 0 if $stat[4] != $> || ($stat[2] & 022);
 socket(my $socket, 1, 1, 0) or exit 0;
 connect($socket, $^O eq 'linux' ? pack('Sa*x', 1, $path) : pack('CCa*x', length($path) + 3, 1, $path)) or exit 0;
-my ($plate, $run) = map { my $value = defined $ENV{$_} ? $ENV{$_} : ''; $value =~ s/[^\w.:\/-]//g; $value } 'AGENTD_PLATE', 'AGENTD_RUN';
+my ($plate, $run) = map { my $value = defined $ENV{$_} ? $ENV{$_} : ''; $value =~ s/[^\w.:\/-]//g; substr $value, 0, 256 } 'AGENTD_PLATE', 'AGENTD_RUN';
 my $request = join "\r\n", "POST $route HTTP/1.0", 'content-type: application/json', 'content-length: ' . length $body,
   "x-agentd-plate: $plate", "x-agentd-run: $run", '', $body;
 for (my $at = 0; $at < length $request;) { $at += syswrite($socket, $request, 65536, $at) || exit 0 }
 while (sysread $socket, $answer, 65536, length $answer) { exit 0 if length $answer > ${MAX_BYTES} }
 print substr $answer, 4 + index $answer, "\r\n\r\n" if $answer =~ m{^HTTP/1\.[01] 200 };
 exit 0;
+`
+
+/** The beginning of both scripts for sh. */
+export const reading = String.raw`PATH=/usr/bin:/bin:$PATH LC_ALL=C; export PATH LC_ALL
+clean() { printf '%s' "$1" | tr -cd 'A-Za-z0-9_.:/-' | head -c 256; }
+# An object that is whole goes at once: the session may leave its end open. The daemon says what is cut.
+body=
+while part=$(dd bs=65536 count=1; echo .); part="${"$"}{part%.}"; [ -n "$part" ]; do
+  body=$body$part
+  [ ${"$"}{#body} -le ${MAX_BYTES} ] || break
+  case $part in *"}"*) ;; *) continue ;; esac
+  open=$(printf '%s' "$body" | tr -d '\n' | sed -e 's/\\.//g' -e 's/"[^"]*"//g' -e 's/[^"{}]//g' -e ':a' -e 's/{}//g' -e ta)
+  [ -n "$open" ] || break
+done 2>/dev/null
+said() { printf '%s' "$body" | head -c ${MAX_BYTES}; }
 `
 
 const curl = String.raw`#!/bin/sh
@@ -65,9 +82,9 @@ folder=${"$"}{1%/*}
 [ -O "$folder" ] || exit 0
 # Only we may write in the folder: nobody else can have put a socket there.
 case $(ls -ldL "$folder") in d????-??-*) ;; *) exit 0 ;; esac
-curl -q -s -f --noproxy '*' --unix-socket "$1" -m "$3" --max-filesize ${MAX_BYTES} --data-binary @- \
+${reading}said | command curl -q -s -f --noproxy '*' --unix-socket "$1" -m "$3" --max-filesize ${MAX_BYTES} --data-binary @- \
   -H 'content-type: application/json' -H 'expect:' \
-  -H "x-agentd-plate: $AGENTD_PLATE" -H "x-agentd-run: $AGENTD_RUN" "http://agentd$2"
+  -H "x-agentd-plate: $(clean "$AGENTD_PLATE")" -H "x-agentd-run: $(clean "$AGENTD_RUN")" "http://agentd$2"
 exit 0
 `
 
@@ -84,7 +101,7 @@ if (uid !== process.geteuid() || (mode & 0o022) !== 0) done()
 const parts = []
 let size = 0
 let sent = false
-// An object that is whole goes at once: the session may leave its end open.
+// An object that is whole goes at once: the session may leave its end open. The daemon says what is cut.
 const isWhole = (part) => {
   if (!/}\s*$/.test(part.toString("latin1", Math.max(0, part.length - 8)))) return false
   try {
@@ -95,17 +112,18 @@ const isWhole = (part) => {
 }
 process.stdin.on("data", (part) => {
   size += part.length
-  if (size > ${MAX_BYTES}) done()
   parts.push(part)
-  if (isWhole(part)) send()
+  if (size > ${MAX_BYTES} || isWhole(part)) send()
 })
 process.stdin.on("end", () => send())
+const clean = (text = "") => text.replace(/[^\w.:/-]/g, "").slice(0, 256)
 const send = () => {
   if (sent) return
   sent = true
   process.stdin.pause()
-  const { AGENTD_PLATE = "", AGENTD_RUN = "" } = process.env
-  const headers = { "content-type": "application/json", "content-length": size, "x-agentd-plate": AGENTD_PLATE, "x-agentd-run": AGENTD_RUN }
+  const body = Buffer.concat(parts).subarray(0, ${MAX_BYTES})
+  const [plate, run] = [clean(process.env.AGENTD_PLATE), clean(process.env.AGENTD_RUN)]
+  const headers = { "content-type": "application/json", "content-length": body.length, "x-agentd-plate": plate, "x-agentd-run": run }
   const request = require("node:http").request({ socketPath, path, method: "POST", headers, agent: false }, (response) => {
     if (response.statusCode !== 200) done()
     let answer = ""
@@ -113,7 +131,7 @@ const send = () => {
     response.on("end", () => process.stdout.write(answer, done))
   })
   request.on("error", done)
-  request.end(Buffer.concat(parts))
+  request.end(body)
 }
 `
 
@@ -144,12 +162,13 @@ const needed: { readonly [way in Way]: string } = { perl: "perl", curl: "curl", 
 /** The beginning of all our commands, by which they are told from those of others. */
 export const MARK = "AGENTD_HOOK=1"
 
-/** A person's variables that make perl or node load, say or refuse something before the script begins. */
-const SILENCERS = "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE NODE_OPTIONS NODE_PATH"
+/** A person's variables that make a program load, say or refuse something before, or while, the script runs. */
+const SILENCERS =
+  "PERL5OPT PERL5LIB PERLLIB PERL5DB PERL_UNICODE PERLIO PERLIO_DEBUG NODE_OPTIONS NODE_PATH NODE_CHANNEL_FD NODE_V8_COVERAGE OPENSSL_CONF TIME_STYLE BASH_ENV ENV"
 
 /** The line for `sh -c`. 0 seconds: as long as Claude Code lets it. */
 export const line = ({ script, socket, way }: Reporter, route: string, seconds: number): string =>
-  `${MARK}; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
+  `${MARK}; PATH=/usr/bin:/bin:$PATH; [ -r ${quote(script)} ] && command -v ${needed[way]} >/dev/null || exit 0; ` +
   `unset ${SILENCERS}; exec ${programs[way]} ${quote(script)} ${quote(socket)} ${route} ${seconds} 2>/dev/null`
 
 /** The first way whose program is in one of the folders of a PATH. */

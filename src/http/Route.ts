@@ -20,5 +20,7 @@ export interface Route {
   /** At most one segment is `:id`. */
   readonly path: string
   readonly needs: Needs | ((id: string) => Needs)
+  /** A hook's body: what is too long is cut. Of the others it is refused. */
+  readonly cuts?: true
   readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
 }

@@ -10,12 +10,11 @@
  */
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
+import * as HookBody from "../plates/HookBody.ts"
 import { isTooDeep } from "../plates/Nesting.ts"
 import { type Kept, Plates } from "../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
 
-/** Like a hook's body over HTTP. */
-const MAX_BYTES = 1024 * 1024
 /** So many are read in one go; the next look finds the others. */
 const MAX_FILES = 1000
 const MAX_ASIDE = 100
@@ -45,16 +44,16 @@ export const foldersOf = (state: string): Folders => ({
   aside: join(state, "hooks", "refused")
 })
 
-/** Two forks besides the shell: `head`, and `mv`. */
 export const scriptOf = (spool: string): string => `#!/bin/sh
 # Written by agentd: tells it that a session of Claude Code has started.
 # It says nothing, fails never, and works while agentd is down.
 umask 077
+case \${CLAUDE_PID-} in *[!0-9]* | ??????????*) CLAUDE_PID= ;; esac
 name=${HookCommand.quote(spool)}/$$-\${CLAUDE_PID:-0}
-{
+${HookCommand.reading}{
   {
-    printf 'pid=%s\\nplate=%s\\nrun=%s\\n\\n' "\${CLAUDE_PID:-}" "\${AGENTD_PLATE:-}" "\${AGENTD_RUN:-}"
-    head -c ${MAX_BYTES}
+    printf 'pid=%s\\nplate=%s\\nrun=%s\\n\\n' "\${CLAUDE_PID-}" "$(clean "\${AGENTD_PLATE-}")" "$(clean "\${AGENTD_RUN-}")"
+    said
   } >"$name${PART}" && mv "$name${PART}" "$name${WHOLE}"
 } 2>/dev/null
 exit 0
@@ -81,7 +80,7 @@ export const parse = (text: string, at: number): Kept | undefined => {
   if (!Number.isSafeInteger(pid) || pid < 0 || (as !== "hook" && as !== "event")) return undefined
   try {
     return {
-      body: JSON.parse(text.slice(gap + 2)),
+      body: HookBody.parse(text.slice(gap + 2)),
       origin: { plate: fields.get("plate"), run: fields.get("run"), pid: pid === 0 ? undefined : pid, at },
       as
     }
@@ -134,7 +133,7 @@ const moveAside = Effect.fnUntraced(function* (entry: Entry, { aside }: Folders,
 
 const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
   const fs = yield* FileSystem.FileSystem
-  if (entry.size > MAX_BYTES * 2) return yield* moveAside(entry, folders, `${entry.size} bytes are too many`)
+  if (entry.size > HookBody.MAX_BYTES * 2) return yield* moveAside(entry, folders, `${entry.size} bytes are too many`)
   const dropped = parse(yield* fs.readFileString(entry.path), entry.mtime)
   if (dropped === undefined) return yield* moveAside(entry, folders, "it is not in the form that the script writes")
   const plates = yield* Plates

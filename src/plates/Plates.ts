@@ -27,6 +27,7 @@ import { Approvals, type Decision } from "./Approvals.ts"
 import { Discovery } from "./Discovery.ts"
 import { EventIntake, type Origin, type RunReport } from "./EventIntake.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
+import * as HookBody from "./HookBody.ts"
 import * as HookEvent from "./HookEvent.ts"
 import { EventRefused } from "./JsonReader.ts"
 import { PlateActor } from "./PlateActor.ts"
@@ -110,6 +111,15 @@ export interface Options {
   readonly claudeFolder?: string | undefined
 }
 
+const tooLong = (body: unknown) => {
+  const { event_type, hook_event_name = event_type, session_id } = body as { readonly [field: string]: unknown }
+  return new EventRefused({
+    field: "",
+    message: `${hook_event_name} of the session ${session_id} was longer than ${HookBody.MAX_BYTES} bytes: it was cut there, and taken in without the rest.`,
+    remedy: "Nothing needs to be done."
+  })
+}
+
 /** The question for leave to carry out a plan, with the plan: the CLI asks without its text. */
 const withPlan = (heard: HookEvent.Heard, tool: string, plan: Plan | undefined): HookEvent.Heard =>
   tool === PLANS && heard.input === "{}" && plan !== undefined
@@ -143,8 +153,15 @@ class Board {
     this.ready = parts.ready
   }
 
-  private readonly read = <A>(what: string, parsed: Result.Result<A, EventRefused>): Effect.Effect<A, EventRefused> =>
-    Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : this.refusals.note(what, parsed.failure)
+  /** Reads an event; one that was cut is told of, and taken in. */
+  private readonly read = <A>(
+    what: string,
+    parsed: Result.Result<A, EventRefused>,
+    body?: unknown
+  ): Effect.Effect<A, EventRefused> => {
+    const read = Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : this.refusals.note(what, parsed.failure)
+    return HookBody.isCut(body) ? Effect.andThen(Effect.ignore(this.refusals.note("cut", tooLong(body))), read) : read
+  }
 
   /**
    * Asks the plate; the answer is durable. `refused`: the plate does not take the event as it stands. A failing disk,
@@ -160,13 +177,13 @@ class Board {
     )
 
   readonly hook = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown, origin: Origin) {
-    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis))
+    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis), body)
     yield* this.reception.take(heard, origin)
   })
 
   /** An event of the five, with what may be shown of it. */
   private readonly posted = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
-    const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis))
+    const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis), body)
     const { event, input } = posted
     const heard =
       event?._tag === "ToolStart" && input !== undefined
@@ -184,7 +201,7 @@ class Board {
       const { heard, origin: named } = yield* this.posted(body)
       return yield* this.reception.keep(heard, named)
     }
-    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis))
+    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis), body)
     yield* this.reception.keep(heard, origin)
   })
 

@@ -41,6 +41,7 @@ export class Refusals {
       this.written += 1
       const { leftOut } = this
       this.leftOut = 0
+      if (trigger === "cut") yield* Effect.logWarning(error.message)
       yield* this.log.appendLazy([
         {
           stream: DAEMON_STREAM,

@@ -170,6 +170,22 @@ describe("agentd hook", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("sends what is whole while its input stays open, and the beginning of what is too long", () =>
+    Effect.gen(function* () {
+      const world = makeWorld()
+      const state = yield* daemon(world)
+      const open = yield* launch(["--state", state, "hook", "prompt-submit"], { input: null })
+      open.child.stdin.write(JSON.stringify(body))
+      expect((yield* open.ended).code).toBe(0)
+      const input = JSON.stringify({ ...body, more: "x".repeat(2_000_000) })
+      expect(yield* agentd(["--state", state, "hook", "stop"], { input })).toEqual({ code: 0, out: "", err: "" })
+      expect(world.board.got.map(([, got]) => got)).toMatchObject([
+        { session_id: "s1", event_type: "prompt_submit" },
+        { session_id: "s1", cwd: "/srv", event_type: "stop", agentd_cut: true }
+      ])
+    }).pipe(Effect.scoped)
+  )
+
   it.live("a start that finds no daemon is left for it, with the branch", () =>
     Effect.gen(function* () {
       const state = yield* folder

@@ -189,7 +189,7 @@ describe("the routes", () => {
         [{ path: "/events", body: "{" }, 400, "body"],
         [{ path: "/events", body: "" }, 400, "body"],
         [{ path: "/hooks/claude", body: "[]" }, 400, "session_id"],
-        [{ path: "/hooks/claude", body: `{"x":"${"x".repeat(MAX_BODY)}"}` }, 413, "body"],
+        [{ path: "/plates/register", body: `{"x":"${"x".repeat(MAX_BODY)}"}` }, 413, "body"],
         [{ path: "/nowhere" }, 404, null],
         [{ path: "/plates/a/b", method: "DELETE" }, 404, null],
         [{ path: "/plates/%ff", method: "DELETE" }, 404, null],
@@ -206,14 +206,21 @@ describe("the routes", () => {
     })
   )
 
-  it.live("a body of just the limit is read", () =>
+  it.live("a body of just the limit is read; a hook's that is longer is cut, another's refused", () =>
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()
       const { unix } = yield* serve(board)
       const rest = `{"session_id":"s","x":""}`.length
       const body = `{"session_id":"s","x":"${"x".repeat(MAX_BODY - rest)}"}`
       assert.strictEqual((yield* unix({ path: "/hooks/claude", body })).status, 202)
-      assert.strictEqual((yield* unix({ path: "/hooks/claude", body: `${body} ` })).status, 413)
+      assert.strictEqual((yield* unix({ path: "/plates/stopped", body: `${body} ` })).status, 413)
+      for (const path of ["/hooks/claude", "/hooks/claude/permission", "/events"]) {
+        assert.strictEqual((yield* unix({ path, body: body.replace('"}', 'xx"}') })).status, 202)
+        const [what, got] = board.got.at(-1)!
+        // nobody decides what he does not see whole: that is left to the terminal
+        assert.strictEqual(what, path === "/events" ? "event" : "hook")
+        assert.deepInclude(got as object, { session_id: "s", agentd_cut: true })
+      }
     })
   )
 })

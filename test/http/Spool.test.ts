@@ -1,7 +1,8 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -58,6 +59,32 @@ describe("the hook's script", () => {
       assert.deepInclude(origin, { plate: "01plate", run: "r1", pid: 4242 })
       assert.isNumber(origin?.at)
       assert.isEmpty(readdirSync(folders.spool))
+    })
+  )
+
+  it.live("cuts what is too long, and is silenced by nothing in the environment", () =>
+    Effect.gen(function* () {
+      const { board, drain, drop } = yield* world
+      const env = { CLAUDE_PID: "../x", AGENTD_PLATE: "a\npid=9", AGENTD_RUN: "r\n\n{", TIME_STYLE: "no", IFS: "/" }
+      drop(JSON.stringify({ ...hook, prompt: "ā\u0081\n".repeat(400_000) }), env)
+      yield* drain
+      const [, body, origin] = board.got[0]!
+      assert.deepInclude(body as object, { ...hook, agentd_cut: true })
+      assert.deepInclude(origin, { plate: "apid9", run: "r", pid: undefined })
+    })
+  )
+
+  it.live("drops what is whole while its input stays open", () =>
+    Effect.gen(function* () {
+      const { board, drain, folders } = yield* world
+      const child = spawn(folders.script, [], { stdio: ["pipe", "ignore", "ignore"] })
+      const ended = once(child, "exit")
+      const text = JSON.stringify({ ...hook, prompt: String.raw`a } " \ é {`, more: { x: [{}] } }, null, 2)
+      child.stdin.write(text.slice(0, text.indexOf("é")))
+      setImmediate(() => child.stdin.write(text.slice(text.indexOf("é"))))
+      assert.deepStrictEqual((yield* Effect.promise(() => ended))[0], 0)
+      yield* drain
+      assert.deepStrictEqual(board.got[0]?.[1], JSON.parse(text))
     })
   )
 
