@@ -11,6 +11,7 @@ import { statfs } from "node:fs/promises"
 import * as NodePath from "node:path"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import * as PersonGit from "../git/PersonGit.ts"
 import { shown as bytes } from "../config/ByteCount.ts"
 import { zoneOf } from "./OwnZone.ts"
@@ -81,6 +82,20 @@ export const zone = (tz: string | undefined): Check => {
   return doubt === null
     ? ok("time zone", name)
     : warn("time zone", doubt, 'Set TZ to a name such as "Europe/Berlin"; then: agentd restart')
+}
+
+/** An init has as many at no time. */
+const UNREAPED = 4
+
+/** A warning where nobody reaps what agents leave behind. */
+export const reaped = (daemon: number): ReadonlyArray<Check> => {
+  const left = ProcessTable.unreaped()
+  if (daemon !== 1 && left < UNREAPED) return []
+  const detail =
+    daemon === 1
+      ? "the daemon is the first process here (pid 1), and nobody reaps what its agents leave behind"
+      : `${left} processes have ended and were not reaped by the first process (pid 1)`
+  return [warn("pid 1", detail, "Begin the container with an init: docker run --init; or with agentd up itself.")]
 }
 
 export const space = (path: string) =>

@@ -46,7 +46,7 @@ const fromDaemon = (socket: string) =>
         detail: same ? VERSION : `the daemon is ${daemon.version}, this command is ${VERSION}`,
         remedy: same ? null : "Run: agentd restart"
       }
-      return [version, ...(yield* client.Doctor())]
+      return [version, ...Checks.reaped(daemon.pid), ...(yield* client.Doctor())]
     })
   ).pipe(
     Effect.catchTag("DaemonUnreachable", ({ message, pid, reason, remedy }) =>

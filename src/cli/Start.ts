@@ -106,6 +106,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const warned = (yield* Checks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
+    ...Checks.reaped(pid).map(({ detail, remedy }) => `Warning: ${detail}. ${remedy}`),
     ...(status.daemon.zone?.doubt == null ? [] : [`${status.daemon.zone.doubt}.`]),
     ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
     ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`))

@@ -140,6 +140,35 @@ describe("scripts/agentd", () => {
     assert.strictEqual(kept("", "ps").stdout, all)
   })
 
+  it.skipIf(process.getuid?.() !== 0)(
+    "stays as a container's first process: reaps what others leave, hands on signals, ends as its daemon does",
+    () => {
+      write(
+        join(project, "dist", "agentd.mjs"),
+        `import { spawnSync } from "node:child_process"
+         import { readdirSync, readFileSync } from "node:fs"
+         process.on("SIGTERM", () => process.exit(7))
+         for (let n = 0; n < 5; n++) spawnSync("sh", ["-c", "sleep 0.5 & exit"], { stdio: "ignore" })
+         const left = () => readdirSync("/proc").filter((name) => /^\\d+$/.test(name) && Number(name) !== process.pid)
+           .flatMap((pid) => { try { return [readFileSync("/proc/" + pid + "/stat", "utf8")] } catch { return [] } })
+           .filter((stat) => / [SZRD] 1 /.test(stat)).length
+         console.log(process.ppid, left() > 0)
+         let tries = 0
+         const look = () => {
+           if (left() > 0 && tries++ < 200) return setTimeout(look, 20)
+           console.log(left())
+           process.kill(1, "SIGTERM")
+         }
+         look()
+         setInterval(() => {}, 1000)`
+      )
+      age("dist/agentd.mjs", 0)
+      const unshared = ["-pf", "--mount-proc", launcher(), "up"]
+      const { status, stderr, stdout } = run("unshare", unshared, { PATH: process.env["PATH"] ?? "" })
+      assert.deepStrictEqual({ status, stderr, stdout }, { status: 7, stderr: "", stdout: "1 true\n0" })
+    }
+  )
+
   it("runs the bundle, with every argument as it was given", () => {
     assert.deepStrictEqual(run(launcher(), ["send", "a  b", "", "$x"]), {
       status: 0,

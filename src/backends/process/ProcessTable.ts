@@ -214,6 +214,15 @@ export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(functi
   return table
 })
 
+/** How many children of the first process have ended and were not reaped by it. */
+export const unreaped = (): number => {
+  const pids = isAvailable() ? pidsNow() : []
+  return pids.filter((pid) => {
+    const found = read(pid)
+    return found?.parent === 1 && found.ended
+  }).length
+}
+
 /** How long one environment may take: a process stuck in the kernel must not hold up the others. */
 const ENVIRONMENT_LIMIT = Duration.seconds(2)
 
