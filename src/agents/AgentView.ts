@@ -29,12 +29,18 @@ export interface Row {
   /** The agent's tool calls without a result. */
   readonly calls: ReadonlyArray<CallInfo>
   readonly inbox: Inbox.Data
+  /** When its inbox moved last, ms since the epoch. */
+  readonly inboxAt?: number
   /** A sub-agent that has no place yet. */
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
   /** The newest whole line of its answer. */
   readonly line?: LiveRun["line"]
+  /** Set while its run asks its model again by itself. */
+  readonly retries?: LiveRun["retries"]
+  /** When a person answered its turn last, ms since the epoch. */
+  readonly answeredAt?: number | undefined
   /** The model of its run's newest request, and how full its context is. */
   readonly asked?: LiveRun["meter"]["newest"]
   /** Whether its run is kept for another daemon. */
@@ -58,7 +64,7 @@ export interface Row {
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
   /** Where it lives. */
-  readonly home?: Pick<ConversationInfo, "state" | "conversation"> | undefined
+  readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
   /** ms since the epoch */
   readonly now: number
 }
@@ -137,7 +143,7 @@ const standIn = ({ config, worker }: Row): string => {
 
 /** Describes the run by what it does now: its call that is under way, or what it says. */
 const running = (row: Row): string => {
-  const { calls, turn } = row
+  const { calls, retries, turn } = row
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
   const [call] = asks
   if (call !== undefined) {
@@ -148,6 +154,8 @@ const running = (row: Row): string => {
         : `asks you to choose${more}: agentd answer`
     return `${what} ${call.callId}`
   }
+  if (retries !== undefined && turn.state !== "idle")
+    return `retries by itself since ${Words.moment(retries.since, row.now)}: ${fewest(retries.text)}${standIn(row)}`
   switch (turn.state) {
     case "tool_executing":
       return `${doings(calls)}${standIn(row)}`
@@ -236,22 +244,62 @@ const waitsFor = (row: Row): Words.Reason | null => {
   return worker?.state === "BuildingPrompt" && nextAt(row) !== null ? "run" : null
 }
 
+/** When it was done with what it did last, and had what it has to do now, ms since the epoch. */
+const readyAt = ({ inbox, turn, worker }: Row): number =>
+  Math.max(worker?.at ?? 0, turn.at, ...inbox.waiting.slice(0, 1).map(({ at }) => at))
+
+/** When each matter of it began to wait for a person, ms since the epoch. */
+const asking = (row: Row): ReadonlyArray<number> => {
+  const { calls, inbox, queued, turn, worker } = row
+  const { dropped, more } = Inbox.droppedOf(inbox)
+  const isNew = worker === undefined && queued !== true && inbox.waiting.length > 0
+  return [
+    ...calls.filter(({ state }) => state === "awaiting_approval").map(({ since }) => since),
+    ...(turn.state === "idle" && dropped.length + more > 0 ? [dropped[0]?.at ?? turn.at] : []),
+    ...[...(inbox.questions ?? []), ...(inbox.bounds ?? [])].map(({ at }) => at),
+    ...(isNew || reachedBy(row)?.until === null ? [readyAt(row)] : [])
+  ]
+}
+
+/** When its word became true, ms since the epoch; 0: before its first move. */
+const since = (row: Row, word: Words.Word): number => {
+  const { answeredAt = 0, home, inboxAt = 0, retries, trouble, turn, worker } = row
+  const at = worker?.at ?? 0
+  switch (word) {
+    case "needs you":
+      return Math.min(...asking(row), ...(worker?.state === "Stopped" ? [readyAt(row)] : []))
+    case "paused":
+      return Math.max(home?.since ?? 0, at, turn.at)
+    case "retrying":
+      return worker?.state === "CoolingDown" ? at : (retries?.since ?? at)
+    case "waiting":
+      if (worker?.state === "CoolingDown") return at
+      return Math.max(isKept(row) ? trouble!.since : 0, waitsFor(row) === "run" ? Math.max(at, turn.at) : readyAt(row))
+    case "working":
+      if (worker?.state !== "Running") return at === 0 ? readyAt(row) : at
+      return turn.state === "idle" && isReady(row) ? readyAt(row) : Math.max(turn.data.startedAt ?? at, answeredAt)
+    case "idle":
+      return Math.max(at, turn.at, inboxAt)
+    default:
+      return at
+  }
+}
+
 const word = (row: Row): Words.Word => {
-  const { background = [], broken, calls, inbox, turn, worker } = row
+  const { background = [], broken, inbox, retries, turn, worker } = row
   if (broken !== undefined) return "failed"
+  const stoppedBy = worker?.data.stoppedBy ?? null
+  const isOver = stoppedBy?.startsWith("agent:") === true
   return Words.wordOf(Words.worker, worker?.state ?? "BuildingPrompt", {
-    asks:
-      calls.some(({ state }) => state === "awaiting_approval") ||
-      reachedBy(row)?.until === null ||
-      (turn.state === "idle" && unanswered(row) !== undefined) ||
-      (inbox.questions ?? []).length + (inbox.bounds ?? []).length > 0 ||
-      (worker === undefined && row.queued !== true && inbox.waiting.length > 0),
+    asks: asking(row).length > 0,
+    retries: retries !== undefined && turn.state !== "idle",
     holds: inbox.waiting.length > 0,
     held: isHeld(row),
     waits: waitsFor(row),
     // what is ready has work, and begins it now
     works: isBusy(row) || background.length > 0 || (isReady(row) && !isHeld(row) && waitsFor(row) === null),
-    wasStopped: worker?.data.stoppedBy != null
+    wasStopped: stoppedBy !== null && !isOver,
+    isOver
   })
 }
 
@@ -309,6 +357,7 @@ const modelOf = ({ asked, config, worker }: Row): string => {
 export const row = (of: Row): AgentInfo => {
   const data = of.worker?.data
   const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
+  const is = word(of)
   return {
     conversation: of.conversation,
     project: of.project,
@@ -319,10 +368,10 @@ export const row = (of: Row): AgentInfo => {
     ...(of.config.labels.length === 0 ? {} : { labels: of.config.labels }),
     model: modelOf(of),
     ...(of.asked?.context === undefined ? {} : { context: of.asked.context }),
-    word: word(of),
+    word: is,
     reason: waitsFor(of),
     state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",
-    since: of.worker?.at ?? 0,
+    since: since(of, is),
     restsOn: of.worker?.entered ?? 0,
     detail: detail(of) + nearing(of),
     nextAt: nextAt(of),

@@ -70,6 +70,8 @@ export class LiveRun {
   recalling = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
+  /** Set while the run asks its model again by itself: since when, ms since the epoch, and its newest words. */
+  retries: { readonly since: number; readonly text: string } | undefined = undefined
   /** The model of its newest request, as the run names it, and how full its context is. */
   meter: Pick<UsageMeter, "newest"> = UNASKED
   /** Names of what the run is without as long as a trouble goes on. */
@@ -136,6 +138,7 @@ export class LiveRun {
     this.refused = undefined
     this.isOwn = false
     this.isCommand = false
+    this.retries = undefined
   }
 
   /** The run has begun a turn by itself. */
@@ -160,6 +163,7 @@ export class LiveRun {
   /** The run is done with its turn. */
   end(): void {
     this.turnId = undefined
+    this.retries = undefined
   }
 
   ending(runId: string): void {
@@ -182,6 +186,11 @@ export class LiveRun {
     const about = Excerpt.text(lasting.about, MAX_LACK)
     if (lasting.isOver) this.lacks.delete(about)
     else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
+  }
+
+  /** Notes that it asks its model again; `text`: bounded, without secrets. */
+  again({ since }: { readonly since?: number }, text: string, now: number): void {
+    this.retries = { since: since ?? this.retries?.since ?? now, text }
   }
 
   offer({ commands, mode, models, modes }: Offers): void {

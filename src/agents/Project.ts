@@ -154,6 +154,11 @@ export class Project {
     return this.life.snapshot.state
   }
 
+  /** When that state was entered, ms since the epoch. */
+  get since() {
+    return this.life.snapshot.at
+  }
+
   get row(): ConversationInfo {
     const { subAgents } = this.household.family
     return ConversationRow.row({

@@ -404,9 +404,12 @@ export class Projects {
       turn: tree.turn(),
       calls: tree.calls(),
       inbox: tree.inbox().data,
+      inboxAt: tree.inbox().at,
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
       line: tree.live.line,
+      retries: tree.live.retries,
+      answeredAt: tree.actors.tools.state.answeredAt,
       asked: tree.live.meter.newest,
       outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
       lacks: [...tree.live.lacks],
@@ -418,7 +421,7 @@ export class Projects {
       same: isActive(tree.turn()) ? repeated(tree.actors.tools.state, tree.turn().data.turnId) : undefined,
       gap: project.gapOf(tree.name, tree.config(), place),
       broken: project.recordOf(tree.name)?.broken,
-      home: { conversation: project.conversation, state: project.state },
+      home: { conversation: project.conversation, state: project.state, since: project.since },
       now
     })
   }

@@ -209,7 +209,8 @@ export class RunEvents implements RunSink {
       let isTold = false
       this.words.heard()
       if (this.runId !== run.runId) yield* this.begins(run, request)
-      yield* this.hears(events.at(-1))
+      const now = yield* Clock.currentTimeMillis
+      this.hears(events, now)
       if (events.some(RunWeather.isAnswer)) yield* this.provider({ _tag: "answered", began: this.beganAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
@@ -335,11 +336,14 @@ export class RunEvents implements RunSink {
     return this.turnEnded(turnId, "cancelled", { _tag: "interrupt", turnId, by: BY_ITSELF, reason, partialOutput })
   }
 
-  private hears(event: RunEvent | undefined): Effect.Effect<void> {
-    return Effect.map(Clock.currentTimeMillis, (at) => {
-      const notice = event?._tag === "Notice" ? { notice: Excerpt.text(event.text, MAX_NAME) } : {}
-      this.live.heard = { at, ...notice }
-    })
+  private hears(events: ReadonlyArray<RunEvent>, at: number): void {
+    let notice: string | undefined
+    for (const event of events) {
+      notice = event._tag === "Notice" ? Excerpt.text(event.text, MAX_NAME) : undefined
+      if (RunWeather.isAnswer(event)) this.live.retries = undefined
+      if (event._tag === "Notice" && event.retries !== undefined) this.live.again(event.retries, notice!, at)
+    }
+    this.live.heard = { at, ...(notice === undefined ? {} : { notice }) }
   }
 
   private readonly asks: Effect.Effect<void> = Effect.map(Clock.currentTimeMillis, (now) => {

@@ -66,6 +66,8 @@ interface Made {
 
 export interface ToolsState {
   readonly made?: Made
+  /** When the newest question to a person was over, ms since the epoch. */
+  readonly answeredAt?: number
   readonly open: HashMap.HashMap<string, Call>
   /** When the time of each runs out, the soonest first. */
   readonly due: ReadonlyArray<Due>
@@ -117,6 +119,7 @@ const ends = (
   const isGranted = event._tag === "execution_error" && event.grant !== undefined
   return {
     ...(state.made === undefined ? {} : { made: state.made }),
+    ...(state.answeredAt === undefined ? {} : { answeredAt: state.answeredAt }),
     open,
     // it may have waited for this one
     due: next?.snapshot.state === "pending_call" ? timed(due, next, Math.max(next.snapshot.at, snapshot.at)) : due,
@@ -183,7 +186,9 @@ export const moved = (
     questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? [],
     hash: event._tag === "requires_approval" ? event.hash : before?.hash
   }
-  const taken = event._tag === "auto_approved" ? { ...state, grants: HashMap.remove(state.grants, key) } : state
+  const asked = before !== undefined && waits(before) && !waits(call) ? { answeredAt: snapshot.at } : {}
+  const grants = event._tag === "auto_approved" ? HashMap.remove(state.grants, key) : state.grants
+  const taken = { ...state, ...asked, grants }
   const said = readTool(rune)
   if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
   const turnId = snapshot.data.turnId ?? ""
@@ -193,10 +198,7 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    // one that is begun anew is no further one
-    ...(isNew && get(taken.open, callId.replace(/a$/, "")) === undefined
-      ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") }
-      : {}),
+    ...(isNew ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") } : {}),
     // the calls of another answer
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
   }

@@ -6,6 +6,7 @@
  * that has left the outbox was sent, unless the outbox says that it was given up.
  */
 import type { AlertRow } from "../domain/AlertMessages.ts"
+import { troubles } from "../domain/Weather.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
@@ -35,8 +36,11 @@ interface Sent {
 
 const FAILED = new Set(["agent.stopped", "plan.stopped", "invariant.violated"])
 
-const wordOf = (kind: string): AlertRow["word"] =>
-  kind === "provider.recovered" ? "done" : FAILED.has(kind) ? "failed" : "needs you"
+const wordOf = ({ headline, kind }: Alert): AlertRow["word"] => {
+  if (kind === "provider.recovered") return "done"
+  if (kind === "provider.lasting" && !headline.endsWith(troubles.LoginNeeded)) return "waiting"
+  return FAILED.has(kind) ? "failed" : "needs you"
+}
 
 export const streamOf = (alert: Alert): string => alert.of ?? alert.stream
 
@@ -79,7 +83,7 @@ const rowOf = (given: Given, alert: Alert, standing: Standing): AlertRow => {
   const over = overSince(given, alert)
   return {
     at: alert.at,
-    word: wordOf(alert.kind),
+    word: wordOf(alert),
     kind: alert.kind,
     project: project ?? null,
     agent: whose(alert, "worker", project),

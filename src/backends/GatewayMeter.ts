@@ -80,15 +80,33 @@ const watch = () => {
   return { hears, tells }
 }
 
+/** Failures of requests that the program makes again by itself, as each comes. */
+const failures = () => {
+  let before = 0
+  return ({ failing }: Passed): ReadonlyArray<RunEvent> => {
+    const was = before
+    before = failing?.times ?? 0
+    if (failing === undefined || before === was) return []
+    const { since, times, words } = failing
+    const often = times === 1 ? "a request" : `${times} requests in a row`
+    return [{ _tag: "Notice", text: `${often} of its model failed: the last one ${words}`, retries: { since } }]
+  }
+}
+
 /** The counts of a run's route. */
-export type Passed = Partial<Pick<Count, "opened" | "told" | "tokens">>
+export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens">>
 
 /** `passed`: all that has passed since the route was opened; undefined: nobody counts. */
 export const metered = (run: Run, passed: Effect.Effect<Passed> | undefined): Run => {
   if (passed === undefined) return run
-  const [all, change, bypass] = [sums(), changes(), watch()]
+  const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]
   const looked = (said: ReadonlyArray<RunEvent>) =>
-    Effect.map(passed, (counts) => [...change(counts.told), ...all(counts), ...bypass.tells(said, counts)])
+    Effect.map(passed, (counts) => [
+      ...change(counts.told),
+      ...all(counts),
+      ...bypass.tells(said, counts),
+      ...fail(counts)
+    ])
   const look = looked([])
   const own = run.events.pipe(
     // told together with the end, lest a budget cuts off what is done

@@ -6,6 +6,7 @@
  * means nothing, or several things, is refused with what to say instead.
  */
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
+import type { Member } from "../domain/AgentPort.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import { ChannelActor } from "./ChannelActor.ts"
@@ -83,8 +84,8 @@ export class ChannelRegistry {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
-  /** `needs`: why the agent that has the floor does not go on without a person. */
-  info(actor: ChannelActor, needs?: string): ChannelInfo {
+  /** `needs`: why the agent that has the floor does not go on without a person, and since when. */
+  info(actor: ChannelActor, needs?: Member["needs"]): ChannelInfo {
     const { conversation } = actor.channel
     const project = this.homes.get(conversation)?.project ?? conversation
     return ChannelView.info(actor.channel, project, actor.view, (agent) => actor.endOf(agent), needs)

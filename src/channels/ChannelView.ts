@@ -2,6 +2,7 @@
  * ChannelView: a channel as a person is shown it. Pure.
  */
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
+import type { Member } from "../domain/AgentPort.ts"
 import * as Words from "../domain/Words.ts"
 import {
   type Channel,
@@ -93,8 +94,14 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
 }
 
-/** `needs`: why the agent that has the floor does not go on without a person. */
-export const info = (channel: Channel, project: string, view: View, endOf: EndOf, needs?: string): ChannelInfo => {
+/** `needs`: why the agent that has the floor does not go on without a person, and since when. */
+export const info = (
+  channel: Channel,
+  project: string,
+  view: View,
+  endOf: EndOf,
+  needs?: Member["needs"]
+): ChannelInfo => {
   const { closed, paused } = channel
   const waits = waitsOf(channel, project)
   const floor = channel.queue.current
@@ -102,9 +109,13 @@ export const info = (channel: Channel, project: string, view: View, endOf: EndOf
   const seats = seatsOf(channel)
     .map((seated) => seatInfo(channel, seated, view, endOf))
     .map((seat) =>
-      needs === undefined || seat.agent !== floor ? seat : { ...seat, word: "needs you" as const, detail: needs }
+      needs === undefined || seat.agent !== floor
+        ? seat
+        : { ...seat, word: "needs you" as const, detail: needs.text, since: needs.since }
     )
     .toSorted((a, b) => place(a) - place(b) || a.agent.localeCompare(b.agent))
+  const asking = seats.filter(({ word }) => word === "needs you").map((seat) => seat.since)
+  const since = waits === null ? (asking.length === 0 ? undefined : Math.min(...asking)) : channel.posts.at(-1)?.at
   return {
     conversation: channel.conversation,
     project,
@@ -117,7 +128,8 @@ export const info = (channel: Channel, project: string, view: View, endOf: EndOf
     floor,
     seats,
     posts: channel.head,
-    detail: needs === undefined ? detail(channel, project, seats, view) : `has the floor with ${needs}`,
+    detail: needs === undefined ? detail(channel, project, seats, view) : `has the floor with ${needs.text}`,
+    ...(since === undefined ? {} : { since }),
     waits,
     restsOn: channel.restsOn
   }

@@ -257,7 +257,7 @@ class LiveChannels {
   private readonly info = Effect.fnUntraced({ self: this }, function* (this: LiveChannels, actor: ChannelActor) {
     const { conversation, queue } = actor.channel
     const members = queue.current === null ? [] : yield* this.around.agents.members(conversation)
-    return this.registry.info(actor, members.find(({ agent }) => agent === queue.current)?.needs?.text)
+    return this.registry.info(actor, members.find(({ agent }) => agent === queue.current)?.needs)
   })
 
   readonly service = (): Channels["Service"] =>

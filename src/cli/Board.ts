@@ -56,7 +56,7 @@ const WIDE = 100
 const isNarrow = ({ columns }: TableOptions): boolean => columns !== null && columns < WIDE
 
 /** Words that a group does not say, where there is no column for them. */
-const UNSAID: ReadonlySet<Word> = new Set(["retrying", "waiting", "paused", "done"])
+const UNSAID: ReadonlySet<Word> = new Set(["retrying", "waiting", "paused", "stopped", "done"])
 
 /** The text that tells most, and the command that comes first. */
 const detailOf = (row: BoardRow, now: number, options: TableOptions): Cell => {

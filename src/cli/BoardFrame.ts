@@ -11,7 +11,7 @@ import { inWorld } from "./Hint.ts"
 import { age, plain } from "./Output.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { isNear } from "../domain/ErrorLimit.ts"
-import { LOOKS, phrase, type Word } from "../domain/Words.ts"
+import { isOver, LOOKS, phrase, type Word } from "../domain/Words.ts"
 import { PANES, type PaneLine, STORIES } from "./BoardPane.ts"
 import { type Item, labelsOf } from "./BoardItems.ts"
 import { type BoardState, NOTE } from "./BoardState.ts"
@@ -302,14 +302,14 @@ const hintsOf = (state: BoardState): ReadonlyArray<Hint> => {
       ["z", "back"],
       ["?", "keys"]
     ]
-  const isOver = row?.word === "failed" || row?.word === "done"
+  const over = row !== undefined && isOver(row.word)
   return [
     ...((row?.asks.length ?? 0) > 0 ? ([["a", "look, approve"]] as const) : []),
     ...(row === undefined
       ? []
       : ([["↵", row.kind === "session" ? "jump there" : row.kind === "agent" ? "attach" : "see it"]] as const)),
     ...(row?.kind === "agent"
-      ? ([["s", "send"], isOver ? ["r r", "start"] : ["i i", "interrupt"]] as ReadonlyArray<Hint>)
+      ? ([["s", "send"], over ? ["r r", "start"] : ["i i", "interrupt"]] as ReadonlyArray<Hint>)
       : []),
     ...(row === undefined
       ? []

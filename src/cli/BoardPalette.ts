@@ -1,5 +1,6 @@
 /** BoardPalette: all that the board's Ctrl+K leads to, and what of it is meant by some letters. Pure. */
 import type { BoardRow } from "../domain/BoardMessages.ts"
+import { isOver } from "../domain/Words.ts"
 import { nameOf } from "./Board.ts"
 import type { Pane } from "./BoardPane.ts"
 
@@ -43,14 +44,12 @@ const verbs = (row: BoardRow): ReadonlyArray<Entry> => {
   const name = nameOf(row)
   const open = row.kind === "session" ? [keys(`jump to ${name}`, "its pane of tmux", "enter")] : []
   if (row.kind !== "agent") return open
-  const isOver = row.word === "failed" || row.word === "done"
+  const over = isOver(row.word)
   return [
     keys(`attach ${name}`, "watch it, and talk to it", "enter"),
     keys(`send to ${name}`, "a message", "s"),
-    keys(isOver ? `start ${name}` : `restart ${name}`, "r once more", "r"),
-    ...(isOver
-      ? []
-      : [keys(`interrupt ${name}`, "i once more", "i"), keys(`stop ${name} for good`, "x once more", "x")])
+    keys(over ? `start ${name}` : `restart ${name}`, "r once more", "r"),
+    ...(over ? [] : [keys(`interrupt ${name}`, "i once more", "i"), keys(`stop ${name} for good`, "x once more", "x")])
   ]
 }
 

@@ -37,14 +37,15 @@ export interface Options {
   readonly notify: boolean
 }
 
-/** Rows that need a person now and did not before; one that asks anew counts anew. */
+/** Rows that need a person now and did not before; one with a further call or question counts anew. */
 export const startedToWait = (
   before: ReadonlyArray<BoardRow>,
   now: ReadonlyArray<BoardRow>
 ): ReadonlyArray<BoardRow> => {
   const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
-  const known = new Set(asking(before).map(({ id, since }) => `${id} ${since}`))
-  return asking(now).filter(({ id, since }) => !known.has(`${id} ${since}`))
+  const matters = ({ asks, id, since }: BoardRow) => (asks.length === 0 ? [`${id} ${since}`] : asks)
+  const known = new Set(asking(before).flatMap(matters))
+  return asking(now).filter((row) => matters(row).some((matter) => !known.has(matter)))
 }
 
 const notify = (row: BoardRow) =>

@@ -9,7 +9,7 @@
 import type { BoardHead, BoardNews, BoardRow } from "../domain/BoardMessages.ts"
 import { after, order } from "../domain/BoardRow.ts"
 import type { AskedCall } from "../domain/Messages.ts"
-import { type Group, LOOKS } from "../domain/Words.ts"
+import { type Group, isOver, LOOKS } from "../domain/Words.ts"
 import { nameOf } from "./Board.ts"
 import * as BoardItems from "./BoardItems.ts"
 import * as BoardPalette from "./BoardPalette.ts"
@@ -457,14 +457,14 @@ export class BoardState {
   private twice(key: "r" | "x" | "i", now: number): ReadonlyArray<Act> {
     const { armed, row } = this
     if (row?.kind !== "agent") return this.refuse("Only agents take that; a session is yours.", now)
-    const isOver = row.word === "failed" || row.word === "done"
+    const over = isOver(row.word)
     if (armed?.key === key && armed.id === row.id && now - armed.at < TWICE) {
       this.armed = undefined
-      const verb = key === "x" ? "stop" : key === "i" ? "interrupt" : isOver ? "start" : "restart"
+      const verb = key === "x" ? "stop" : key === "i" ? "interrupt" : over ? "start" : "restart"
       return [{ _tag: "Do", verb, name: row.called }]
     }
     this.armed = { key, id: row.id, at: now }
-    const what = key === "r" && isOver ? "start" : WORDS_OF[key]
+    const what = key === "r" && over ? "start" : WORDS_OF[key]
     const cost = row.word === "working" && key !== "i" ? "; its run ends" : ""
     return this.refuse(`${key} again: ${what} ${nameOf(row)}${cost}`, now)
   }

@@ -281,7 +281,7 @@ export class HistoryView {
         })
       }
       case "user_cancel":
-        return stands("done", `cancelled by ${event.by}: ${brief(event.reason)}`)
+        return stands("stopped", `cancelled by ${event.by}: ${brief(event.reason)}`)
       case "critique_passed":
         return stands("done", brief(event.summary))
       case "dependency_resolved":

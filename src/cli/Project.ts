@@ -48,7 +48,8 @@ const standing = (
   agents: ProjectRow["agents"]
 ): Pick<ProjectRow, "says" | "word"> => {
   if (damage !== undefined) return { word: "failed", says: `its log is damaged: ${damage}; agentd verify` }
-  if (stopped !== undefined) return { word: "done", says: `stopped by ${stopped.by}: agentd project start ${called}` }
+  if (stopped !== undefined)
+    return { word: "stopped", says: `stopped by ${stopped.by}: agentd project start ${called}` }
   if (conversation !== undefined && HELD.has(conversation.state)) {
     const remedy = conversation.state === "closing" ? "" : `: agentd resume ${called}`
     return { word: conversation.word, says: `${conversation.detail}${remedy}` }

@@ -27,7 +27,7 @@ export const factOf = (
   agents: ReadonlyArray<AgentInfo>,
   rows: ReadonlyArray<BoardRow>
 ): string => {
-  const own = rows.filter((row) => row.conversation === conversation && row.word !== "done")
+  const own = rows.filter((row) => row.conversation === conversation && row.word !== "done" && row.word !== "stopped")
   const goals = own.filter(({ kind }) => kind === "goal").map(({ name }) => name)
   const channels = own.filter(({ kind }) => kind === "channel").map(({ name }) => name)
   const folder = dirname(config)

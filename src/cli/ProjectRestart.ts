@@ -7,7 +7,7 @@
 import { Effect, Stream } from "effect"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { after } from "../domain/BoardRow.ts"
-import { predicate } from "../domain/Words.ts"
+import { isOver, predicate } from "../domain/Words.ts"
 import { call } from "../rpc/ControlClient.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
@@ -32,7 +32,7 @@ const ON_ITS_WAY: ReadonlySet<string> = new Set(["Initializing", "Spawning", "In
 
 /** How an agent stands after its restart. */
 export const standing = ({ reason, state, word }: BoardRow): "up" | "lost" | "on its way" => {
-  if (word === "failed" || word === "retrying" || word === "done") return "lost"
+  if (word === "retrying" || isOver(word)) return "lost"
   if (word === "waiting" && (reason === "limit" || reason === "network" || reason === "login")) return "lost"
   return ON_ITS_WAY.has(state) ? "on its way" : "up"
 }
@@ -110,7 +110,9 @@ export const run = Effect.fnUntraced(function* ({ name = "", timeout, yes, ...ho
   yield* ask("restart", conversation, yes)
   const { rows } = yield* call(paths.socket, (client) => client.Board({ all: false }))
   // what a person has stopped stays so
-  const agents = rows.filter((row) => row.kind === "agent" && row.conversation === conversation && row.word !== "done")
+  const agents = rows.filter(
+    (row) => row.kind === "agent" && row.conversation === conversation && row.word !== "done" && row.word !== "stopped"
+  )
   const sorted = agents.toSorted((a, b) => Number(a.name > b.name) - Number(a.name < b.name))
   if (how.rolling) return yield* rolling(project, sorted, timeout)
   return yield* each(

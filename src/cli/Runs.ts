@@ -86,7 +86,7 @@ const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: 
 
 /** A person's stop is no failure. */
 const wordOf = ({ how }: Pick<RunRow, "how">): Word =>
-  how === null ? "working" : how === "success" || how === "stopped" ? "done" : "failed"
+  how === null ? "working" : how === "success" ? "done" : how === "stopped" ? "stopped" : "failed"
 
 const seqIn = (event: Event | undefined): number | undefined => {
   const run = event?.["run"]

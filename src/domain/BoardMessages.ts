@@ -28,7 +28,7 @@ export const BoardRow = Schema.Struct({
   until: Schema.NullOr(Schema.Finite),
   /** In plain words, a line: what it does or waits for. */
   says: Schema.String,
-  /** When its state was entered, ms since the epoch; 0: not known. */
+  /** When its word became true, ms since the epoch; 0: not known. */
   since: Schema.Finite,
   /** The rune that its status rests on; 0: none. */
   restsOn: Schema.Int,
@@ -39,8 +39,6 @@ export const BoardRow = Schema.Struct({
   /** Remedies where it needs a person or has failed: commands that work as they stand, the first one first. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
-  /** Not there: it works for messages, or is no agent. */
-  mode: Schema.optionalKey(Schema.Literal("loop")),
   /** Groups that it belongs to; not there: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,

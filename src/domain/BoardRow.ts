@@ -1,7 +1,8 @@
 /**
  * BoardRow: the rows of the board in order, and how they follow each other. Pure.
  *
- * Guarantees: a row's id is the same for as long as its thing is there; a row moves only when its word changes.
+ * Guarantees: a row's id is the same for as long as its thing is there; a row moves only when its word changes, or what it needs
+ * a person for.
  */
 import type { BoardNews, BoardRow } from "./BoardMessages.ts"
 import { rankOf } from "./Words.ts"
@@ -44,10 +45,14 @@ export const byName = (a: string, b: string): number => {
 
 const called = ({ name, project }: BoardRow): string => `${project}/${name}`
 
+/** The oldest first; what nobody knows the time of last. */
+export const bySince = (a: { readonly since: number }, b: { readonly since: number }): number =>
+  (a.since || Number.MAX_SAFE_INTEGER) - (b.since || Number.MAX_SAFE_INTEGER)
+
 /** By who acts next; what needs a person by its age, what has failed the newest first, all else by name. */
 export const order = (a: BoardRow, b: BoardRow): number =>
   rankOf(a.word) - rankOf(b.word) ||
-  (a.word === "needs you" ? a.since - b.since : a.word === "failed" ? b.since - a.since : 0) ||
+  (a.word === "needs you" ? bySince(a, b) : a.word === "failed" ? b.since - a.since : 0) ||
   byName(called(a), called(b)) ||
   alike(a.id, b.id)
 

@@ -60,6 +60,8 @@ export const ChannelInfo = Schema.Struct({
   posts: Schema.Int,
   /** In plain words: what it does, or why nothing happens. */
   detail: Schema.String,
+  /** When it began to wait for a person, ms since the epoch; not there: it does not. */
+  since: Schema.optionalKey(Schema.Finite),
   /** The matter that waits for a person, with the remedy; null while nothing does. */
   waits: Schema.NullOr(Schema.String),
   /** The newest rune of the channel. */

@@ -78,7 +78,7 @@ export const AgentInfo = Schema.Struct({
   reason: Schema.NullOr(Reason),
   /** The worker machine's state. */
   state: Schema.String,
-  /** When that state was entered, ms since the epoch; 0 before the first move. */
+  /** When its word became true, ms since the epoch; 0 before the first move. */
   since: Schema.Finite,
   /** The evidence for the status: the eventId of the rune that entered the state; 0 before the first move. */
   restsOn: Schema.Int,

@@ -6,7 +6,17 @@
  */
 
 /** In the order in which a person looks for them. */
-export const WORDS = ["needs you", "failed", "retrying", "waiting", "working", "paused", "idle", "done"] as const
+export const WORDS = [
+  "needs you",
+  "failed",
+  "retrying",
+  "waiting",
+  "working",
+  "paused",
+  "idle",
+  "stopped",
+  "done"
+] as const
 export type Word = (typeof WORDS)[number]
 
 /** Causes of waits that end by themselves. */
@@ -30,16 +40,20 @@ export interface Look {
 export const LOOKS: { readonly [word in Word]: Look } = {
   "needs you": { glyph: "◆", ascii: "!", colour: "you", group: "Needs you", next: "you" },
   failed: { glyph: "✕", ascii: "x", colour: "failed", group: "Failed", next: "nobody until you do" },
-  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "it, at a known second" },
+  retrying: { glyph: "↻", ascii: "~", colour: "work", group: "Working", next: "it, by itself" },
   waiting: { glyph: "◔", ascii: "@", colour: "quiet", group: "Working", next: "it, at a known time or event" },
   working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "it, now" },
   paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody until you resume it" },
   idle: { glyph: "○", ascii: "-", colour: "quiet", group: "Idle", next: "nobody: it has nothing to do" },
+  stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody until you start it" },
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 
 /** The place of a word in a list: what needs a person comes first. */
 export const rankOf = (word: Word): number => WORDS.indexOf(word)
+
+/** Whether an agent with this word is started and not restarted. */
+export const isOver = (word: Word): boolean => word === "failed" || word === "stopped" || word === "done"
 
 /** A word, and when it is the one: the first case that holds counts. */
 export interface Case<F> {
@@ -67,10 +81,14 @@ export interface AgentFacts {
   readonly held: boolean
   /** A turn, or a run without turns, is under way; or work goes on beside its turns. */
   readonly works: boolean
+  /** Whether the program asks its model again by itself. */
+  readonly retries: boolean
   /** Set where it goes on by itself: why it waits until then. */
   readonly waits: Reason | null
-  /** A person stopped it, or its work is over. */
+  /** A person stopped it. */
   readonly wasStopped: boolean
+  /** The agent that began it has ended it: its work is over. */
+  readonly isOver: boolean
   /** Messages wait that nobody takes while it is not started. */
   readonly holds: boolean
 }
@@ -90,13 +108,19 @@ const ASKS = {
   holds: ({ asks }: AgentFacts) => asks
 } as const
 
+const RETRIES = {
+  word: "retrying",
+  when: "its program asks its model again by itself",
+  holds: ({ retries }: AgentFacts) => retries
+} as const
+
 const TURN = { word: "working", when: "a turn is under way", holds: ({ works }: AgentFacts) => works } as const
 
 export const worker = table<AgentFacts>()({
   Initializing: is("working"),
   BuildingPrompt: [ASKS, held(), WAITS, TURN, { word: "idle" }],
   Spawning: is("working"),
-  Running: [ASKS, TURN, held(), WAITS, { word: "idle" }],
+  Running: [ASKS, RETRIES, TURN, held(), WAITS, { word: "idle" }],
   Interrupting: is("working"),
   SessionComplete: is("working"),
   CoolingDown: [
@@ -114,7 +138,8 @@ export const worker = table<AgentFacts>()({
       when: "a person stopped it, and messages wait for it",
       holds: ({ holds, wasStopped }) => wasStopped && holds
     },
-    { word: "done", when: "a person stopped it, or its work is over", holds: ({ wasStopped }) => wasStopped },
+    { word: "stopped", when: "a person stopped it", holds: ({ wasStopped }) => wasStopped },
+    { word: "done", when: "the agent that began it has ended it", holds: ({ isOver }) => isOver },
     { word: "failed" }
   ]
 })
@@ -197,7 +222,7 @@ export const autonomy = table<{
   blocked: is("needs you"),
   goal_met: is("done"),
   stopped: [
-    { word: "done", when: "a person cancelled it", holds: ({ wasCancelled }) => wasCancelled },
+    { word: "stopped", when: "a person cancelled it", holds: ({ wasCancelled }) => wasCancelled },
     { word: "failed" }
   ]
 })

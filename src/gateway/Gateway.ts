@@ -50,6 +50,14 @@ export interface Count {
   readonly tokens?: ReadonlyArray<ModelTokens>
   /** Of a route that is metered: what the newest answers said of the account's limits. */
   readonly told?: ToldWindows
+  /** The newest requests of a model have failed, and may be made again: since when (ms since the epoch), how many, and the last one's words. */
+  readonly failing?: Failing
+}
+
+export interface Failing {
+  readonly since: number
+  readonly times: number
+  readonly words: string
 }
 
 /** Models that are counted apart; further ones are one. */
@@ -129,13 +137,17 @@ const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.Out
   return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !dropped(name))), ...key }
 }
 
-/** Passes a request on, and its answer back, as they come. */
+/** Whether a request that was answered so may succeed when it is made again. */
+const passes = (status: number): boolean => status === 408 || status === 429 || status >= 500
+
+/** Passes a request on, and its answer back, as they come. `ends`: the failure of a request that asks a model; undefined: it has its answer. */
 const pass = (
   { key, metered = false }: Route,
   origin: URL,
   meter: Meter,
   tell: (model: string, more: Tokens) => void,
   hear: (headers: Headers) => void,
+  ends: (failure: string | undefined) => void,
   request: http.IncomingMessage,
   response: http.ServerResponse
 ): void => {
@@ -146,8 +158,10 @@ const pass = (
     new URL(origin.origin),
     { method: request.method ?? "GET", path: withoutKeys(request.url ?? "/"), headers },
     (answer) => {
+      const { statusCode: status = 502 } = answer
+      if (status < 400 || passes(status)) ends(status < 400 ? undefined : `answered ${status}`)
       const theirs = Object.entries(answer.headers).filter(([name]) => !OWN.has(name))
-      response.writeHead(answer.statusCode ?? 502, Object.fromEntries(theirs))
+      response.writeHead(status, Object.fromEntries(theirs))
       answer.on("data", meter.received)
       if (metered) {
         hear(answer.headers)
@@ -161,6 +175,7 @@ const pass = (
   )
   onward.on("error", ({ message }) => {
     if (response.headersSent) return void response.destroy()
+    if (!response.destroyed) ends(`could not be reached: ${message}`)
     response.writeHead(502, { "content-type": "text/plain" }).end(`the provider could not be reached: ${message}\n`)
   })
   response.on("close", () => onward.destroy())
@@ -210,6 +225,18 @@ const heard = () => {
   }
 }
 
+/** Failures in a row, up to the newest request. */
+const failures = () => {
+  let failing: Failing | undefined
+  return {
+    failing: (): Pick<Count, "failing"> => (failing === undefined ? {} : { failing }),
+    ends: (words: string | undefined): void => {
+      const { since = Date.now(), times = 0 } = failing ?? {}
+      failing = words === undefined ? undefined : { since, times: times + 1, words: words.slice(0, 200) }
+    }
+  }
+}
+
 /** Listens; rejects where the socket cannot be made. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const opened = randomUUID().slice(0, 8)
@@ -228,6 +255,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   }
   const { all, tell } = tallied()
   const { hear, told } = heard()
+  const { ends, failing } = failures()
   const holders = new Set<http.ServerResponse>()
   const server = http.createServer((request, response) => {
     if (request.url === HOLD) {
@@ -241,7 +269,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       return void response.end("agentd: only the model can be reached from here\n")
     }
     count.requests++
-    pass(route, origin, meter, tell, hear, request, response)
+    pass(route, origin, meter, tell, hear, request.method === "POST" ? ends : () => {}, request, response)
   })
   server.maxConnections = MAX_CONNECTIONS
   const connections = new Set<net.Socket>()
@@ -268,7 +296,8 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
     count: () => {
       const windows = told()
       const metered = route.metered === true ? { tokens: all() } : {}
-      return { opened, ...count, ...metered, ...(windows === undefined ? {} : { told: windows }) }
+      const limits = windows === undefined ? {} : { told: windows }
+      return { opened, ...count, ...metered, ...limits, ...failing() }
     },
     held: () => holders.size > 0,
     close: () => {

@@ -11,6 +11,7 @@ import type { BoardRow } from "../domain/BoardMessages.ts"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo } from "../domain/Messages.ts"
+import { nameOf, type Standing, troubles } from "../domain/Weather.ts"
 import type { Given } from "./WaitingList.ts"
 import * as WaitingList from "./WaitingList.ts"
 import type { WaitingRow } from "./WaitingMessages.ts"
@@ -71,7 +72,6 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
   state: agent.state,
   asks,
   role: agent.role,
-  ...(agent.mode === "loop" ? { mode: agent.mode } : {}),
   ...(agent.labels === undefined ? {} : { labels: agent.labels }),
   model: agent.model,
   runs: runsOf(agent),
@@ -173,6 +173,7 @@ const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
   called: name,
   word: channel.word,
   says: channel.detail,
+  since: channel.since ?? 0,
   restsOn: channel.restsOn,
   role: channel.topic
 })
@@ -205,6 +206,20 @@ const ofMatter = ({ commands, details, id, since, text, until, who }: WaitingRow
   until,
   role: details[0] ?? "",
   commands
+})
+
+/** An outage of which a person was told: its agents wait. */
+const ofOutage = (standing: Standing): BoardRow => ({
+  ...BARE,
+  id: `provider/${standing.provider}/${standing.account}`,
+  kind: "matter",
+  name: nameOf(standing),
+  word: "waiting",
+  reason: "network",
+  says: `${troubles[standing.state]}: ${standing.message}; its agents go on by themselves once it answers`,
+  since: standing.since,
+  until: standing.until,
+  commands: [{ does: "see how it went", command: "agentd log --kind provider.moved" }]
 })
 
 /** Calls that ask, of each agent, by its row's id, oldest first. */
@@ -244,6 +259,9 @@ const SPEAKS: ReadonlySet<BoardRow["word"]> = new Set(["needs you", "failed", "p
 /** Whether the row tells of the matter already: one of several calls, or messages that its inbox counts. */
 const tells = ({ asks, commands, inbox }: BoardRow, { kind }: WaitingRow): boolean =>
   commands.length > 0 && (kind === "held" ? inbox > 0 : asks.length > 1 && ASKS.has(kind))
+
+/** A row that waits for the next day of its limit says itself what it holds till then. */
+const isHeldBack = ({ reason }: BoardRow, { kind }: WaitingRow): boolean => kind === "held" && reason === "limit"
 
 /** An agent that has stopped for good says that before what it holds. */
 const inOrder = (matters: ReadonlyArray<WaitingRow>): ReadonlyArray<WaitingRow> =>
@@ -296,14 +314,16 @@ export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<st
     ...given.channels
       .filter(({ closed }) => given.all || !closed)
       .map((channel) => ofChannel(channel, `${named(channel)}/${channel.name}`)),
-    ...notable(given, now).map(ofProject)
+    ...notable(given, now).map(ofProject),
+    ...given.outages.filter(({ state }) => state !== "LoginNeeded").map(ofOutage)
   ]
   const rows = new Map(things.map((row) => [row.id, row]))
   const { more, rows: matters } = WaitingList.listOf(given)
   if (more > 0) rows.set("matter/more", left(more))
   for (const matter of inOrder(matters)) {
     const row = matter.of === undefined ? undefined : rows.get(matter.of)
-    if (row === undefined || !SPEAKS.has(row.word)) rows.set(`matter/${matter.id}`, ofMatter(matter))
+    if (row === undefined || (!SPEAKS.has(row.word) && !isHeldBack(row, matter)))
+      rows.set(`matter/${matter.id}`, ofMatter(matter))
     else if (row.commands.length === 0) rows.set(row.id, taken(row, matter))
     else if (!tells(row, matter)) rows.set(`matter/${matter.id}`, ofMatter(matter))
   }

@@ -29,7 +29,7 @@ export interface Given {
   readonly goals: ReadonlyArray<GoalInfo>
   readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "lastError" | "lastSentAt" | "waiting">
   readonly log: DaemonStatus["log"]
-  /** Outages of which a person was told. */
+  /** Outages of which a person was told, and logins that a person is to renew. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
   /** Another program than the daemon's is installed in its place. */
@@ -275,20 +275,23 @@ const placesOf = ({ agents, backlog, conversations, projects }: Given): Places =
   still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
 })
 
-/** Messages of an agent that nobody works on: it is stopped, or its conversation takes no work. */
+/** Messages of an agent that nobody works on: it is stopped, its conversation takes no work, or its limit is spent. */
 const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const { agent, conversation, held, heldSince, project } = backlog
   if (held === 0) return []
   const row = agents.get(BoardRow.ofAgent(backlog))
   const home = homes.get(conversation)
   const isBarred = home !== undefined && HELD.has(home.state)
-  if (row === undefined || (row.state !== "Stopped" && !isBarred)) return []
+  const isSpent = row?.spent === true
+  if (row === undefined || (row.state !== "Stopped" && !isBarred && !isSpent)) return []
   const name = `${named(backlog)}/${agent}`
   const lets = isBarred
     ? run("let its conversation go on", "resume", conversation)
     : still.has(conversation)
       ? run("start its project", "project", "start", named(backlog))
-      : run("start it", "start", name)
+      : isSpent
+        ? run("see what it was spent for", "cost", "--by", "agent,model")
+        : run("start it", "start", name)
   return [
     {
       id: `held/${conversation}/${agent}`,
@@ -298,15 +301,30 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
       text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
       details: [],
       since: heldSince ?? 0,
-      until: null,
+      until: isSpent ? row.nextAt : null,
       commands: [lets, run("let them go", "dismiss", name, "--held")]
     }
   ]
 }
 
+/** An agent that has stopped for good, or that a spent limit keeps from its next run. */
 const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
-  if (agent.failed !== true) return []
   const name = `${named(agent)}/${agent.agent}`
+  if (agent.spent === true && agent.nextAt === null && agent.inbox === 0)
+    return [
+      {
+        id: `spent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
+        of: BoardRow.ofAgent(agent),
+        kind: "bound",
+        who: `${agent.project}/${agent.agent}`,
+        text: cut(agent.detail),
+        details: [],
+        since: agent.since,
+        until: null,
+        commands: [run("see what it was spent for", "cost", "--by", "agent,model"), run("stop it", "stop", name)]
+      }
+    ]
+  if (agent.failed !== true) return []
   return [
     {
       id: `agent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
@@ -430,7 +448,7 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
 const matterOf = (text: string): string => text.split(": agentd ")[0]!
 
 const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
-  const { closed, conversation, paused, project, restsOn, seats, waits } = channel
+  const { closed, conversation, paused, project, restsOn, seats, since = 0, waits } = channel
   if (closed || (waits === null && !paused)) return []
   const name = `${named(channel)}/${channel.name}`
   const [seat] = seats
@@ -448,7 +466,7 @@ const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
       who: `#${channel.name} of ${project}`,
       text: paused ? "is paused: nobody gets the floor" : cut(matterOf(waits!)),
       details: [],
-      since: 0,
+      since,
       until: null,
       commands
     }
@@ -598,18 +616,17 @@ const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
         }
       ]
 
-const ofOutage = (standing: Standing): Row => ({
+/** A login that a person renews. An outage ends by itself: it is on the board, and no matter of a person's. */
+const ofLogin = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
   kind: "provider",
   who: nameOf(standing),
   text: `${troubles[standing.state]}: ${cut(standing.message)}`,
-  details: ["Its agents wait, and go on by themselves once it answers."],
+  details: ["Its agents wait, and go on by themselves after the login."],
   since: standing.since,
   until: standing.until,
   commands: [run("see how it went", "log", "--kind", "provider.moved")]
 })
-
-const bySince = (a: Row, b: Row): number => (a.since || Number.MAX_SAFE_INTEGER) - (b.since || Number.MAX_SAFE_INTEGER)
 
 export const listOf = (given: Given): WaitingReply => {
   const named = namesOf(given)
@@ -628,12 +645,16 @@ export const listOf = (given: Given): WaitingReply => {
     ...given.channels.flatMap((one) => ofChannel(one, named)),
     ...ofDisk(given.log),
     ...ofMail(given.outbox),
-    ...given.outages.map(ofOutage),
+    ...given.outages.filter(({ state }) => state === "LoginNeeded").map(ofLogin),
     ...ofOwnConfig(given),
     ...ofProgram(given),
     ...ofZone(given)
   ]
   const damage = [...ofLog(given), ...ofCheck(given), ...ofAside(given), ...given.projects.flatMap(ofDamage)]
-  const rows = [...damage, ...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
+  const rows = [
+    ...damage,
+    ...[...asked(given), ...questions].toSorted(BoardRow.bySince),
+    ...rest.toSorted(BoardRow.bySince)
+  ]
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
 }

@@ -220,4 +220,92 @@ describe("Board", () => {
     )
     assert.strictEqual(detail("interrupted"), "ends its turn")
   })
+
+  describe("since when its word is true", () => {
+    const call = (callId: string, since: number, state: CallInfo["state"] = "awaiting_approval"): CallInfo => ({
+      callId,
+      conversation: "c",
+      project: "shop",
+      agent: "a",
+      turnId: "r1",
+      tool: "shell",
+      arguments: "{}",
+      state,
+      since,
+      reason: "it writes",
+      until: null,
+      restsOn: 1
+    })
+    const since = (worker: Snap | undefined, more: Partial<AgentView.Row> = {}) => {
+      const { since: at, word } = row(worker, { now: 90_000, ...more })
+      return [word, at]
+    }
+    const at = (state: TurnMachine.State, moved: number, data: Partial<TurnMachine.Data> = {}) => ({
+      ...turn(state, data),
+      at: moved
+    })
+    const executing = at("tool_executing", 9_000, { startedAt: 8_000 })
+
+    it("a person is asked: the oldest of what asks", () => {
+      const calls = [call("1", 60_000), call("2", 20_000), call("3", 10_000, "executing")]
+      assert.deepStrictEqual(since(after(running), { turn: executing, calls }), ["needs you", 20_000])
+      const inbox = { ...Inbox.initial, questions: [{ eventId: 1, question: "?", at: 15_000 }] }
+      assert.deepStrictEqual(since(after(running), { turn: executing, calls, inbox }), ["needs you", 15_000])
+      const end = { turnId: "t", errorType: "refusal", reason: "no", at: 7_000, message }
+      const dropped = { ...Inbox.initial, dropped: { dropped: [end, { ...end, at: 8_000 }], more: 0 } }
+      assert.deepStrictEqual(since(after(running), { turn: at("idle", 8_000), inbox: dropped }), ["needs you", 7_000])
+      const waiting = { ...Inbox.initial, waiting: [{ ...message, at: 30_000 }] }
+      assert.deepStrictEqual(since(undefined, { inbox: waiting }), ["needs you", 30_000])
+      const stopped = after([...running, { _tag: "OperatorStop", by: "ada" }])
+      assert.deepStrictEqual(since(stopped, { inbox: waiting }), ["needs you", 30_000])
+    })
+
+    it("it works: since its turn began, or since a person answered", () => {
+      const calls = [call("1", 60_000, "executing")]
+      assert.deepStrictEqual(since(after(running), { turn: executing, calls }), ["working", 8_000])
+      assert.deepStrictEqual(since(after(running), { turn: executing, answeredAt: 60_000 }), ["working", 60_000])
+      assert.deepStrictEqual(since(after(running), { turn: executing, answeredAt: 5_000 }), ["working", 8_000])
+    })
+
+    it("it rests: since its turn ended, or what it held was let go", () => {
+      assert.deepStrictEqual(since(after(running), { turn: at("idle", 50_000) }), ["idle", 50_000])
+      assert.deepStrictEqual(since(after(running), { turn: at("idle", 50_000), inboxAt: 70_000 }), ["idle", 70_000])
+    })
+
+    it("it waits or is paused: since the trouble, or since it had something to do", () => {
+      const trouble = {
+        provider: "anthropic",
+        account: "login",
+        state: "Unavailable",
+        since: 40_000,
+        until: 95_000,
+        message: "529",
+        restsOn: 7
+      } as const
+      const inbox = (moved: number) => ({ ...Inbox.initial, waiting: [{ ...message, at: moved }] })
+      const idle = at("idle", 20_000)
+      assert.deepStrictEqual(since(after(running), { turn: idle, trouble, inbox: inbox(30_000) }), ["waiting", 40_000])
+      assert.deepStrictEqual(since(after(running), { turn: idle, trouble, inbox: inbox(50_000) }), ["waiting", 50_000])
+      const home = { conversation: "c", state: "paused", since: 60_000 } as const
+      assert.deepStrictEqual(since(after(running), { turn: idle, home }), ["paused", 60_000])
+    })
+  })
+
+  it("an agent that a person stopped is stopped, and says who did it; one whose parent ended it is done", () => {
+    const stop = (by: string) => row(after([...running, { _tag: "OperatorStop", by }]))
+    assert.deepStrictEqual([stop("ada").word, stop("ada").detail], ["stopped", "stopped by ada"])
+    assert.strictEqual(stop("agent:lead").word, "done")
+  })
+
+  it("a program that asks its model again by itself is retrying: what, and since when", () => {
+    const now = new Date(2026, 10, 28, 14, 9).getTime()
+    const retries = {
+      since: new Date(2026, 10, 28, 14, 2).getTime(),
+      text: "the API failed (529 overloaded); try 7 of 10"
+    }
+    const found = row(after(running), { turn: streaming, retries, now })
+    assert.deepStrictEqual([found.word, found.since], ["retrying", retries.since])
+    assert.strictEqual(found.detail, "retries by itself since 14:02: the API failed (529 overloaded); try 7 of 10")
+    assert.strictEqual(row(after(running), { retries, now }).word, "idle", "with its turn it is over")
+  })
 })

@@ -654,6 +654,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
           spec: { mcp: { voice: { argv: ["agentd", "mcp"], env: { TOKEN: "x" } } } }
         })
         assert.deepStrictEqual(paramsOf(here, "session/new"), {
+          _meta: { claudeCode: { emitRawSDKMessages: [{ type: "system", subtype: "api_retry" }] } },
           cwd: here.folder,
           mcpServers: [{ name: "voice", command: "agentd", args: ["mcp"], env: [{ name: "TOKEN", value: "x" }] }]
         })

@@ -140,6 +140,49 @@ describe("a failure that the answer calls a good end", () => {
   })
 })
 
+describe("an agent that asks its model again by itself says so", () => {
+  const begun = () => {
+    const updates = new AcpUpdates()
+    updates.begin("t")
+    return updates
+  }
+
+  it("codex-acp 2.6.0: in its session's news", () => {
+    const error = {
+      message: "Reconnecting... 1/3",
+      codexErrorInfo: { responseStreamDisconnected: { httpStatusCode: 503 } },
+      additionalDetails: "unexpected status 503 Service Unavailable: overloaded, url: http://127.0.0.1:1/v1/responses",
+      misalignment: null,
+      turnId: "01a2236f-f5bd-7342-ac29-c7290b8785de",
+      willRetry: true
+    }
+    const update = { sessionUpdate: "session_info_update", _meta: { codex: { error } } }
+    const text = `${error.message} (${error.additionalDetails})`
+    assert.deepStrictEqual(begun().update(update as never), [{ _tag: "Notice", text, retries: {} }])
+    const last = { ...error, willRetry: false }
+    assert.deepStrictEqual(begun().update({ ...update, _meta: { codex: { error: last } } } as never), [])
+  })
+
+  it("claude-agent-acp 0.101.0: beside the protocol, where it is asked to", () => {
+    const message = {
+      type: "system",
+      subtype: "api_retry",
+      attempt: 2,
+      max_retries: 10,
+      retry_delay_ms: 1115,
+      error_status: 529,
+      error: "overloaded",
+      session_id: "s"
+    }
+    const text = "the API failed (529 overloaded); try 2 of 10 follows"
+    assert.deepStrictEqual(begun().retried(Messages.claudeRetry({ sessionId: "s", message })), [
+      { _tag: "Notice", text, retries: {} }
+    ])
+    assert.deepStrictEqual(new AcpUpdates().retried(text), [], "between turns it is nobody's")
+    assert.deepStrictEqual(begun().retried(Messages.claudeRetry({ message: { type: "system", subtype: "init" } })), [])
+  })
+})
+
 const COPILOT = { isSum: true, sessionId: "s" }
 
 describe("sums", () => {

@@ -48,7 +48,7 @@ describe("the usage of an ACP agent", () => {
 
   it("is of the model that the session names, or its newest update", () => {
     const updates = began()
-    updates.uses("anthropic/claude-opus-5")
+    updates.spending.model = "anthropic/claude-opus-5"
     assert.strictEqual(of(updates.update(first))[0]?.model, "anthropic/claude-opus-5")
     updates.update({ sessionUpdate: "usage_update", _meta: { "_claude/model": "claude-opus-5-5" } } as never)
     assert.strictEqual(of(updates.update(first))[0]?.model, "claude-opus-5-5")

@@ -36,6 +36,34 @@ const completed: RunEvent = { _tag: "TurnCompleted", turnId: "t", output: "done"
 const failed: RunEvent = { _tag: "TurnError", turnId: "t", errorType: "x", message: "m", retry: false }
 const ended: RunEvent = { _tag: "Exited", outcome: { _tag: "Success" } }
 
+describe("requests of a run that fail at the gateway", () => {
+  it.effect("are told as they come, with since when; an answer ends it", () =>
+    Effect.gen(function* () {
+      const failing = (times: number) => ({ failing: { since: 5_000, times, words: "answered 503" } })
+      const counts = [failing(1), failing(1), failing(3), {}, failing(1)]
+      const completed: RunEvent = { _tag: "TurnCompleted", turnId: "t", output: "done" }
+      let at = -1
+      const run = runOf(
+        Stream.fromIterable(counts.map(() => completed)).pipe(
+          Stream.rechunk(1),
+          Stream.tap(() => Effect.sync(() => void at++))
+        )
+      )
+      const passed = Effect.sync(() => ({ opened: "route", tokens: [], ...counts[Math.max(0, at)] }))
+      const events = yield* Stream.runCollect(GatewayMeter.metered(run, passed).events)
+      const told = events.flatMap((event) => (event._tag === "Notice" && event.retries !== undefined ? [event] : []))
+      assert.deepStrictEqual(
+        told.map(({ retries, text }) => [text, retries?.since]),
+        [
+          ["a request of its model failed: the last one answered 503", 5_000],
+          ["3 requests in a row of its model failed: the last one answered 503", 5_000],
+          ["a request of its model failed: the last one answered 503", 5_000]
+        ]
+      )
+    })
+  )
+})
+
 describe("a run whose requests bypass the gateway", () => {
   it.effect("says so with its first answer, and no more", () =>
     Effect.gen(function* () {

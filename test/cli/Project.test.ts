@@ -40,7 +40,7 @@ describe("a project's row", () => {
       ["tester failed", "builder working"]
     )
     const stopped = row({ stopped: { by: "ada", since: 1 } })
-    assert.deepInclude(stopped, { word: "done", says: "stopped by ada: agentd project start web" })
+    assert.deepInclude(stopped, { word: "stopped", says: "stopped by ada: agentd project start web" })
     const paused = row({}, { state: "paused", word: "paused", detail: "paused by ada" })
     assert.deepInclude(paused, { word: "paused", says: "paused by ada: agentd resume web" })
     assert.deepInclude(row({}, { state: "suspended", word: "needs you" }), { word: "needs you" })
@@ -138,7 +138,7 @@ it.live("where nobody works stop does not ask; restart leaves a stopped agent al
   Effect.gen(function* () {
     const { run, world } = yield* played(false)
     assert.strictEqual((yield* run("stop", "web")).code, 0)
-    world.agents[1] = agentInfo({ agent: "tester", word: "done", state: "Stopped" })
+    world.agents[1] = agentInfo({ agent: "tester", word: "stopped", state: "Stopped" })
     assert.strictEqual((yield* run("restart", "web")).code, 0)
     world.projects[0] = { ...world.projects[0]!, stopped: { by: "ada", since: 1 } }
     const { code, err } = yield* run("restart", "web")

@@ -90,7 +90,7 @@ describe("runs", () => {
       rows.map(({ detail, seq, tokens, usd, word }) => [word, detail, seq, tokens, usd]),
       [
         ["failed", "its quota is used up (counts no error)", 7, 30, 1],
-        ["done", "stopped by ada", null, 0, 0],
+        ["stopped", "stopped by ada", null, 0, 0],
         ["done", "", null, 0, 0],
         ["failed", "it took longer than its time limit", null, 0, 0],
         ["working", "", null, 0, 0]

@@ -46,19 +46,22 @@ describe("words", () => {
         for (const held of yes)
           for (const works of yes)
             for (const [wasStopped, holds] of yes.flatMap((a) => yes.map((b) => [a, b] as const)))
-              for (const waits of [null, "limit", "network", "login", "place", "run"] as const) {
-                const facts = { asks, held, works, waits, wasStopped, holds }
-                const word = Words.wordOf(Words.worker, state, facts)
-                const about = `${state} ${JSON.stringify(facts)}: ${word}`
-                const rests = state === "BuildingPrompt" || state === "Running"
-                if (rests) assert.strictEqual(word === "needs you", asks, about)
-                if (word === "idle") assert.isFalse(asks || held || works || waits !== null, about)
-                if (word === "paused") assert.isTrue(held, about)
-                if (word === "waiting") assert.isTrue(waits !== null && !held, about)
-                if (word === "retrying") assert.strictEqual(state, "CoolingDown", about)
-                if (word === "failed") assert.isTrue(state === "Stopped" && !wasStopped, about)
-                if (word === "done") assert.isTrue(state === "Stopped" && wasStopped && !holds, about)
-              }
+              for (const waits of [null, "limit", "network", "login", "place", "run"] as const)
+                for (const [retries, isOver] of yes.flatMap((a) => yes.map((b) => [a, b] as const))) {
+                  const facts = { asks, held, works, waits, wasStopped, holds, retries, isOver }
+                  const word = Words.wordOf(Words.worker, state, facts)
+                  const about = `${state} ${JSON.stringify(facts)}: ${word}`
+                  const rests = state === "BuildingPrompt" || state === "Running"
+                  if (rests) assert.strictEqual(word === "needs you", asks, about)
+                  if (word === "idle") assert.isFalse(asks || held || works || waits !== null, about)
+                  if (word === "paused") assert.isTrue(held, about)
+                  if (word === "waiting") assert.isTrue(waits !== null && !held, about)
+                  if (word === "retrying")
+                    assert.isTrue(state === "CoolingDown" || (state === "Running" && retries), about)
+                  if (word === "failed") assert.isTrue(state === "Stopped" && !wasStopped && !isOver, about)
+                  if (word === "stopped") assert.isTrue(state === "Stopped" && wasStopped && !holds, about)
+                  if (word === "done") assert.isTrue(state === "Stopped" && isOver && !wasStopped, about)
+                }
   })
 
   it("with the time at which it goes on, or with what it waits for", () => {
@@ -74,7 +77,7 @@ describe("words", () => {
     assert.strictEqual(of("waiting", null, "place"), "waiting for a place")
     assert.strictEqual(of("waiting", 20, "run"), "waiting 20 s")
     assert.strictEqual(of("waiting", -1, "run"), "waiting for its next run")
-    for (const word of ["needs you", "failed", "working", "paused", "idle", "done"] as const)
+    for (const word of ["needs you", "failed", "working", "paused", "idle", "stopped", "done"] as const)
       assert.strictEqual(of(word, 60, "run"), word)
   })
 

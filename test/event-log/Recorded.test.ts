@@ -58,11 +58,13 @@ const LATER: ReadonlyArray<string> = [
 
 /**
  * A turn that ended was finalized by a rune of its own, where its last rune does that today:
- * what differs is since when it is idle, and what is shown between the two.
+ * what differs is since when it is idle, and what is shown between the two; since when a channel waits was not said.
  */
 const finalized = (name: string, value: unknown): unknown => {
   if (name.startsWith("row: channel ")) {
-    return JSON.parse(JSON.stringify(value).replaceAll('"has the floor"', '"is given the floor"'))
+    const { channel, ...view } = value as { readonly channel: { readonly since?: number } }
+    const { since: _, ...info } = channel
+    return JSON.parse(JSON.stringify({ ...view, channel: info }).replaceAll('"has the floor"', '"is given the floor"'))
   }
   if (!/ turn\/[^ ]+$/.test(name)) return value
   const turn = value as { readonly state: string }
@@ -124,7 +126,7 @@ const counting = (name: string, value: unknown): unknown => {
   return { ...facts, turns: Object.fromEntries(all) }
 }
 
-/** Undoes newer fields: there was no word for people, and who cancelled a goal was not kept. */
+/** Undoes newer fields: there was no word for people, nor since when it is true, and who cancelled a goal was not kept. */
 const wordless = (name: string, value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (/ plan\/[^ ]+$/.test(name)) {
@@ -135,7 +137,9 @@ const wordless = (name: string, value: unknown): unknown => {
   }
   if (!name.startsWith("row: ")) return value
   const without = (key: string, one: unknown) =>
-    key === "word" || (["reason", "role", "model"].includes(key) && name.startsWith("row: agent ")) ? undefined : one
+    key === "word" || (["reason", "role", "model", "since"].includes(key) && name.startsWith("row: agent "))
+      ? undefined
+      : one
   return JSON.parse(JSON.stringify(value, without))
 }
 
@@ -146,11 +150,11 @@ const leaving = (name: string, value: unknown): unknown => {
   return outbox
 }
 
-/** Undoes newer fields: the time of a turn without its waits for a person, when a call was made, whether it has asked, and when a seat got the floor. */
+/** Undoes newer fields: the time of a turn without its waits for a person, when a call was made, whether it has asked, when a person answered, and when a seat got the floor. */
 const timing = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value, (key, one: unknown) =>
-      ["inTurn", "made", "asked", "beganAt"].includes(key) ? undefined : one
+      ["inTurn", "made", "asked", "beganAt", "answeredAt"].includes(key) ? undefined : one
     )
   )
 

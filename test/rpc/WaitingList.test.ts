@@ -57,10 +57,10 @@ const project: ProjectInfo = {
   agents: [],
   problems: []
 }
-const outage: Standing = {
+const login: Standing = {
   provider: "anthropic",
   account: "login",
-  state: "Unavailable",
+  state: "LoginNeeded",
   since: T0,
   until: T0 + 60_000,
   message: "connection refused",
@@ -82,7 +82,7 @@ const each: Given = {
   channels: [channel],
   conversations: [conversationInfo({ state: "suspended", detail: "suspended: its budget is spent" })],
   goals: [goal],
-  outages: [outage],
+  outages: [login],
   replaced: true,
   aside: [{ stream: "03plate", part: "the session", message: "its runes do not fold" }],
   behind: "the store ends with rune 8, and rune 9 was acknowledged",
@@ -144,6 +144,42 @@ describe("the list of what needs a person", () => {
     assert.deepStrictEqual(
       rows.slice(0, 6).map(({ kind }) => kind),
       ["damage", "damage", "damage", "damage", "approval", "session"]
+    )
+  })
+
+  it("who waits longest comes first, whatever asks; what nobody knows the time of last", () => {
+    const asks = [callInfo({ callId: "later", since: T0 + 9 }), callInfo({ callId: "sooner", since: T0 + 1 })]
+    const questions = [{ eventId: 9, question: "Which branch?", since: T0 + 5 }]
+    const { rows } = listOf({ ...nothingWaits, calls: asks, backlog: [backlog({ questions })] })
+    assert.deepStrictEqual(
+      rows.map(({ since }) => since),
+      [T0 + 1, T0 + 5, T0 + 9]
+    )
+  })
+
+  it("an outage is on the board as what waits, and asks no person for anything", () => {
+    const outages: ReadonlyArray<Standing> = [{ ...login, state: "Unavailable" }]
+    assert.deepStrictEqual(listOf({ ...nothingWaits, outages }).rows, [])
+    const [row] = boardOf({ ...nothingWaits, outages }).rows
+    assert.deepInclude(row, { word: "waiting", reason: "network", since: T0, until: T0 + 60_000 })
+    assert.strictEqual(boardOf({ ...nothingWaits, outages: [login] }).rows[0]!.word, "needs you")
+  })
+
+  it("messages that a spent limit holds back are named, with the time at which they go on", () => {
+    const spent = agentInfo({ word: "waiting", reason: "limit", state: "BuildingPrompt", spent: true, nextAt: T0 + 7 })
+    const given = { ...nothingWaits, agents: [spent], backlog: [backlog({ held: 2, heldSince: T0 })] }
+    const [row] = listOf(given).rows
+    assert.deepInclude(row, { kind: "held", since: T0, until: T0 + 7 })
+    assert.include(row!.text, "holds 2 messages")
+    assert.deepStrictEqual(
+      boardOf(given).rows.map(({ kind, says, word }) => [kind, word, says]),
+      [["agent", "waiting", row!.text]],
+      "and the agent's own row says it"
+    )
+    const forGood = listOf({ ...nothingWaits, agents: [{ ...spent, word: "needs you", nextAt: null, inbox: 0 }] }).rows
+    assert.deepStrictEqual(
+      forGood.map(({ kind }) => kind),
+      ["bound"]
     )
   })
 

@@ -86,6 +86,25 @@ export const CodexInfo = Schema.Struct({
   })
 })
 
+/** A request that Codex makes again by itself; `message`: "Reconnecting... 1/5". */
+const CodexRetry = Schema.Struct({
+  willRetry: Schema.Literal(true),
+  message: Schema.String,
+  additionalDetails: text
+})
+
+/** How Claude's adapter is asked for what its CLI tells of its own retries, and tells it; codex-acp 2.6.0 tells its own unasked, opencode 1.18.33 none. */
+export const RETRIES = { claudeCode: { emitRawSDKMessages: [{ type: "system", subtype: "api_retry" }] } }
+const ClaudeRetry = Schema.Struct({
+  message: Schema.Struct({
+    subtype: Schema.Literal("api_retry"),
+    attempt: Schema.Finite,
+    max_retries: Schema.Finite,
+    error_status: count,
+    error: text
+  })
+})
+
 export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
 
 /** Not in the protocol's first version, and told by several agents. */
@@ -181,6 +200,20 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 /** The message, if it is one. */
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
+
+/** Codex' words of a request that it makes again; undefined: it is none. */
+export const codexRetry = (error: unknown): string | undefined => {
+  const told = read(CodexRetry, error)
+  return told?.additionalDetails ? `${told.message} (${told.additionalDetails})` : told?.message
+}
+
+/** Words of Claude's CLI about a request that it makes again; undefined: there are none. */
+export const claudeRetry = (params: unknown): string | undefined => {
+  const told = read(ClaudeRetry, params)?.message
+  if (told === undefined) return undefined
+  const what = [told.error_status, told.error].filter((one) => one !== null && one !== undefined && one !== "")
+  return `the API failed (${what.join(" ")}); try ${told.attempt} of ${told.max_retries} follows`
+}
 
 /** Tokens; those of a cache are a part of the input. */
 export interface Spent {

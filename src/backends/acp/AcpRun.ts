@@ -167,7 +167,7 @@ class AcpRun {
     this.choosing = new AcpChoosing(wire, {
       session: () => this.session,
       became: (session) => void (this.session = session),
-      uses: (model) => updates.uses(model)
+      uses: (model) => void (updates.spending.model = model)
     })
     this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.deeds, notice)
   }
@@ -215,6 +215,7 @@ class AcpRun {
 
   notified(method: string, params: unknown): Effect.Effect<void> {
     if (method === "$/cancel_request") return this.permissions.takenBack(params, this.recall)
+    if (method === "_claude/sdkMessage") return this.hear(() => this.updates.retried(Messages.claudeRetry(params)))
     return method === "session/update" ? this.updated(params) : Effect.void
   }
 
@@ -297,7 +298,7 @@ class AcpRun {
     const isFirst = this.session === undefined
     const { agent, choices, model, sessionId } = session
     this.session = session
-    this.updates.uses(model)
+    this.updates.spending.model = model
     if (!isFirst) return this.offers
     this.updates.spending.opens(session, this.options.spec.resume, this.options.costs)
     const { config, program, spec } = this.options

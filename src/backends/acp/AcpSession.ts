@@ -169,7 +169,7 @@ const goOn = Effect.fnUntraced(function* (
   const { cwd, forgot, spec } = options
   const anew = (why: string) =>
     Effect.as(forgot(`${why}: a new one begins, and the agent remembers nothing of before`), undefined)
-  const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec) }
+  const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec), _meta: Messages.RETRIES }
   let failure: Refusal | undefined
   let isGone = false
   for (const { method, told } of waysOf(agent, fork)) {
@@ -199,7 +199,7 @@ const goOn = Effect.fnUntraced(function* (
 })
 
 const begin = (wire: Wire, agent: Known, options: Options) => {
-  const request: NewSessionRequest = { cwd: options.cwd, mcpServers: serversOf(options.spec) }
+  const request: NewSessionRequest = { cwd: options.cwd, mcpServers: serversOf(options.spec), _meta: Messages.RETRIES }
   return Effect.map(
     loggedIn(wire, agent, options, wire.request("session/new", request)),
     (result) => Messages.read(Messages.SessionAnswer, result) ?? {}

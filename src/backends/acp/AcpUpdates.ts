@@ -356,7 +356,7 @@ export class AcpUpdates {
     const { turn } = this
     if (kind === "available_commands_update") return commandsOf(update)
     if (kind === "usage_update") return this.usages.update(update, turn !== undefined)
-    if (turn !== undefined && kind === "session_info_update") this.inform(turn, update)
+    if (turn !== undefined && kind === "session_info_update") return this.inform(turn, update)
     if (turn === undefined || IDLE.has(kind)) return []
     const sign = [...own, ...this.sign()]
     if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update), ...this.usages.chunk(update)]
@@ -365,11 +365,6 @@ export class AcpUpdates {
     const call = Messages.read(Messages.ToolCall, update)
     if (call === undefined) return [...sign, { _tag: "Notice", text: `the agent told of a tool call without an id` }]
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
-  }
-
-  /** The model that the session says it uses. */
-  uses(model: string): void {
-    this.usages.model = model
   }
 
   /** The counts of what the session's agent tells that it spends. */
@@ -401,12 +396,17 @@ export class AcpUpdates {
     return untold && this.usages.meters && !this.usages.isTold
   }
 
-  private inform(turn: Turn, update: unknown): void {
+  private inform(turn: Turn, update: unknown): ReadonlyArray<RunEvent> {
     const { error, threadStatus } = Messages.read(Messages.CodexInfo, update)?._meta.codex ?? {}
     turn.trouble = error ?? turn.trouble
-    if (threadStatus === undefined || threadStatus === null) return
-    turn.failed = threadStatus.type === "systemError"
-    if (turn.failed) this.pause(turn)
+    turn.failed = threadStatus == null ? turn.failed : threadStatus.type === "systemError"
+    if (threadStatus != null && turn.failed) this.pause(turn)
+    return this.retried(Messages.codexRetry(error))
+  }
+
+  /** Notices that the agent asks its model again by itself. */
+  retried(text: string | undefined): ReadonlyArray<RunEvent> {
+    return text === undefined || this.turn === undefined ? [] : [{ _tag: "Notice", text, retries: {} }]
   }
 
   /** The rest of a turn's usage, as its answer says it, without the told part. */

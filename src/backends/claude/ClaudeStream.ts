@@ -392,7 +392,8 @@ export class ClaudeStream {
     const [attempt, most] = [number(record, "attempt") ?? "?", number(record, "max_retries") ?? "?"]
     const what = [number(record, "error_status"), text(record, "error")].filter((one) => one !== undefined).join(" ")
     const wait = Math.round((number(record, "retry_delay_ms") ?? 0) / 1000)
-    this.notice(`the API failed (${what.trim()}); try ${attempt} of ${most} follows in ${wait} s`)
+    const words = `the API failed (${what.trim()}); try ${attempt} of ${most} follows in ${wait} s`
+    this.tell({ _tag: "Notice", text: words, retries: {} })
   }
 
   private limited(info: ClaudeRecord): void {

@@ -56,7 +56,8 @@ const schedule = ({ retries, pause, emit }: AskOptions) =>
     ),
     Schedule.tap(({ attempt, duration, input }) => {
       const wait = Math.ceil(Duration.toSeconds(duration))
-      return emit({ _tag: "Notice", text: `${input.message}; try ${attempt + 1} of ${retries + 1} in ${wait} s` })
+      const text = `${input.message}; try ${attempt + 1} of ${retries + 1} in ${wait} s`
+      return emit({ _tag: "Notice", text, retries: {} })
     })
   )
 
