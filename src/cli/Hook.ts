@@ -39,15 +39,13 @@ const MAX_DEPTH = 64
 const input = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   if (yield* stdio.stdinIsTerminal) return undefined
-  const parts: Array<Uint8Array> = []
-  let size = 0
+  let head = Buffer.alloc(0)
   const isEnough = (part: Uint8Array) => {
-    size += part.length
-    parts.push(part)
-    return size > HookBody.MAX_BYTES || HookBody.isWhole(parts)
+    head = Buffer.concat([head, part])
+    return head.length > HookBody.MAX_BYTES || HookBody.isWhole(String(head))
   }
   yield* Stream.runDrain(Stream.takeUntil(stdio.stdin, isEnough))
-  const hook = HookBody.parse(Buffer.concat(parts).subarray(0, HookBody.MAX_BYTES).toString("utf8"))
+  const hook = HookBody.parse(head.toString("utf8", 0, HookBody.MAX_BYTES))
   return typeof hook === "object" && hook !== null ? (hook as Hook) : undefined
 })
 

@@ -76,9 +76,5 @@ export const causeOf = ({ seq, stream }: Cause): Cause => ({ stream, seq })
 /** `stream#seq`, as people see it. */
 export const causeText = ({ seq, stream }: Cause): string => `${stream}#${seq}`
 
-/** Whether two causes name one rune. */
-export const sameCause = (a: Cause | null, b: Cause | null): boolean =>
-  a === b || (a !== null && b !== null && a.seq === b.seq && a.stream === b.stream)
-
 /** The stream of facts about the daemon itself. */
 export const DAEMON_STREAM = "daemon"

@@ -42,18 +42,10 @@ export const parse = (text: string): unknown => {
   }
 }
 
-/** Whether the parts are an object that is whole: a session may leave its end open. */
-export const isWhole = (parts: ReadonlyArray<Uint8Array>): boolean => {
-  if (
-    !Buffer.from(parts.at(-1) ?? [])
-      .toString("latin1")
-      .trimEnd()
-      .endsWith("}")
-  )
-    return false
+/** Whether it is an object that is whole: a session may leave its end open. */
+export const isWhole = (text: string): boolean => {
   try {
-    JSON.parse(Buffer.concat(parts).toString("utf8"))
-    return true
+    return typeof JSON.parse(text) === "object"
   } catch {
     return false
   }

@@ -62,21 +62,6 @@ export const verb = async <A>(name: string, payload: object = {}): Promise<A> =>
   return (await response.json()) as A
 }
 
-/** The values of a verb that answers with many, as far as they are there now. */
-export const verbAll = async <A>(name: string, payload: object = {}): Promise<ReadonlyArray<A>> => {
-  const response = await asked(`/v1/${name}`, {
-    method: "POST",
-    body: JSON.stringify(payload),
-    headers: { "content-type": "application/json" }
-  })
-  const lines = (await response.text()).split("\n").filter((line) => line !== "")
-  const values = lines.map((line) => JSON.parse(line) as A & { readonly error?: string; readonly remedy?: string })
-  const last = values.at(-1)
-  if (last !== undefined && typeof last.error === "string" && typeof last.remedy === "string")
-    throw new Refused({ status: 409, error: last.error, remedy: last.remedy })
-  return values
-}
-
 export interface Me {
   readonly id: string | null
   readonly right: "view" | "act"

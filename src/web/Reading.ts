@@ -54,13 +54,3 @@ export const useAnswer = <A>(verb: string, payload: object, when: unknown = 0): 
   }, [key, when, isLive])
   return slot<A>(key).value
 }
-
-/** The same for a verb that answers with many. */
-export const useAll = <A>(verb: string, payload: object, when: unknown = 0): Answer<ReadonlyArray<A>> => {
-  const key = `${verb}* ${JSON.stringify(payload)}`
-  const isLive = link.value.state === "live"
-  useEffect(() => {
-    if (isLive) void ask<ReadonlyArray<A>>(key, () => Api.verbAll<A>(verb, payload))
-  }, [key, when, isLive])
-  return slot<ReadonlyArray<A>>(key).value
-}

@@ -3,7 +3,7 @@ import { shown as bytes } from "../../src/config/ByteCount.ts"
 import { age, cut, paint, plain, table } from "../../src/cli/Output.ts"
 import { atOf } from "../../src/cli/Moment.ts"
 import { parse } from "../../src/cli/MomentText.ts"
-import { node } from "../../src/cli/Checks.ts"
+import { node, reaped } from "../../src/cli/Checks.ts"
 
 it("columns line up whatever is in them", () => {
   const lines = table(
@@ -105,3 +105,8 @@ it.each([
   ["v25.0.0", "ok"],
   ["v20.19.0", "fail"]
 ])("Node %s is %s", (version, level) => expect(node(version).level).toBe(level))
+
+it("a daemon that is the first process of its container reaps nothing, which is told with the remedy", () =>
+  expect(reaped(1)).toMatchObject([
+    { name: "pid 1", level: "warn", remedy: expect.stringContaining("docker run --init") }
+  ]))
