@@ -217,12 +217,21 @@ const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]
       })
 })
 
+/** `keep`: another daemon is to come. A run that ends with this one would leave nobody to begin it, or begin its turn again and again. */
 const ending = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
   daemon: DaemonControl["Service"],
   reason: string,
   by: string,
   keep: boolean
 ) {
+  const own = (yield* agents.all).find(({ agent, busy, outlives }) => by === `agent:${agent}` && busy && !outlives)
+  if (keep && own !== undefined) {
+    return yield* new CommandRefused({
+      message: `${by} may not restart the daemon: its own run would end with it.`,
+      remedy: "A person does it, in a terminal that no agent started: agentd restart"
+    })
+  }
   const { pid } = yield* daemon.status
   yield* daemon.shutdown(reason, by, keep)
   return { pid }
@@ -330,7 +339,7 @@ export const make = (
   verify: verifying(log),
   erasable: (eventId: number) => refusing(erasable(log, eventId)),
   erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
-  shutdown: (reason: string, by: string, keep: boolean) => ending(daemon, reason, by, keep),
+  shutdown: (reason: string, by: string, keep: boolean) => ending(agents, daemon, reason, by, keep),
   tree: (name: string | null) => partsNamed(daemon, name),
   costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since),
   limits: Effect.suspend(() => limiting(agents, allowances))

@@ -283,6 +283,23 @@ it.live("shutdown is passed on with reason and name, and answers with the pid", 
   })
 )
 
+it.live("a run that ends with the daemon does not restart it; one that goes on does", () =>
+  Effect.gen(function* () {
+    const world = makeWorld({
+      agents: [agentInfo({ busy: true, outlives: false }), agentInfo({ agent: "kept", busy: true, outlives: true })]
+    })
+    const { socket } = yield* serve(world)
+    const restart = (by: string) =>
+      call(socket, (client) => client.Shutdown({ reason: "agentd restart", by, keep: true }))
+    expect(yield* Effect.flip(restart("agent:builder"))).toMatchObject({
+      message: "agent:builder may not restart the daemon: its own run would end with it."
+    })
+    yield* restart("agent:kept")
+    yield* restart("ada")
+    expect(world.shutdowns.map(([, by]) => by)).toEqual(["agent:kept", "ada"])
+  })
+)
+
 const rubbish: ReadonlyArray<readonly [string, string | Uint8Array]> = [
   ["bytes that are no text", Uint8Array.from({ length: 4096 }, (_, index) => (index * 37) % 256)],
   ["a line that is no JSON", "hello?\n"],
