@@ -1,7 +1,7 @@
 /**
  * WaitingList: the one list of what needs a person: approvals and questions, work that was dropped
  * or is held, what is suspended, blocked or at rest, configs that wait for trust, mails and
- * providers in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
+ * logins in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
  *
  * Guarantees: each matter is one row with what to do and a command that works as it stands, from
  * any folder; what is damaged comes first, then what asks, then what waits longest; the list and each row are bounded and say what they

@@ -31,7 +31,11 @@ const shop = Effect.fnUntraced(function* (port: number, outageAfter: string) {
       stage.rpc((client) => client.Waiting()),
       (waiting) => waiting.rows.filter((row) => row.kind === kind)
     )
-  return { at, project, rows, stage }
+  const outages = Effect.map(
+    stage.rpc((client) => client.Board({ all: false })),
+    (board) => board.rows.filter(({ id }) => id.startsWith("provider/"))
+  )
+  return { at, outages, project, rows, stage }
 })
 
 describe("an outage", () => {
@@ -40,7 +44,7 @@ describe("an outage", () => {
     () =>
       Effect.gen(function* () {
         const { port, taken } = yield* SmtpStand.stand()
-        const { at, project, rows, stage } = yield* shop(port, "1 second")
+        const { at, outages, project, rows, stage } = yield* shop(port, "1 second")
         yield* project.send("ann", "hello")
         yield* project.until(
           "it is mailed",
@@ -49,19 +53,21 @@ describe("an outage", () => {
         )
         assert.match(SmtpStand.header(taken[0], "Subject")!, /cannot be had/)
         assert.include(SmtpStand.body(taken[0]), "529")
-        const [row] = yield* project.until("it is a row", rows("provider"), (all) => all.length === 1)
-        assert.match(row!.text, /cannot be had: .*529/)
+        const [row] = yield* project.until("it is a row", outages, (all) => all.length === 1)
+        assert.match(row!.says, /cannot be had: .*529/)
+        assert.strictEqual(row!.word, "waiting")
+        assert.deepStrictEqual(yield* rows("provider"), [], "it asks no person for anything")
         assert.isAbove(row!.until!, row!.since)
         for (const { command } of row!.commands)
           assert.strictEqual((yield* project.cli(...command.split(" ").slice(1))).code, 0, command)
         // the next daemon knows it, and mails it no second time
         yield* stage.box.kill9
         yield* stage.up
-        const again = yield* project.until("it is a row still", rows("provider"), (all) => all.length === 1)
+        const again = yield* project.until("it is a row still", outages, (all) => all.length === 1)
         assert.strictEqual(again[0]!.id, row!.id)
         at.isUp = true
         assert.deepStrictEqual(yield* project.answers("ann", 1), ["done"])
-        yield* project.until("it is no row", rows("provider"), (all) => all.length === 0)
+        yield* project.until("it is no row", outages, (all) => all.length === 0)
         yield* project.until(
           "its end is mailed",
           Effect.sync(() => taken.length),
@@ -74,10 +80,10 @@ describe("an outage", () => {
   it.live("that is over before is mailed to nobody", () =>
     Effect.gen(function* () {
       const { port, taken } = yield* SmtpStand.stand()
-      const { at, project, rows } = yield* shop(port, "15 minutes")
+      const { at, outages, project } = yield* shop(port, "15 minutes")
       yield* project.send("ann", "hello")
       yield* project.row("ann", "waits", ({ detail }) => detail.includes("cannot be had"))
-      assert.deepStrictEqual(yield* rows("provider"), [])
+      assert.deepStrictEqual(yield* outages, [])
       at.isUp = true
       yield* project.answers("ann", 1)
       assert.lengthOf(taken, 0)
