@@ -60,7 +60,7 @@ export const plan = declare({
 
 export const cancel = declare({
   path: ["goal", "cancel"],
-  description: "Stop a goal for good; turns under way are ended, commits stay on their branches",
+  description: "Stop a goal for good; turns under way are ended, commits are kept by name",
   examples: [{ command: 'agentd goal cancel g3 --reason "done by hand"', description: "In any state" }],
   args: { names, reason, yes },
   several: { kind: "goal", ends: () => "cancels" },

@@ -19,6 +19,7 @@ import * as LargeFiles from "./LargeFiles.ts"
 import { keyOf, recordOf } from "./OwnRecord.ts"
 import * as Repository from "./Repository.ts"
 import {
+  type Argv,
   ask,
   commitAt,
   heldIn,
@@ -29,6 +30,7 @@ import {
   refsOf,
   type Store,
   takeOver,
+  type Trouble,
   unwritable
 } from "./Store.ts"
 
@@ -227,7 +229,7 @@ export const handOver = Effect.fnUntraced(function* (store: Store, stores: strin
 
 /** Shows the agent the person's branches as they stand, where this machine can hold the git that writes them. */
 export const refresh = Effect.fnUntraced(function* (store: Store, folder: string) {
-  const receiver = yield* heldIn(store, folder, "git-receive-pack")
+  const receiver = yield* heldIn(store, folder, ["git-receive-pack"])
   if (receiver === undefined) return
   // what the agent's repository refuses, the agent does not see
   yield* ask({
@@ -236,6 +238,39 @@ export const refresh = Effect.fnUntraced(function* (store: Store, folder: string
     options: [`--receive-pack=${receiver}`],
     names: [folder, ...SHOWN]
   })
+})
+
+const PLAIN = ["core.hooksPath=/dev/null", "commit.gpgSign=false", "user.name=agentd", "user.email=agentd@localhost"]
+const GIT = ["git", ...PLAIN.flatMap((setting) => ["-c", setting])].join(" ")
+/** Commits what is not committed, then sends. */
+const SAVES: Argv = [
+  "sh",
+  "-c",
+  `(${GIT} add --all && ${GIT} commit --quiet --no-verify -m "not committed when its goal ended") >&2; exec git-upload-pack "$1"`,
+  "sh"
+]
+/** Receives what the branch is to be at that is checked out, with its files; refuses where one of these is changed. */
+const MOVES: Argv = ["sh", "-c", `exec ${GIT} -c receive.denyCurrentBranch=updateInstead receive-pack "$1"`, "sh"]
+
+/**
+ * Takes the branch that an agent is on back to a commit of its past, if `keep` says so of all that is there, with what
+ * was not committed. Where this machine cannot hold the git that does it, all stays.
+ */
+export const takeBack = Effect.fnUntraced(function* (
+  store: Store,
+  stores: string,
+  folder: string,
+  of: { readonly to: string; readonly keep: (tip: string) => Effect.Effect<boolean, Trouble, FileSystem.FileSystem> }
+) {
+  const top = (yield* Repository.find(folder))?.top ?? folder
+  const branch = (yield* Repository.headOf(path.join(top, ".git")))?.branch
+  const receiver = yield* heldIn(store, top, MOVES)
+  if (branch === undefined || receiver === undefined || (yield* read(stores, top)) === undefined) return
+  yield* takeOver(store, top, WORK, SAVES)
+  const tip = yield* handOver(store, stores, top)
+  if (tip === undefined || !(yield* of.keep(tip))) return
+  const options = [`--receive-pack=${receiver}`]
+  yield* must({ gitDir: store.gitDir, command: "push", options, names: [top, `+${of.to}:refs/heads/${branch}`] })
 })
 
 /** A commit of the agent's, taken over, that no branch of the person's has. */

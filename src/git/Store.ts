@@ -245,10 +245,10 @@ const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
  * undefined where this machine holds nothing.
  */
 export const heldIn = Effect.fnUntraced(
-  function* (store: Store, folder: string, program: "git-upload-pack" | "git-receive-pack") {
+  function* (store: Store, folder: string, program: Argv) {
     const hold = yield* (yield* Confine)(folder)
     if (hold === undefined) return undefined
-    const { argv, handed } = yield* hold([program])
+    const { argv, handed } = yield* hold(program)
     const files = yield* FileSystem.FileSystem
     const senders = path.join(store.gitDir, "senders")
     yield* files.makeDirectory(senders, { recursive: true, mode: 0o700 })
@@ -270,17 +270,18 @@ const UNBORN = /couldn't find remote ref HEAD/
 /** The refs of the store that are of a folder. */
 export const refsOf = (folder: string): string => `refs/agents/${keyOf(folder)}`
 
-/** Takes the commit over at which the checkout of that folder stands, `besides` more; undefined where there is none. */
+/** Takes the commit over at which the checkout of that folder stands, `besides` more; undefined where there is none. `sends`: by which program. */
 export const takeOver = Effect.fnUntraced(function* (
   store: Store,
   folder: string,
-  besides: ReadonlyArray<string> = []
+  besides: ReadonlyArray<string> = [],
+  sends: Argv = ["git-upload-pack"]
 ) {
   const found = yield* Repository.find(folder)
   if (found === undefined) return undefined
   const { top } = found
   const ref = `${refsOf(top)}/head`
-  const sender = yield* heldIn(store, top, "git-upload-pack")
+  const sender = yield* heldIn(store, top, sends)
   const call: Call = {
     gitDir: store.gitDir,
     command: "fetch",

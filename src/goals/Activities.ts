@@ -13,6 +13,7 @@ import * as Backoff from "../supervision/Backoff.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
 import { type GoalState, knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
+import * as Kept from "./Kept.ts"
 import { TaskRunner } from "./TaskRunner.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import * as Planner from "./Planner.ts"
@@ -282,6 +283,7 @@ export const of = (goal: GoalActor) => ({
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))
+  yield* Kept.keep(goal.around, goal.goalId)
   const project = yield* goal.around.project
   if (project !== undefined) yield* ReviewGate.clear(goal.around.stores, project.root, goal.scratch)
 })

@@ -33,6 +33,7 @@ import {
   type Stand,
   toPlain
 } from "./GoalState.ts"
+import * as Kept from "./Kept.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import { type Figures, figuresOf } from "./GoalView.ts"
 
@@ -235,6 +236,18 @@ export class GoalRegistry {
     )
   ).pipe(Effect.andThen(Effect.never))
 
+  private around(conversation: string): Kept.Around {
+    const { agents, log, options } = this.parts
+    return { agents, conversation, log, stores: options.stores, project: options.projects.config(conversation) }
+  }
+
+  /** The names under which commits of a goal are kept that came to nothing, with commas. */
+  keptOf({ conversation, goalId, stand }: GoalRecord): Effect.Effect<string> {
+    return stand.state === "stopped"
+      ? Effect.provideContext(Kept.namesOf(this.around(conversation), goalId), this.parts.context)
+      : Effect.succeed("")
+  }
+
   /** A record under the next free name of the conversation. */
   newRecord(conversation: string): GoalRecord {
     const goals = this.goalsOf(conversation)
@@ -247,19 +260,15 @@ export class GoalRegistry {
 
   /** Starts the goal's actor from the record's state. */
   readonly animate = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
-    const { agents, context, log, options, scope: around, system } = this.parts
+    const { context, options, scope: around, system } = this.parts
     const { conversation, goalId, state } = record
     const name = actorOf(goalId)
     const scope = new CommitScope(system, { id: `${conversation}/${name}`, stream: conversation })
     const surroundings = {
-      conversation,
-      agents,
-      log,
-      project: options.projects.config(conversation),
+      ...this.around(conversation),
       takesWork: () => this.standing(conversation) === "working",
       scope: around,
       scratch: options.scratch,
-      stores: options.stores,
       store: options.store,
       environment: options.environment
     }
@@ -338,6 +347,8 @@ export class GoalRegistry {
     }
     if ((yield* Clock.currentTimeMillis) - stand.at > STALE) return
     for (const { agent, messageId } of left) yield* takeBack(agents, { conversation, agent }, messageId, goalId)
+    yield* agents.recovered
+    yield* Kept.keep(this.around(conversation), goalId)
   })
 
   readonly recover = Effect.gen({ self: this }, function* () {

@@ -31,6 +31,7 @@ import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as GitMerge from "./GitMerge.ts"
+import * as Kept from "./Kept.ts"
 import { type GoalActor, type Needs, readGoal } from "./GoalActor.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { type GoalRecord, GoalRegistry, type Options } from "./GoalRegistry.ts"
@@ -395,14 +396,16 @@ class Commands {
       "needs another plan now."
     )
 
-  readonly cancel: Goals["Service"]["cancel"] = (name, reason, caller) =>
-    this.move(
+  readonly cancel: Goals["Service"]["cancel"] = (name, reason, caller) => {
+    const goalId = name.slice(name.lastIndexOf("/") + 1)
+    return this.move(
       "cancel",
       name,
       caller,
       () => Effect.succeed({ _tag: "user_cancel", by: caller.by, reason: reason || `cancelled by ${caller.by}` }),
-      "is stopped; what its agents have committed stays on their branches."
+      `is stopped; what its agents have committed in repositories of their own is kept as ${Kept.nameOf("AGENT", goalId)}.`
     )
+  }
 
   readonly retry: Goals["Service"]["retry"] = (name, task, caller) =>
     this.move(
@@ -469,7 +472,10 @@ class Commands {
         const tasks = nodes.slice(from, from + TASKS_A_PAGE).map(taskOf)
         const next = from + tasks.length < nodes.size ? from + tasks.length : null
         const named = from === 0 && next !== null ? namedOf(state.plan).map(taskOf) : []
-        const page: GoalPage = { goal: yield* this.info(record), tasks, named, findings: state.findings, next }
+        const info = yield* this.info(record)
+        const kept = yield* this.registry.keptOf(record)
+        const goal = kept === "" ? info : { ...info, detail: `${info.detail}; its commits are kept as ${kept}` }
+        const page: GoalPage = { goal, tasks, named, findings: state.findings, next }
         return page
       })
     )

@@ -20,6 +20,7 @@ import { sendable } from "./Answer.ts"
 import { type GoalActor, RESTS, takeBack } from "./GoalActor.ts"
 import { cut, tail } from "./Excerpt.ts"
 import * as GitMerge from "./GitMerge.ts"
+import * as Kept from "./Kept.ts"
 import type { Node } from "./Plan.ts"
 import { decide, type Decision } from "./Scheduler.ts"
 import * as TaskPrompt from "./TaskPrompt.ts"
@@ -417,6 +418,7 @@ export class TaskRunner {
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
         const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
+        if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
         const base = yield* this.headOf(member)
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
         yield* this.post(goal.state.plan.find(node.task.id)!)
