@@ -48,6 +48,7 @@ import type { InboxMessage, VoiceOf } from "./Agents.ts"
 import { Gate } from "./Gate.ts"
 import * as Inbox from "./Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
+import * as Interrupting from "./Interrupting.ts"
 import { LiveRun } from "./LiveRun.ts"
 import { isDue, spacingOf } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "./Prompt.ts"
@@ -154,6 +155,7 @@ export class AgentScope {
         if (worker.state.now?.state === "BuildingPrompt") worker.tellNow({ _tag: "Look" })
         else actor<TurnState, Messages.TurnMessage>(turnName(agent)).tellNow({ _tag: "Look" })
       },
+      interrupt: Interrupting.make({ live, log, setting, tools: () => hearers().tools.state }),
       over: new Gate(isOver),
       idle: new Gate(true),
       adopted,

@@ -3,6 +3,7 @@
  * can be done to it, and the ids of runs and turns.
  */
 import { Context, Effect, Random } from "effect"
+import type { Run } from "../backends/Backend.ts"
 import * as Ids from "../domain/Ids.ts"
 import type { InboxState, TurnState, WorkerState } from "./AgentStates.ts"
 import type { Gate } from "./Gate.ts"
@@ -18,6 +19,8 @@ export class RunPlace extends Context.Service<
     readonly newId: (at: number, eventId: number) => string
     /** Has its actors look whether there is something to do. */
     readonly look: () => void
+    /** Ends the turn of the live run, and what its calls have begun. */
+    readonly interrupt: (run: Run) => Effect.Effect<void>
     /** Open while the agent has no life, or one that has ended and whose end is told. */
     readonly over: Gate
     /** Open while no turn is under way. */

@@ -458,7 +458,7 @@ export const make = Effect.gen(function* () {
         return setting.answered(action.eventId)
       case "StopWork": {
         const { run, turnId, turns } = live
-        return run !== undefined && turns && turnId === action.turnId ? run.interruptTurn : Effect.void
+        return run !== undefined && turns && turnId === action.turnId ? place.interrupt(run) : Effect.void
       }
       case "ForceStopWork": {
         const { run } = live
@@ -514,7 +514,7 @@ export const make = Effect.gen(function* () {
         // what was to stop it may have died before it did
         return Effect.suspend(() => {
           if (!isHeld(state)) return self.tell({ _tag: "turn_finalized", turnId })
-          return live.resumed === turnId && live.run !== undefined ? live.run.interruptTurn : Effect.void
+          return live.resumed === turnId && live.run !== undefined ? place.interrupt(live.run) : Effect.void
         }).pipe(once)
     }
   }

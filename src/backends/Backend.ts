@@ -255,6 +255,11 @@ export interface Run {
   readonly outlives?: () => boolean
   /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
   readonly interruptTurn: Effect.Effect<void>
+  /**
+   * Ends what the run's programs have begun in so many ms up to now, where they do not do it themselves soon; the commands
+   * of what was ended so. Left out: an interrupt leaves nothing.
+   */
+  readonly endBegun?: (ms: number) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
   /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */
   readonly end: Effect.Effect<void>
   /** SIGKILL to the whole tree, now. */

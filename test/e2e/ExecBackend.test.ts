@@ -2,11 +2,25 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
 
 const ECHO = join(import.meta.dirname, "../fixtures/exec/echo.py")
+const CARELESS = join(import.meta.dirname, "../fixtures/exec/careless.py")
+
+/** Whether a process of that command lives, whoever began it. */
+const lives = (command: string): boolean =>
+  readdirSync("/proc").some((name) => {
+    try {
+      return (
+        /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, "utf8") === `${command.replaceAll(" ", "\0")}\0`
+      )
+    } catch {
+      return false
+    }
+  })
 const lacks = spawnSync("python3", ["--version"]).status !== 0
 if (lacks) console.warn("SKIPPED: a backend in python (no python3 on this machine)")
 
@@ -77,6 +91,48 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
         const numbers = Array.from({ length: 100 }, (_, at) => `${at} `)
         assert.strictEqual(yield* told, numbers.join(""))
         assert.lengthOf(yield* shop.log("turn.started"), 1)
+        assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+      })
+  )
+
+  it.live(
+    "what an interrupted call has begun is ended where the program leaves it, what an earlier turn began lives",
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.keeping
+        const [server, command, second] = [3_617, 3_618, 3_619].map((seconds) => `${seconds}.${process.pid}`)
+        const shop = stage.home({ agents: { ada: python("python3", CARELESS) } })
+        yield* stage.up
+        yield* shop.register
+        yield* shop.send("ada", `serve ${server}`)
+        yield* shop.answers("ada", 1)
+        // older than what may be heard of late
+        yield* Effect.sleep("1500 millis")
+        yield* shop.send("ada", `command ${command}`)
+        yield* shop.until(
+          "it runs",
+          Effect.sync(() => lives(`sleep ${command}`)),
+          (is) => is
+        )
+        yield* shop.interrupt("ada")
+        const [notice] = yield* shop.of("ada", 1, "run.notice")
+        assert.include(JSON.stringify(notice?.payload), `went on, and was ended: sleep ${command}`)
+        assert.deepStrictEqual([lives(`sleep ${server}`), lives(`sleep ${command}`)], [true, false])
+        // the daemon that hears of the interrupt is not the one that heard of the call
+        yield* shop.send("ada", `command ${second}`)
+        yield* shop.until(
+          "it runs",
+          Effect.sync(() => lives(`sleep ${second}`)),
+          (is) => is
+        )
+        yield* shop.of("ada", 2, "tool.started")
+        yield* Effect.sleep("1500 millis")
+        yield* stage.box.kill9
+        yield* stage.up
+        yield* shop.interrupt("ada")
+        yield* shop.of("ada", 2, "run.notice")
+        assert.deepStrictEqual([lives(`sleep ${server}`), lives(`sleep ${second}`)], [true, false])
+        assert.strictEqual(yield* shop.runs("ada"), 1)
         assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
       })
   )

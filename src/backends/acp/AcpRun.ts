@@ -655,6 +655,7 @@ class AcpRun {
       keep: (point, heard) => RestPoint.keep(program, point, heard),
       outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,
+      endBegun: program.endBegun,
       end: this.stop,
       kill: program.kill
     }

@@ -539,6 +539,7 @@ class ClaudeRun {
       keep: (point, heard) => RestPoint.keep(this.attempt.program, point, heard),
       outlives: () => this.attempt.program.isKept,
       interruptTurn: this.interruptTurn,
+      endBegun: (ms) => this.attempt.program.endBegun(ms),
       end: this.stop,
       kill: Effect.suspend(() => this.attempt.program.kill)
     }

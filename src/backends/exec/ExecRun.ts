@@ -351,6 +351,7 @@ class ExecRun {
       keep: (point, heard) => RestPoint.keep(program, point, heard),
       outlives: () => program.isKept,
       interruptTurn: this.interruptTurn,
+      endBegun: program.endBegun,
       end: this.stop,
       kill: program.kill
     }

@@ -103,6 +103,16 @@ const fieldsOf = (pid: number): ReadonlyArray<string> => {
   }
 }
 
+/** Clock ticks since boot, as processes' start times count them; NaN where there is no /proc. In some containers the first of the two is the container's. */
+export const ticksNow = (): number => {
+  try {
+    const { start } = identify(process.pid)
+    return Math.max(100 * wordIn("/proc/uptime", /^([\d.]+)/), start + 100 * process.uptime())
+  } catch {
+    return Number.NaN
+  }
+}
+
 /** Whether a signal, or a debugger, has stopped it. */
 export const isStopped = (pid: number): boolean => ["T", "t"].includes(fieldsOf(pid)[STAT_FIELDS.state] ?? "")
 

@@ -18,6 +18,7 @@ import { BackendError, type Place, type RunEvent } from "../Backend.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
 import * as KeptProcess from "./KeptProcess.ts"
 import { type Line, LineSplitter } from "./LineSplitter.ts"
+import * as ProcessTable from "./ProcessTable.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 
@@ -65,7 +66,14 @@ export interface RunProcess {
   readonly interrupt: Effect.Effect<void>
   /** SIGKILL to all, now. */
   readonly kill: Effect.Effect<void>
+  /** Ends what the run has begun in so many ms up to now, where that does not end by itself soon: the commands of those that were ended. */
+  readonly endBegun: (ms: number) => Effect.Effect<ReadonlyArray<string>, ProcessesSurvived>
 }
+
+/** The time in which a program that was told to stop a call may end itself what the call has begun. */
+const BY_ITSELF = "3 seconds"
+/** Most characters of a command that are told. */
+const MAX_COMMAND = 200
 
 /** How long an open pipe may be silent when all known processes of a run are gone. */
 const HELD_LIMIT = "1 second"
@@ -111,6 +119,26 @@ const notHeld = new BackendError({
   message: "the keeper of runs is not there just now, and holds no further program",
   remedy: "try again in a moment",
   fatal: false
+})
+
+const endBegun = Effect.fnUntraced(function* (
+  tree: ProcessTree["Service"],
+  quarry: Quarry,
+  { grace, runId, store }: RunProcessSpec,
+  ms: number
+) {
+  const since = ProcessTable.ticksNow() - ms / 10
+  const begun = (yield* tree.find(quarry)).filter(({ start }) => start >= since)
+  if (begun.length === 0) return []
+  yield* Effect.sleep(BY_ITSELF)
+  const left = begun.filter(ProcessTable.isAlive)
+  if (left.length === 0) return []
+  const commands = left.map(({ pid }) =>
+    ProcessTable.commandLine(pid).replaceAll("\0", " ").slice(0, MAX_COMMAND).trim()
+  )
+  const seen = new Map(left.map(({ pid, start }) => [pid, start]))
+  yield* tree.terminate({ store, runId: `part of ${runId}`, seen }, grace)
+  return commands
 })
 
 export const make = Effect.fnUntraced(function* (
@@ -182,6 +210,8 @@ export const make = Effect.fnUntraced(function* (
     exited: child.exited,
     ended: Fiber.join(ending),
     interrupt: Effect.asVoid(stop),
-    kill: tree.kill(quarry)
+    kill: tree.kill(quarry),
+    // with the run all of it ends
+    endBegun: (ms) => Effect.raceFirst(endBegun(tree, quarry, spec, ms), Effect.as(Fiber.await(ending), []))
   }
 })

@@ -133,6 +133,7 @@ export class AgentPlace {
       },
       newId: (_, eventId) => idOf(eventId),
       look: () => {},
+      interrupt: (run) => run.interruptTurn,
       over: new Gate(true),
       idle: new Gate(true),
       adopted: new Gate(true),
