@@ -99,7 +99,13 @@ const world = Effect.fnUntraced(function* (
       what,
       Effect.map(
         ask((client) => {
-          const log = client.Log({ after, kinds: [kind], follow: true, caller: { ...caller, config: null } })
+          const log = client.Log({
+            after,
+            kinds: [kind],
+            internal: true,
+            follow: true,
+            caller: { ...caller, config: null }
+          })
           const told = Stream.filter(log, ({ actor, payload }) => tells.test(`${actor} ${JSON.stringify(payload)}`))
           return Effect.timeout(Stream.runHead(told), PATIENCE)
         }),
