@@ -119,14 +119,15 @@ const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effe
     return Effect.succeed<Done>({ eventId: family.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
   })
 
-/** Refuses a run that restarts its own agent a second time in a turn, which each restart begins again. */
+/** Refuses a run that restarts an agent a second time in a turn, which each restart begins again: its own, or one that does so in return. */
 const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
-  const { actors, fullName, name } = tree
-  const isAgain = by === `agent:${name}` && actors.worker.state.by === by && tree.life().data.stats.completed === 0
-  if (!isAgain) return Effect.void
+  const { actors, fullName, setting } = tree
+  // a sub-agent is begun by its parent
+  const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
+  if (!isRun || actors.worker.state.by !== by || tree.life().data.stats.completed > 0) return Effect.void
   return Effect.fail(
     new CommandRefused({
-      message: `${fullName} has restarted itself in this turn already: a run may restart its own agent once in a turn.`,
+      message: `${fullName} was restarted by ${by} in this turn already: a run may restart an agent once in a turn.`,
       remedy: `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
     })
   )

@@ -21,7 +21,7 @@ import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import * as AgentAllowance from "./AgentAllowance.ts"
 import { Allowance, type Spender } from "../domain/Allowance.ts"
-import { isActive } from "./AgentStates.ts"
+import { isActive, workerName } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
 import { chosenIn } from "./Choice.ts"
 import * as AgentWeather from "./AgentWeather.ts"
@@ -123,7 +123,17 @@ export class AgentRegistry {
 
   private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
     const { stores, worktrees } = Context.get(this.of.services, AgentsPlace)
-    return { agent, config, project: this.of.file(), stores, worktrees }
+    return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
+  }
+
+  /** What a person is to look at is a row that waits for them; all else is in the log. */
+  private tells(agent: string): Workplace.Workplace["tell"] {
+    return (text, needs) => {
+      const tree = this.members.get(agent)?.tree
+      if (needs && tree !== undefined) return Effect.ignore(tree.tellInbox({ _tag: "Bound", text }))
+      const payload = { runId: tree?.worker()?.data.runId ?? "", text }
+      return this.log.appendLazy([{ stream: this.conversation, kind: "run.notice", actor: workerName(agent), payload }])
+    }
   }
 
   /** The changes of an agent in its folder. */

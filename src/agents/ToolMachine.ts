@@ -121,8 +121,8 @@ export interface Limits {
   readonly approvalTimeout: number | null
 }
 
-/** A call that nobody asks about for so long runs, ms: not every agent says when one begins. */
-export const UNASKED = 1_000
+/** A call that nobody asks about for so long runs, ms: not every agent says when one begins, and a person's hook may come before the question. */
+export const UNASKED = 10_000
 
 export const defaultLimits: Limits = {
   toolTimeout: 2 * 60_000,
@@ -223,7 +223,7 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
   },
   timers: {
     unasked: {
-      after: () => UNASKED,
+      after: ({ timeout }) => Math.min(UNASKED, timeout),
       fires: (data) => ({ _tag: "no_approval_needed", callId: data.callId ?? "" })
     },
     approval: {

@@ -198,7 +198,10 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    ...(isNew ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") } : {}),
+    // one that is begun anew is no further one
+    ...(isNew && get(taken.open, callId.replace(/a$/, "")) === undefined
+      ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") }
+      : {}),
     // the calls of another answer
     results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
   }

@@ -29,8 +29,11 @@ const cut = (words: string): string => (words.length <= LONG ? words : `${words.
 
 const told = (any: Rune): string | undefined => {
   const rune = read(any)
-  if (rune?.kind === "agent.bound_reached")
-    return `${rune.payload.call_id === undefined ? "reached a bound: " : ""}${cut(rune.payload.text)}`
+  if (rune?.kind === "agent.bound_reached") {
+    const { call_id: callId, text } = rune.payload
+    // an expired call and a branch that was left speak for themselves
+    return `${callId === undefined && /\b(reached|limit)\b/.test(text) ? "reached a bound: " : ""}${cut(text)}`
+  }
   const event = rune?.payload.event
   switch (event?._tag) {
     case "Received": {

@@ -137,7 +137,7 @@ export const past = (
 export const said = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number): ReadonlyArray<WhyLine> =>
   runes.flatMap((rune) => {
     const notice = readNotice(rune)?.payload
-    if (notice === undefined || rune.eventId < from || notice.runId !== agent.runId) return []
+    if (notice === undefined || rune.eventId < from || notice.runId !== (agent.runId ?? "")) return []
     return [{ eventId: rune.eventId, at: rune.at, text: `its run said: ${cut(notice.text)}` }]
   })
 

@@ -24,6 +24,7 @@ export interface Workplace {
   readonly worktrees: string
   /** Where the daemon's own git folders lie. */
   readonly stores: string
+  readonly tell: Worktree.WorktreeSpec["tell"]
 }
 
 /** Where worktrees are made, in a state folder. */
@@ -36,11 +37,12 @@ const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: strin
 export const folderOf = (state: string, project: ConfigFile.Project, agent: string, config: AgentConfig): string =>
   config.worktree === false ? project.root : worktreeOf(worktreesIn(state), project, agent)
 
-const specOf = ({ agent, config, project, stores, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
+const specOf = ({ agent, config, project, stores, tell, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
   if (config.worktree === false) return undefined
   return {
     repository: project.root,
     stores,
+    tell,
     folder: worktreeOf(worktrees, project, agent),
     agent,
     base: config.worktree === true ? undefined : config.worktree.base

@@ -51,6 +51,8 @@ export interface WorktreeSpec {
   readonly agent: string
   /** A branch or commit; HEAD of the user's checkout where left out. */
   readonly base?: string | undefined
+  /** Told of what a person would not expect; `needs`: the person is to look at it. */
+  readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
 }
 
 export interface Prepared {
@@ -164,11 +166,16 @@ const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
   if (left === undefined) return yield* baseOf(store, spec)
   const base = yield* Effect.option(baseOf(store, spec))
   if (Option.isSome(base) && (yield* explained(Store.isAncestor(store, left, base.value)))) return base.value
-  yield* Effect.logWarning(
-    `${spec.agent} begins at ${left.slice(0, 12)}, where the branch ${branchOf(spec.agent)} was left with work that is not merged`
+  yield* told(
+    spec,
+    `it begins at ${left.slice(0, 12)}, where the branch ${branchOf(spec.agent)} was left with work that is not merged`,
+    true
   )
   return left
 })
+
+const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
+  Effect.andThen(Effect.logWarning(`${agent}: ${text}`), tell?.(text, needs) ?? Effect.void)
 
 /** Files by which a git keeps others out while it writes. */
 const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock"]
@@ -195,7 +202,7 @@ const refLocks = Effect.fnUntraced(function* (gitDir: string) {
 })
 
 /** Takes away what a git that was killed has left in the agent's own repository: it would block every later one. */
-const unlock = Effect.fnUntraced(function* (folder: string) {
+const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) {
   const files = yield* FileSystem.FileSystem
   const gitDir = path.join(folder, ".git")
   const locks = yield* Effect.filter([...LOCKS, ...(yield* refLocks(gitDir))], (name) =>
@@ -213,7 +220,7 @@ const unlock = Effect.fnUntraced(function* (folder: string) {
   for (const name of locks) {
     if ((yield* ageOf(name)) < FRESH_LOCK) continue
     yield* Effect.ignore(files.remove(path.join(gitDir, name)))
-    yield* Effect.logWarning(`${path.join(gitDir, name)}, which a git that was killed had left, was taken away`)
+    yield* told(spec, `agentd took away ${path.join(gitDir, name)}, which a git that was killed had left`, false)
   }
 })
 
@@ -282,7 +289,7 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   if (own === undefined) yield* create(store, spec, folder)
   else if (own.lender !== store.person.commonDir)
     yield* explained(OwnRepository.lendFrom(store, spec.stores, folder, own.branch))
-  if (own !== undefined) yield* unlock(folder)
+  if (own !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
   if (own !== undefined) yield* explained(OwnRepository.refresh(store, folder))
   const real = yield* realFolder(spec.folder)
@@ -304,7 +311,7 @@ export const handOver = Effect.fn("Worktree.handOver")(function* (spec: Worktree
   if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
   const store = yield* storeOf(spec)
   // a failed run is tried again where it was
-  if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(folder)
+  if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
   yield* gives(store, spec, folder)
 })
 

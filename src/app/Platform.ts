@@ -17,6 +17,7 @@ import * as Restoring from "../backup/Restoring.ts"
 import { Backends } from "../backends/Backends.ts"
 import { hostOf } from "../backends/Host.ts"
 import * as Holding from "../backends/Holding.ts"
+import * as PeerProcess from "../backends/process/PeerProcess.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
 import { RunSockets } from "../backends/RunSockets.ts"
@@ -45,6 +46,7 @@ import * as Tracing from "../telemetry/Tracing.ts"
 import * as Spool from "../http/Spool.ts"
 import * as NotifyChannels from "../notify/Channels.ts"
 import type { Plates } from "../plates/Plates.ts"
+import { Look } from "../rpc/Callers.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import * as Endpoint from "../rpc/Endpoint.ts"
@@ -158,12 +160,13 @@ const noting =
       )
 
 /** The doors for pages and programs; the page lies beside the program. */
-const doorsOf = ([, program = ""]: Options["command"]) =>
+const doorsOf = ({ command: [, program = ""], state }: Options) =>
   Effect.gen(function* () {
     const folder = dirname(program)
     return {
       access: yield* Access,
-      verbs: yield* Verbs.make,
+      // what a run asks by the socket is the agent's, there too
+      verbs: yield* Effect.provideService(Verbs.make, Look, PeerProcess.make(storeId(state))),
       versions: ourselves,
       page: { fs: yield* FileSystem.FileSystem, folders: [join(folder, "web"), join(folder, "../dist/web")] }
     } satisfies Doors
@@ -174,14 +177,11 @@ const worldNumber = (state: string, socket: string): number =>
   dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
 
 /** The HTTP server, with its doors and figures. */
-const httpOf = (
-  { command, environment, socket, state }: Options,
-  control: DaemonControl["Service"],
-  { http, telemetry }: UserConfig
-) => {
+const httpOf = (options: Options, control: DaemonControl["Service"], { http, telemetry }: UserConfig) => {
+  const { environment, socket, state } = options
   const uid = process.getuid?.() ?? 0
   return Layer.unwrap(
-    Effect.map(Effect.all([Telemetry.Telemetry, EventLog, doorsOf(command)]), ([{ hook, text }, log, doors]) =>
+    Effect.map(Effect.all([Telemetry.Telemetry, EventLog, doorsOf(options)]), ([{ hook, text }, log, doors]) =>
       Server.layer({
         state,
         socket: join(dirname(socket), "http.sock"),

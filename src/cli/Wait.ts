@@ -1,15 +1,17 @@
 /**
  * `agentd wait NAME… --for WORD`: returns when all that is named is so; for scripts.
  *
- * Guarantees: it asks once and is told of changes; what will never be so ends it at once; while the daemon is away it
- * waits for it.
+ * Guarantees: it asks once and is told of changes; what will never be so ends it at once; a daemon that goes away
+ * meanwhile is waited for as long as another may come.
  */
 import { Clock, Effect, Stream } from "effect"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { after } from "../domain/BoardRow.ts"
 import { unstarted } from "../config/ProjectName.ts"
-import { predicate, type Word } from "../domain/Words.ts"
-import { call } from "../rpc/ControlClient.ts"
+import { isOver, predicate, type Word } from "../domain/Words.ts"
+import { call, type Client, DaemonUnreachable } from "../rpc/ControlClient.ts"
+import { lostAnswer } from "../rpc/LostAnswer.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import { nameOf } from "./Board.ts"
 import { type Aim, isLabelled, isPattern, listed } from "./Choose.ts"
 import type { Targets } from "./DeclaredVerb.ts"
@@ -17,7 +19,10 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { nobody } from "./Names.ts"
+import { status } from "./DaemonLife.ts"
 import { age } from "./Output.ts"
+import type { Paths } from "./Paths.ts"
+import * as Patience from "./Patience.ts"
 import { ambiguous, isUnstarted, type Unclear } from "./Resolve.ts"
 
 export interface Input {
@@ -39,12 +44,14 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 
 const homeOf = ({ project }: BoardRow): string => project
 
-/** Whether the row stays as it is until a person acts: no wait for another word ends by itself. */
-const isFinal = ({ kind, state, word }: BoardRow): boolean =>
-  word === "done" ||
-  word === "stopped" ||
-  (kind === "agent" && state === "Stopped") ||
-  (kind === "goal" && word === "failed")
+/** Whether no wait for that ends by itself: the row stays as it is until a person acts, or never comes to rest. */
+const isNever = ({ kind, mode, state, word }: BoardRow, aim: Aim): boolean => {
+  const rests = aim === "idle" || aim === "done"
+  if (word === "done" || word === "stopped" || word === "paused" || (rests && mode === "loop")) return true
+  if (word === "failed" && (kind === "goal" || rests || aim === "working")) return true
+  // one that waits for its place begins by itself
+  return kind === "agent" && state === "Stopped" && word !== "waiting"
+}
 
 /** How it stands with the rows that are named. `config`: the file of the caller's project. */
 export const standing = (
@@ -62,12 +69,11 @@ export const standing = (
   const rows = all.filter((row) => row.kind !== "matter" && isLabelled(row, labels))
   const found = names.length === 0 ? [rows] : names.map((name) => listed(rows, name, config))
   const left = [...new Set(found.flat())].filter(({ word }) => !MET[aim].includes(word))
-  const isLost = aim !== "failed" && aim !== "needs-you"
   return {
     found,
     unknown: (names.length === 0 ? labels : names).filter((_, at) => (found[at] ?? rows).length === 0),
     left,
-    never: left.filter((row) => isFinal(row) || (isLost && row.word === "failed"))
+    never: left.filter((row) => isNever(row, aim))
   }
 }
 
@@ -94,9 +100,32 @@ export const unclear = (
 
 /** Says what has become final. */
 const never = (row: BoardRow, aim: Aim): Unclear => ({
-  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. It will not be ${aim} by itself.`,
+  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. ${row.mode === "loop" && !isOver(row.word) ? "It works in a loop, and" : "It"} will not be ${aim} by itself.`,
   remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps"
 })
+
+const late = (timeout: number, row: BoardRow | undefined) =>
+  new VerbFailed({
+    message: `After ${age(timeout)} ${row === undefined ? "it is not known how it stands" : `${nameOf(row)} ${predicate({ word: row.word }, 0)}`}.`,
+    remedy: "Wait longer with --timeout, or see it: agentd ps",
+    exitCode: ExitCode.failed
+  })
+
+/** Between two looks at a daemon that is not there, or not ready. */
+const AGAIN = "200 millis"
+
+/** Until the daemon has folded its log: before that what it knows is not all there is. */
+const folded = (client: Client): Effect.Effect<void, Effect.Error<ReturnType<Client["Status"]>>> =>
+  Effect.flatMap(client.Status(), ({ daemon }) =>
+    daemon.phase === "ready" ? Effect.void : Effect.andThen(Effect.sleep(AGAIN), folded(client))
+  )
+
+/** Until another daemon answers in the place of one that went away; fails where none comes. */
+const back = ({ socket, state }: Paths, error: DaemonUnreachable) =>
+  Effect.raceFirst(
+    Effect.retry(status(socket), Backoff.waits(Backoff.constant(AGAIN))),
+    Effect.andThen(Patience.untilIdle(state, true), Effect.fail(error))
+  )
 
 export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }: Input) {
   const { caller, paths } = yield* Invocation
@@ -107,8 +136,11 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
   /** Names as they are from any folder, once it is known what they mean. */
   let whole = names
   let meant: ReadonlyArray<BoardRow> = []
+  /** The daemon has answered. */
+  let isOn = false
+  let isMet = false
   const stand = () => standing([...rows.values()], { labels, names: whole }, aim, caller.config)
-  const watching = call(paths.socket, (client) => {
+  const once = call(paths.socket, (client) => {
     rows = new Map()
     return client.BoardNews({ follow: true }).pipe(
       Stream.runForEachWhile((news) =>
@@ -123,30 +155,33 @@ export const run = Effect.fnUntraced(function* ({ aim, labels, names, timeout }:
             found.found[at]!.length === 1 && !isPattern(name) ? found.found[at]![0]!.called || name : name
           )
           meant = found.found.flat()
-          return found.left.length > 0
+          isMet = found.left.length === 0
+          return !isMet
         })
-      )
+      ),
+      // what the log holds comes to life beside the answers
+      (following) =>
+        Effect.andThen(
+          Effect.map(folded(client), () => void (isOn = true)),
+          following
+        ),
+      Effect.andThen(Effect.suspend(() => (isMet ? Effect.void : new DaemonUnreachable(lostAnswer(paths.socket)))))
     )
   })
+  const watching: typeof once = Effect.catchTag(once, "DaemonUnreachable", (error) =>
+    isOn
+      ? Effect.andThen(
+          back(paths, error),
+          Effect.suspend(() => watching)
+        )
+      : Effect.fail(error)
+  )
   const waited =
     timeout === undefined
       ? watching
       : Effect.timeoutOrElse(watching, {
           duration: timeout,
-          orElse: () => {
-            const [first] = stand().left
-            const what =
-              first === undefined
-                ? "it is not known how it stands"
-                : `${nameOf(first)} ${predicate({ word: first.word }, 0)}`
-            return Effect.fail(
-              new VerbFailed({
-                message: `After ${age(timeout)} ${what}.`,
-                remedy: "Wait longer with --timeout, or see it: agentd ps",
-                exitCode: ExitCode.failed
-              })
-            )
-          }
+          orElse: () => late(timeout, stand().left[0])
         })
   yield* waited
   const waitedFor = (yield* Clock.currentTimeMillis) - began

@@ -39,6 +39,8 @@ export const BoardRow = Schema.Struct({
   /** Remedies where it needs a person or has failed: commands that work as they stand, the first one first. */
   commands: Schema.Array(Schema.Struct({ does: Schema.String, command: Schema.String })),
   role: Schema.String,
+  /** Not there: it works for messages, or is no agent. */
+  mode: Schema.optionalKey(Schema.Literal("loop")),
   /** Groups that it belongs to; not there: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,

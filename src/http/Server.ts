@@ -8,11 +8,12 @@
  * connections; those without a token take no room from those with one; stopping waits for no client.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { Socket } from "node:net"
 import { dirname } from "node:path"
 import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
-import type { HttpServerError } from "effect/http"
+import { type HttpServerError, HttpServerRequest } from "effect/http"
 import * as KeptSocket from "../backends/KeptSocket.ts"
 import { Strangers } from "../domain/Strangers.ts"
 import * as Api from "./Api.ts"
@@ -151,7 +152,12 @@ const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }:
   const fs = yield* FileSystem.FileSystem
   const listening = yield* Listening
   yield* claim(socket)
-  const node = yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
+  // a caller on this machine can be looked at: which process it is
+  const known: Api.Api = (door, admit) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
+      Effect.provideService(api(door, admit), NodeSocket.NetSocket, (source as IncomingMessage).socket)
+    )
+  const node = yield* listen({ path: socket }, known, () => ({ _tag: "Unix" }), patience).pipe(
     Effect.tap(fs.chmod(socket, 0o600)),
     Effect.mapError(
       (error) =>

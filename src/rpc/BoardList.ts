@@ -72,6 +72,7 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
   state: agent.state,
   asks,
   role: agent.role,
+  ...(agent.mode === "loop" ? { mode: agent.mode } : {}),
   ...(agent.labels === undefined ? {} : { labels: agent.labels }),
   model: agent.model,
   runs: runsOf(agent),

@@ -77,13 +77,34 @@ describe("an agent that restarts itself", () => {
           yield* fleet.restart("ping", by(world, "ping"))
           yield* started(2)
           const refused = yield* Effect.flip(fleet.restart("ping", by(world, "ping")))
-          assert.match(refused.message, /has restarted itself in this turn already/)
+          assert.match(refused.message, /ping was restarted by agent:ping in this turn already/)
           assert.lengthOf(yield* runes(world, "turn.started"), 2, "its run goes on")
           yield* fleet.restart("pong", by(world, "ping"))
           yield* fleet.restart("ping", world.caller)
           yield* started(3)
           yield* fleet.restart("ping", by(world, "ping"))
           yield* started(4)
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("agents that restart each other", () => {
+  it.live("may do so once in a turn: two that do it in return come to rest", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([{ turns: [{ hang: true }] }]))
+      world.configure({ agents: { ping: agent, pong: agent } })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          yield* fleet.send("ping", { text: "Go.", how: "queue" }, world.caller)
+          yield* World.until(runes(world, "turn.started"), (found) => found.length === 1)
+          yield* fleet.restart("pong", by(world, "ping"))
+          yield* fleet.restart("ping", by(world, "pong"))
+          const refused = yield* Effect.flip(fleet.restart("pong", by(world, "ping")))
+          assert.match(refused.message, /pong was restarted by agent:ping in this turn already/)
+          yield* fleet.restart("pong", world.caller)
         })
       )
     }).pipe(Effect.scoped)

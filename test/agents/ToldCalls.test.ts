@@ -26,6 +26,9 @@ const begun = Effect.fnUntraced(function* (config: object, holds = false) {
   return { world, run, turnId: run.spec.turnId }
 })
 
+/** A call that nobody asks about is taken to run after so long at most. */
+const SOON = { maxToolTimeout: "2 seconds" }
+
 const inState = (world: AgentWorld, state: string) =>
   until(
     Effect.sync(() => world.tree.calls().filter((one) => one.state === state)),
@@ -76,7 +79,7 @@ describe("a call that is only told of", () => {
 
   it.live("that asks after all runs with leave alone, also after a restart of the daemon", () =>
     Effect.gen(function* () {
-      const { run, turnId, world } = yield* begun({}, true)
+      const { run, turnId, world } = yield* begun(SOON, true)
       yield* run.say({ ...call("a"), ...out(10) })
       yield* inState(world, "executing")
       yield* run.say({ ...asks("a"), ...out(20) })
@@ -112,7 +115,7 @@ describe("a call that is only told of", () => {
 
   it.live("and asks while no daemon hears it has no leave by having been taken to run", () =>
     Effect.gen(function* () {
-      const { run, turnId, world } = yield* begun({}, true)
+      const { run, turnId, world } = yield* begun(SOON, true)
       yield* run.say({ ...call("a"), ...out(10) })
       yield* inState(world, "executing")
       yield* world.lose

@@ -94,6 +94,31 @@ describe("Worktree.prepare", () => {
   )
 
   it.live(
+    "a branch that was left with work that is not merged is gone on from, and a person is told; so is one lock",
+    () =>
+      Effect.gen(function* () {
+        const { folder, repository, spec } = yield* world
+        git(repository, "switch", "--quiet", "-c", "agentd/builder")
+        write(repository, "left.txt", "left\n")
+        const left = commit(repository, "left")
+        git(repository, "switch", "--quiet", "-")
+        const said: Array<readonly [string, boolean]> = []
+        const tell = (text: string, needs: boolean) => Effect.sync(() => void said.push([text, needs]))
+        yield* prepare({ ...spec, tell })
+        assert.strictEqual(git(folder, "rev-parse", "HEAD"), left)
+        const begins = `it begins at ${left.slice(0, 12)}, where the branch agentd/builder was left with work that is not merged`
+        assert.deepStrictEqual(said, [[begins, true]])
+        const lock = path.join(folder, ".git", "index.lock")
+        fs.writeFileSync(lock, "")
+        fs.utimesSync(lock, 0, 0)
+        yield* prepare({ ...spec, tell })
+        assert.deepStrictEqual(said.slice(1), [
+          [`agentd took away ${lock}, which a git that was killed had left`, false]
+        ])
+      })
+  )
+
+  it.live(
     "a lock that a killed git has left goes, in the agent's repository alone, and none while somebody works there",
     () =>
       Effect.gen(function* () {

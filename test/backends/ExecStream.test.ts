@@ -169,3 +169,50 @@ it("a turn whose end says nothing answers with what it said last", () => {
   assert.strictEqual(answer(text("I look."), call, done("")), "I look.")
   assert.strictEqual(answer(text("Half"), done("Whole.")), "Whole.")
 })
+
+describe("between turns", () => {
+  const free = () => {
+    const { stream: it, take } = stream()
+    take(ready)
+    it.give("t")
+    take({ type: "began", turn: "t" })
+    take({ type: "done", turn: "t", output: "ok" })
+    return { it, take }
+  }
+  const call = { type: "call", call: "c", tool: "shell", arguments: { command: "true" } }
+  const result = { type: "result", call: "c", status: "success", output: 0 }
+
+  it("a program begins a turn of its own by a name that was never used; a given one takes it in", () => {
+    const { it, take } = free()
+    assert.deepStrictEqual(tags(take({ type: "began", turn: "t" })), ["Notice"])
+    assert.deepStrictEqual(take({ type: "began", turn: "mine" }), [
+      { _tag: "TurnOpened", turnId: "mine", why: "it goes on by itself" }
+    ])
+    assert.strictEqual(it.waits, "answer")
+    assert.deepStrictEqual(tags(take({ type: "text", text: "The build has ended." })), ["Delta"])
+    assert.deepStrictEqual(tags(take({ ...call, ask: "effects" })), ["ToolCall", "ApprovalRequested"])
+    assert.deepStrictEqual(tags(take(result)), ["ToolResult"])
+    assert.deepStrictEqual(tags(take({ type: "done", turn: "mine", output: "" })), ["TurnCompleted"])
+    assert.isUndefined(it.turnId)
+    take({ type: "began", turn: "again" })
+    assert.isTrue(it.isOwn)
+    it.give("u")
+    assert.deepStrictEqual(tags(take({ type: "done", turn: "again", output: "" })), ["Notice"])
+    assert.deepStrictEqual(tags(take({ type: "began", turn: "u" })), ["TurnStarted"])
+  })
+
+  it("a call is a turn until its result; a text is told with its words; all else is told", () => {
+    const { it, take } = free()
+    assert.deepStrictEqual(take({ type: "text", text: "by the way" }), [
+      { _tag: "Notice", text: 'the program said "text" of a turn that is not under way: by the way' }
+    ])
+    assert.deepStrictEqual(tags(take(call)), ["TurnOpened", "ToolCall", "ToolStarted"])
+    assert.isTrue(it.isOwn)
+    assert.deepStrictEqual(tags(take({ type: "text", text: "It works." })), ["Delta"])
+    assert.deepInclude(take(result).at(-1), { _tag: "TurnCompleted", turnId: "own-c", output: "It works." })
+    assert.isUndefined(it.turnId)
+    assert.deepStrictEqual(tags(take(call)), ["Notice"])
+    assert.deepStrictEqual(tags(take(result)), ["Notice"])
+    assert.isUndefined(it.waits)
+  })
+})

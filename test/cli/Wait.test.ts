@@ -1,7 +1,8 @@
 /** Tests of `agentd wait`, and of the words that people know from elsewhere. */
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { asFlags, meant } from "../../src/cli/Habits.ts"
+import { AIMS } from "../../src/cli/Choose.ts"
 import { VERBS } from "../../src/cli/Hint.ts"
 import { standing, unclear } from "../../src/cli/Wait.ts"
 import { conversationId } from "../../src/config/ProjectName.ts"
@@ -49,6 +50,24 @@ describe("how it stands", () => {
     expect(names(standing(two, of(["over"]), "failed").never)).toEqual(["over"])
     expect(names(standing(two, of(["held"]), "idle").never)).toEqual(["held"])
     expect(names(standing(two, of(["held"]), "needs-you").never)).toEqual([])
+    const row = (over: Parameters<typeof agentInfo>[0]) => boardOf({ agents: [agentInfo(over)] }).rows
+    const never = (over: Parameters<typeof agentInfo>[0]) =>
+      AIMS.filter((aim) => standing(row(over), of([]), aim).never.length > 0)
+    expect(never({ mode: "loop" })).toEqual(["idle", "done"])
+    expect(never({ mode: "loop", word: "waiting" })).toEqual(["idle", "done"])
+    expect(never({ mode: "loop", word: "done", state: "Stopped" })).toEqual(["needs-you", "failed", "working"])
+    expect(never({ word: "paused", detail: "its project is paused" })).toEqual([...AIMS])
+    expect(never({ word: "failed", state: "Stopped" })).toEqual(["idle", "done", "needs-you", "working"])
+    expect(never({ word: "retrying" })).toEqual([])
+    expect(never({ word: "needs you" })).toEqual([])
+    expect(never({ word: "idle", state: "Stopped", detail: "was never started" })).toEqual([
+      "done",
+      "needs-you",
+      "failed",
+      "working"
+    ])
+    // a sub-agent in the queue
+    expect(never({ word: "waiting", state: "Stopped", reason: "place" })).toEqual([])
     expect(names(standing(some, of([], "slow"), "idle").left)).toEqual(["builder"])
     expect(standing(some, of([], "nothing"), "idle").unknown).toEqual(["nothing"])
   })
@@ -87,11 +106,35 @@ it.live("returns when it is so, is told of it, and says what has failed, what is
       code: 1,
       err: expect.stringMatching(/is there no more|Nothing is called/)
     })
+    world.agents[0] = agentInfo({ mode: "loop", detail: "runs its command" })
+    expect(yield* at("builder")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("runs its command. It works in a loop, and will not be idle by itself.")
+    })
     world.agents[0] = agentInfo({ word: "failed", detail: "exit code 3" })
     expect(yield* at("builder")).toMatchObject({
       code: 1,
       err: expect.stringMatching(/has failed: exit code 3[^]*agentd --state \S+ why/)
     })
+  })
+)
+
+it.live("a daemon that goes away meanwhile, and comes back, is waited for", () =>
+  Effect.gen(function* () {
+    const state = yield* folder
+    const rows = [agentInfo()]
+    const asked = { times: 0 }
+    const world = makeWorld({})
+    Object.defineProperty(world, "agents", { get: () => (asked.times++, rows) })
+    const first = yield* Scope.make()
+    yield* Scope.provide(serveAt(state, world, [draft()]), first)
+    const waiting = yield* launch(["--state", state, "wait", "builder"], { input: null })
+    while (asked.times === 0) yield* Effect.sleep(20)
+    yield* Scope.close(first, Exit.void)
+    rows[0] = agentInfo({ word: "idle" })
+    yield* serveAt(state, world, [draft()])
+    const { code, err } = yield* waiting.ended
+    assert.strictEqual(code, 0, err)
   })
 )
 

@@ -2,11 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
+import { request } from "node:http"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
 
+const ASKER = join(import.meta.dirname, "../fixtures/exec/asker.py")
 const ECHO = join(import.meta.dirname, "../fixtures/exec/echo.py")
 const CARELESS = join(import.meta.dirname, "../fixtures/exec/careless.py")
 
@@ -32,6 +34,21 @@ const agent = {
 }
 
 const python = (...argv: ReadonlyArray<string>) => ({ ...agent, backend: { ...agent.backend, argv } })
+
+/** A verb, asked over HTTP on the daemon's socket. */
+const posted = (socketPath: string, verb: string, body: object) =>
+  Effect.promise(
+    () =>
+      new Promise<{ readonly status: number; readonly text: string }>((resolve, reject) => {
+        const headers = { "content-type": "application/json" }
+        const asked = request({ socketPath, path: `/v1/${verb}`, method: "POST", headers }, (answer) => {
+          let text = ""
+          answer.setEncoding("utf8").on("data", (part: string) => (text += part))
+          answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }))
+        })
+        asked.on("error", reject).end(JSON.stringify(body))
+      })
+  )
 
 describe.skipIf(lacks)("a backend that is an outside program", () => {
   it.live("works turns, asks, outlives its daemon, is interrupted, and goes on with its session", () =>
@@ -135,6 +152,86 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
         assert.strictEqual(yield* shop.runs("ada"), 1)
         assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
       })
+  )
+
+  it.live("an answer to a call that is gone says so, by the command line and over HTTP, and ends with 1", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const shop = stage.home({
+        agents: {
+          back: python("python3", ASKER),
+          late: { ...python("python3", ASKER), approvals: { timeout: "1 second" } },
+          done: python("python3", ASKER)
+        }
+      })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.send("back", "withdraw it")
+      for (const name of ["late", "done"]) yield* shop.send(name, "go on")
+      yield* shop.of("back", 1, "tool.approval_withdrawn")
+      yield* shop.asked("done")
+      yield* shop.answer("done", "allow")
+      yield* shop.answers("done", 1)
+      yield* shop.of("late", 1, "tool.result")
+      const asks = yield* shop.log("tool.approval_requested")
+      const callOf = (name: string) =>
+        String(asks.find(({ actor }) => actor.startsWith(`tool/${name}/`))?.payload["call_id"])
+      const gone = {
+        back: "its agent has taken the question back",
+        late: "expired: nobody answered in time",
+        done: "ended: success"
+      }
+      for (const [name, says] of Object.entries(gone)) {
+        const id = callOf(name)
+        for (const args of [
+          ["approve", id],
+          ["approve", id.slice(0, 10), "0".repeat(16)],
+          ["deny", id]
+        ]) {
+          const { code, stderr } = yield* shop.cli(...args)
+          assert.strictEqual(code, 1, `${name}: ${args.join(" ")}: ${stderr}`)
+          assert.include(stderr, says, args.join(" "))
+        }
+        const byName = yield* shop.cli("deny", name)
+        assert.strictEqual(byName.code, 1)
+        assert.include(byName.stderr, `Nothing waits for an answer under "${name}"`)
+        for (const decision of ["allow", "deny"]) {
+          const body = { name: id, decision, reason: "", hash: "0".repeat(16) }
+          const { status, text } = yield* posted(join(stage.box.state, "http.sock"), "Answer", body)
+          assert.strictEqual(status, 409, text)
+          assert.include(text, says)
+        }
+      }
+      const { rows } = yield* stage.rpc((client) => client.Waiting())
+      assert.deepStrictEqual(
+        rows.filter(({ kind }) => kind === "approval" || kind === "question"),
+        []
+      )
+    })
+  )
+
+  it.live("what it does in a turn of its own is a turn: it works, is asked for leave, and has its answer", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.keeping
+      const shop = stage.home({ agents: { ada: python("python3", ASKER) } })
+      yield* stage.up
+      yield* shop.register
+      yield* shop.send("ada", "go on, and again")
+      yield* shop.asked("ada")
+      yield* shop.answer("ada", "allow")
+      const isOwn = (reason: string | null) => reason === "effects of its own"
+      const calls = stage.rpc((client) => client.Calls())
+      yield* shop.until("it asks by itself", calls, (all) => all.some(({ reason }) => isOwn(reason)))
+      yield* shop.row("ada", "needs a person", ({ word }) => word === "needs you")
+      yield* stage.box.kill9
+      yield* stage.up
+      yield* shop.until("it asks still", calls, (all) => all.some(({ reason }) => isOwn(reason)))
+      yield* shop.answer("ada", "allow")
+      assert.deepStrictEqual(yield* shop.answers("ada", 2), ["answered c1", "answered c2"])
+      yield* shop.row("ada", "is idle", ({ word }) => word === "idle")
+      assert.strictEqual(yield* shop.runs("ada"), 1)
+      assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+    })
   )
 
   it.live("what breaks the contract is told in words: no start, a wrong record, what a person has to do", () =>

@@ -1,6 +1,7 @@
 /** The list of what needs a person, under a real daemon: each matter with a command that works as it stands. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { WaitingRow } from "../../src/rpc/WaitingMessages.ts"
@@ -144,6 +145,39 @@ describe("what needs a person", () => {
       }
       assert.deepStrictEqual(failed, [])
       assert.deepStrictEqual(yield* seen(shop, "question", 0), [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a branch that was left with work is a row; a lock that a killed git left is told by why", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const commits = "cat > /dev/null; touch -d '1 hour ago' .git/index.lock; echo ok"
+      const shop = stage.home({
+        agents: {
+          ada: { worktree: true, backend: { type: "command", shell: commits }, minRunInterval: "0ms" }
+        }
+      })
+      const git = (...args: ReadonlyArray<string>) =>
+        execFileSync("git", ["-C", shop.root, "-c", "user.name=a", "-c", "user.email=a@b", ...args], { stdio: "pipe" })
+      git("init", "--quiet")
+      git("commit", "--quiet", "--allow-empty", "--message", "first")
+      git("switch", "--quiet", "-c", "agentd/ada")
+      git("commit", "--quiet", "--allow-empty", "--message", "left")
+      git("switch", "--quiet", "-")
+      yield* stage.up
+      yield* shop.register
+      const [row] = yield* seen(shop, "bound", 1)
+      assert.match(row!.text, /^it begins at [0-9a-f]{12}, where the branch agentd\/ada was left with work/)
+      assert.include((yield* shop.cli("ps")).stdout, "where the branch agentd/ada was left")
+      assert.strictEqual((yield* shop.cli("dismiss", "shop/ada")).code, 0)
+      yield* seen(shop, "bound", 0)
+      yield* shop.send("ada", "go")
+      yield* shop.answers("ada", 1)
+      yield* shop.of("ada", 1, "run.notice")
+      const why = (yield* shop.cli("why", "ada")).stdout
+      assert.include(why, "agentd took away")
+      assert.include(why, "index.lock")
+      assert.include(why, "it begins at")
     }).pipe(Effect.scoped)
   )
 

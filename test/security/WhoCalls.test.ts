@@ -109,6 +109,36 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
     })
   )
 
+  it.effect("over HTTP, by the socket beside: it is itself there, too, and decides nothing", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      yield* shop.tell("victim", { ask: "echo > taken" })
+      const { callId } = yield* shop.asked("victim")
+      const before = (yield* shop.of("boss", 0, "turn.completed")).length
+      const ask = join(shop.root, "ask.mjs")
+      writeFileSync(
+        ask,
+        `import { request } from "node:http"
+         const [socketPath, verb, body] = process.argv.slice(2)
+         const headers = { "content-type": "application/json" }
+         request({ socketPath, path: "/v1/" + verb, method: "POST", headers }, (answer) => answer.resume()).end(body)`
+      )
+      const over = (verb: string, body: object) =>
+        `${process.execPath} ${ask} ${join(shop.stage.box.state, "http.sock")} ${verb} '${JSON.stringify(body)}'`
+      const allow = { name: callId, decision: "allow", reason: "", hash: yield* hashOf(shop, callId) }
+      const word = { name: "victim", text: "by HTTP", how: "queue", caller: { config: shop.config } }
+      yield* shop.tell("boss", { run: over("Answer", allow) }, { run: over("Send", word) })
+      yield* shop.answers("boss", before + 1)
+      assert.isTrue(yield* isOpen(shop, callId), "it waits on")
+      const received = yield* shop.log("inbox.received")
+      const of = ({ payload }: (typeof received)[number]) =>
+        (payload["event"] as { message: { from: string; text: string } }).message
+      assert.strictEqual(received.map(of).find(({ text }) => text === "by HTTP")?.from, "agent:boss")
+      yield* shop.answer(callId, "deny")
+    })
+  )
+
   it.effect("to erase what it was told: refused, and nothing is gone", (context) =>
     Effect.gen(function* () {
       if (!SS) return context.skip(MISSING)

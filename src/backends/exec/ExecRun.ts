@@ -268,7 +268,7 @@ class ExecRun {
     Effect.flatMap(this.options.read(input.files), (files) => {
       if (this.ending || !this.stream.isUp)
         return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
-      return this.stream.turnId === undefined
+      return this.stream.turnId === undefined || this.stream.isOwn
         ? this.give(input, files)
         : Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
     })

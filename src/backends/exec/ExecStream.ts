@@ -1,7 +1,8 @@
 /**
  * ExecStream: the records of one outside program, made run events. Pure: records in, events out; no clock, no process.
  *
- * Guarantees: a turn is started when the program says that it began it, and ends once; what names another turn or a
+ * Guarantees: a turn is started when the program says that it began it, and ends once; one that the program begins by
+ * itself is a turn, too, and so is a call between turns, until its result; what names another turn or a
  * call that is not known changes nothing and is told; each call asks at most once, and is answered at most once.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
@@ -24,12 +25,16 @@ export type Wait = "ready" | "answer" | undefined
 interface Turn {
   readonly turnId: string
   began: boolean
+  /** Nobody asked for it: it begins with `began` and a name of the program's, or with a call and is over with the last result. */
+  readonly own?: "named" | "calls" | undefined
   interrupted: boolean
   /** Text since the turn's last call. */
   answer: string
   /** True after a call: text from then on begins a new answer. */
   hasCalled: boolean
 }
+
+const NEW: Pick<Turn, "answer" | "hasCalled" | "interrupted"> = { interrupted: false, answer: "", hasCalled: false }
 
 /** Longest answer that is kept of a turn that does not come to its end. */
 const MAX_ANSWER = 256 * 1024
@@ -69,6 +74,8 @@ export class ExecStream {
   private readonly calls = new Map<string, boolean>()
   /** The names of all calls: unique within the run. */
   private readonly named = new Set<string>()
+  /** The names of all turns. */
+  private readonly turns = new Set<string>()
   session: string | undefined
   /** The fault that the run ends with. */
   fault: Outcome | undefined = undefined
@@ -95,13 +102,19 @@ export class ExecStream {
     return this.turn?.interrupted === true
   }
 
+  /** A given turn may take it in. */
+  get isOwn(): boolean {
+    return this.turn?.own !== undefined
+  }
+
   get waits(): Wait {
     if (!this.up) return "ready"
     return this.turn === undefined || this.calls.size > 0 ? undefined : "answer"
   }
 
   give(turnId: string): void {
-    this.turn = { turnId, began: false, interrupted: false, answer: "", hasCalled: false }
+    this.turns.add(turnId)
+    this.turn = { turnId, began: false, ...NEW }
   }
 
   /** False: there is no turn, or it is interrupted already. */
@@ -171,8 +184,12 @@ export class ExecStream {
     said: Exclude<ExecRecord.Said, { type: "ready" | "failed" | "notice" | "usage" }>
   ): ReadonlyArray<RunEvent> {
     const { turn } = this
+    if (turn === undefined && said.type === "began" && !this.turns.has(said.turn))
+      return this.opened(said.turn, "named")
+    if (turn === undefined && said.type === "call" && !this.named.has(said.call))
+      return [...this.opened(`own-${said.call}`, "calls"), ...this.inTurn(said)]
     if (turn === undefined || ("turn" in said && said.turn !== turn.turnId))
-      return [this.odd(`"${said.type}" of a turn that is not under way`)]
+      return [this.odd(`"${said.type}" of a turn that is not under way`, said)]
     // a turn may be refused, or interrupted, before it was begun
     const isEarly = said.type === "began" || said.type === "interrupted" || said.type === "error"
     if (!isEarly && !turn.began) return [this.odd(`"${said.type}" before "began"`)]
@@ -198,10 +215,14 @@ export class ExecStream {
               { _tag: "ToolProgress", callId: said.call, stream: "stdout", chunk: said.text }
             ]
           : [this.odd(`"progress" of the call ${said.call}, which is not under way`)]
-      case "result":
-        return this.calls.delete(said.call)
-          ? [{ _tag: "ToolResult", callId: said.call, status: said.status, output: said.output }]
-          : [this.odd(`"result" of the call ${said.call}, which is not under way`)]
+      case "result": {
+        if (!this.calls.delete(said.call))
+          return [this.odd(`"result" of the call ${said.call}, which is not under way`)]
+        const result: RunEvent = { _tag: "ToolResult", callId: said.call, status: said.status, output: said.output }
+        if (turn.own !== "calls" || this.calls.size > 0) return [result]
+        this.over()
+        return [result, { _tag: "TurnCompleted", turnId: turn.turnId, output: turn.answer }]
+      }
       case "done":
         this.over()
         return [{ _tag: "TurnCompleted", turnId: turn.turnId, output: said.output || turn.answer }]
@@ -217,6 +238,12 @@ export class ExecStream {
         ]
       }
     }
+  }
+
+  private opened(turnId: string, own: Turn["own"]): ReadonlyArray<RunEvent> {
+    this.turns.add(turnId)
+    this.turn = { turnId, began: true, own, ...NEW }
+    return [{ _tag: "TurnOpened", turnId, why: "it goes on by itself" }]
   }
 
   private called(said: ExecRecord.Named<"call">): ReadonlyArray<RunEvent> {
@@ -239,8 +266,9 @@ export class ExecStream {
     this.calls.clear()
   }
 
-  private odd(what: string): RunEvent {
-    return { _tag: "Notice", text: `the program said ${what}: it is ignored` }
+  private odd(what: string, said?: ExecRecord.Said): RunEvent {
+    const words = said?.type === "text" && said.text.trim() !== "" ? `: ${said.text}` : ": it is ignored"
+    return { _tag: "Notice", text: `the program said ${what}${words}` }
   }
 }
 
