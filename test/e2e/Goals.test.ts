@@ -288,7 +288,7 @@ together("a goal under a daemon that is killed", () => {
         const watched = yield* Fiber.join(watching)
         assert.strictEqual(watched.code, 1)
         assert.match(watched.stderr, /^(The daemon is away.*\n)*agentd: g1 stopped: .*seen enough/)
-        assert.match(watched.stdout, /g1 is working: [^]*g1 is done: /)
+        assert.match(watched.stdout, /g1 is working: [^]*g1 is stopped: /)
         const merge = yield* box.cli("goal", "merge", "g1", "--unreviewed")
         assert.strictEqual(merge.code, 1)
         assert.match(merge.stdout, /merged agentd\/ann .*\n.*conflict agentd\/ben .*same\.txt/)

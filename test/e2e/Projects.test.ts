@@ -57,7 +57,7 @@ it.live("a project has a name of its own, keeps its history under another, is re
     }>
     assert.deepInclude(
       listed.find(({ project }) => project === "store"),
-      { word: "done" }
+      { word: "stopped" }
     )
     assert.deepStrictEqual(yield* box.processes, [])
     assert.match(yield* ends(0, "project", "start", "store"), /begun: a, b\./)
