@@ -25,7 +25,7 @@ export type Wait = "ready" | "answer" | undefined
 interface Turn {
   readonly turnId: string
   began: boolean
-  /** Nobody asked for it: it begins with `began` and a name of the program's, or with a call and is over with the last result. */
+  /** Set where nobody asked for it: it begins with `began` and a name of the program's, or with a call and is over with the last result. */
   readonly own?: "named" | "calls" | undefined
   interrupted: boolean
   /** Text since the turn's last call. */
