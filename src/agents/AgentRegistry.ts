@@ -126,7 +126,7 @@ export class AgentRegistry {
     return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
   }
 
-  /** What a person is to look at is a row that waits for them; all else is in the log. */
+  /** Tells a person: by a row that waits where they are to look at it, else by a line of the log. */
   private tells(agent: string): Workplace.Workplace["tell"] {
     return (text, needs) => {
       const tree = this.members.get(agent)?.tree
