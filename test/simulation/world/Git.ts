@@ -537,12 +537,22 @@ export class Git {
     return this.forwards(checkout, this.find(to, checkout), false).code === 0
   }
 
-  /** In the person's repository: its branches. */
+  /** In the person's repository: its branches, and what is kept by name. */
   private inRepository({ command, names = [], options = [] }: Call, half: boolean): Answer {
     const before = this.reachable
+    const { refs } = this.folderOf(`${this.root}/.git`)
     switch (command) {
       case "config":
         return bad(1)
+      case "rev-parse": {
+        const commit = refs.get(names[0]!.replace("^{commit}", ""))
+        return commit === undefined ? bad(1) : well(`${commit}\n`)
+      }
+      case "for-each-ref": {
+        const [before, after] = names[0]!.split("*") as [string, string]
+        const found = [...refs.keys()].filter((name) => name.startsWith(before) && name.endsWith(after))
+        return well(found.map((name) => name.replace(/^refs\//, "")).join("\n"))
+      }
       case "update-ref": {
         const answer = half ? bad(137, "Killed") : this.moves(names, options[0] === "-d")
         this.witness.changed("update-ref", before)
@@ -555,6 +565,10 @@ export class Git {
 
   /** A branch is moved, or deleted, from where it is known to be. */
   private moves(names: ReadonlyArray<string>, deletes: boolean): Answer {
+    if (names[0]!.startsWith("refs/agentd/")) {
+      this.folderOf(`${this.root}/.git`).refs.set(names[0]!, names[1]!)
+      return well()
+    }
     const branch = names[0]!.replace("refs/heads/", "")
     const from = deletes ? names[1] : names[2]
     if ((this.branches.get(branch) ?? "") !== from)
