@@ -43,7 +43,9 @@ export const startedToWait = (
   now: ReadonlyArray<BoardRow>
 ): ReadonlyArray<BoardRow> => {
   const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
-  const matters = ({ asks, id, since }: BoardRow) => (asks.length === 0 ? [`${id} ${since}`] : asks)
+  // an agent's calls have names of their own; a session asks under its own each time
+  const matters = ({ asks, id, kind, since }: BoardRow) =>
+    kind === "agent" && asks.length > 0 ? asks : [`${id} ${since}`]
   const known = new Set(asking(before).flatMap(matters))
   return asking(now).filter((row) => matters(row).some((matter) => !known.has(matter)))
 }

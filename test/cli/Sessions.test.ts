@@ -23,7 +23,7 @@ import type { PlateInfo } from "../../src/domain/Messages.ts"
 import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
-import { boardOf, makeWorld, serve, type World } from "../rpc/World.ts"
+import { agentInfo, boardOf, callInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 import { agentd, launch } from "./Child.ts"
@@ -445,6 +445,13 @@ describe("the board", () => {
     expect(
       startedToWait(rowOf({ ...asking, status: "Running", word: "working", approval: null }), rowOf(asking))
     ).toHaveLength(1)
+    const ofAgent = (since: number, ...calls: ReadonlyArray<string>) =>
+      boardOf({
+        agents: [agentInfo({ word: "needs you", since })],
+        calls: calls.map((callId) => callInfo({ callId, since }))
+      }).rows
+    expect(startedToWait(ofAgent(1, "a"), ofAgent(1, "a", "b")), "a further call rings").toHaveLength(1)
+    expect(startedToWait(ofAgent(1, "a", "b"), ofAgent(2, "b")), "an answered one does not").toEqual([])
   })
 
   it("a pane is found by descent, and a pid that is its own ancestor ends the search", () => {
