@@ -85,6 +85,10 @@ const older = (socket: string) =>
     remedy: "Restart it, and it is the installed one: agentd restart"
   })
 
+/** A daemon that goes away while it is written to: so the protocol's library says it. */
+const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && Socket.isSocketError(reason.defect))
+
 /** The first frame says which protocol is spoken here; a daemon that does not speak it is asked nothing. */
 const greeted = Effect.tap(
   Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
@@ -112,7 +116,10 @@ export const call = <A, E, R>(
   Effect.flatMap(greeted, use).pipe(
     Effect.scoped,
     // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
-    Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))),
+    Effect.catchCauseIf(
+      (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
+      () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))
+    ),
     Effect.catchCauseIf(isUnknown, () => Effect.fail(older(socket))),
     (called) =>
       Effect.flatMap(StoreHolder.Here, (here) =>
