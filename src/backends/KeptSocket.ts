@@ -10,7 +10,7 @@ import { chmodSync, statSync } from "node:fs"
 import { createServer, type ServerOpts, type Socket } from "node:net"
 
 /** All look at the same moments: an idle daemon wakes once for all of them. */
-const LOOK = 8_000
+const LOOK = 10_000
 
 export interface Kept<E, R> extends Pick<ServerOpts, "allowHalfOpen"> {
   readonly path: string
@@ -56,11 +56,10 @@ export const keep = <E, R>({ allowHalfOpen, claim, now = false, path, take }: Ke
     )
     if (now) yield* look
     yield* Effect.forkScoped(
-      Effect.forever(
-        Effect.gen(function* () {
-          yield* Effect.sleep(Duration.millis(LOOK - ((yield* Clock.currentTimeMillis) % LOOK)))
-          yield* look
-        })
-      )
+      Effect.gen(function* () {
+        yield* Effect.sleep(Duration.millis(LOOK - ((yield* Clock.currentTimeMillis) % LOOK)))
+        yield* look
+        return yield* Effect.forever(Effect.andThen(Effect.sleep(Duration.millis(LOOK)), look))
+      })
     )
   })

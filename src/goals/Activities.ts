@@ -71,10 +71,11 @@ const giveUp = (goal: GoalActor, error: Query.BudgetSpent | Query.QueryFailed) =
 const decompose = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
     const { planner } = goal.options
-    if (planner === null || goal.entering) {
-      goal.detail = goal.entering
-        ? "its plan is being taken"
-        : `it waits for a plan: agentd goal plan ${goal.goalId} FILE`
+    if (goal.entering) goal.detail = "its plan is being taken"
+    // a plan that is sent back at once may not be whole yet
+    while (goal.entering) yield* goal.news()
+    if (planner === null) {
+      goal.detail = `it waits for a plan: agentd goal plan ${goal.goalId} FILE`
       return yield* Effect.never
     }
     yield* goal.around.agents.recovered

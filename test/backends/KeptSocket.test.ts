@@ -42,7 +42,7 @@ const modeOf = (path: string) => (statSync(path, { throwIfNoEntry: false })?.mod
 /** The next look, which is over when its files are as they are to be. */
 const looked = (holds: () => boolean) =>
   Effect.gen(function* () {
-    yield* TestClock.adjust("8 seconds")
+    yield* TestClock.adjust("10 seconds")
     while (!holds()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
   })
 
@@ -70,12 +70,12 @@ it.effect("where another listens by now, or something lies that is no socket, it
     yield* kept(path)
     unlinkSync(path)
     writeFileSync(path, "mine")
-    yield* TestClock.adjust("8 seconds")
+    yield* TestClock.adjust("10 seconds")
     assert.isTrue(statSync(path).isFile())
     unlinkSync(path)
     const other = yield* Effect.forkChild(Effect.scoped(Effect.andThen(listening(path, says("other")), Effect.never)))
     while (!existsSync(path)) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-    yield* TestClock.adjust("8 seconds")
+    yield* TestClock.adjust("10 seconds")
     assert.strictEqual(yield* heard(path), "other")
     // as a kill leaves it
     renameSync(path, `${path}.left`)

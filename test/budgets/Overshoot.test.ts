@@ -42,7 +42,8 @@ const overshoot = Effect.fnUntraced(function* (on: "claude" | "acp", budget: obj
   yield* project.row(
     "ann",
     "has no turn",
-    ({ detail, state }) => state === "Stopped" || /waits for a message|budget of tokens for/.test(detail)
+    ({ detail, state }) =>
+      state === "Stopped" || /waits for a message|budget of tokens for|the turn reached/.test(detail)
   )
   const [cost] = yield* stage.rpc((client) => client.Costs({ by: ["agent"], since: "" }))
   return cost!
