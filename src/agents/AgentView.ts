@@ -267,7 +267,7 @@ const since = (row: Row, word: Words.Word): number => {
   const at = worker?.at ?? 0
   switch (word) {
     case "needs you":
-      return Math.min(...asking(row), ...(worker?.state === "Stopped" ? [readyAt(row)] : []))
+      return worker?.state === "Stopped" ? readyAt(row) : Math.min(...asking(row))
     case "paused":
       return Math.max(home?.since ?? 0, at, turn.at)
     case "retrying":
@@ -276,7 +276,8 @@ const since = (row: Row, word: Words.Word): number => {
       if (worker?.state === "CoolingDown") return at
       return Math.max(isKept(row) ? trouble!.since : 0, waitsFor(row) === "run" ? Math.max(at, turn.at) : readyAt(row))
     case "working":
-      if (worker?.state !== "Running") return at === 0 ? readyAt(row) : at
+      if (worker === undefined || worker.state === "BuildingPrompt") return readyAt(row)
+      if (worker.state !== "Running") return at
       return turn.state === "idle" && isReady(row) ? readyAt(row) : Math.max(turn.data.startedAt ?? at, answeredAt)
     case "idle":
       return Math.max(at, turn.at, inboxAt)

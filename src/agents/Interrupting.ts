@@ -32,8 +32,12 @@ export const make = (of: {
     const about = { stream: setting.conversation, kind: "run.notice", actor: workerName(setting.agent) }
     const ending = Effect.match(run.endBegun(Math.max(...ages) + LATE), {
       onFailure: ({ message }) => [`what the interrupted call has begun goes on: ${message}`],
-      onSuccess: ([first]) =>
-        first === undefined ? [] : [`what the interrupted call had begun went on, and was ended: ${first}`]
+      onSuccess: ([first, ...more]) => {
+        const others = more.length === 0 ? "" : ` and ${more.length} more`
+        return first === undefined
+          ? []
+          : [`what the interrupted call had begun went on, and was ended: ${first}${others}`]
+      }
     })
     const told = Effect.flatMap(ending, (texts) =>
       log.appendLazy(texts.map((text) => ({ ...about, payload: { runId: run.runId, text } })))

@@ -11,6 +11,7 @@ import type { Decision, Run, RunEvent, Work } from "../backends/Backend.ts"
 import type { Offers } from "../backends/Offers.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
 import * as Excerpt from "./Excerpt.ts"
+import { lateName } from "./ToolsState.ts"
 import { Gate } from "./Gate.ts"
 
 /** Most troubles that are known at once. */
@@ -23,9 +24,6 @@ const MAX_LINE = 400
 
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
-
-/** The name of a call that asks although it was taken to run: each asks at most once. */
-export const lateName = (callId: string): string => `${callId}a`
 
 const UNASKED: Pick<UsageMeter, "newest"> = { newest: { model: "", context: undefined } }
 

@@ -8,9 +8,9 @@ import { Effect } from "effect"
 import type { Run, RunEvent } from "../backends/Backend.ts"
 import { isActive, type TurnState } from "./AgentStates.ts"
 import type { AgentSetting } from "./AgentSetting.ts"
-import { lateName, type LiveRun } from "./LiveRun.ts"
+import type { LiveRun } from "./LiveRun.ts"
 import type { RunRequest } from "./RunSupervisor.ts"
-import { get, type ToolsState, waits } from "./ToolsState.ts"
+import { get, lateName, type ToolsState, waits } from "./ToolsState.ts"
 import type { UsageMeter } from "./UsageMeter.ts"
 
 export interface Recalling {

@@ -30,7 +30,7 @@ import { span } from "../domain/Words.ts"
 import type { Ending, ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
-import { lateName } from "./LiveRun.ts"
+
 import { answersOf, tooLate } from "./CallRow.ts"
 import { verdictOf } from "./RunEvents.ts"
 import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
@@ -42,6 +42,7 @@ import {
   fresh,
   get,
   isStalled,
+  lateName,
   moved,
   openCalls,
   repeated,

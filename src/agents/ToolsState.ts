@@ -97,6 +97,9 @@ export const fresh: ToolsState = {
   grants: HashMap.empty()
 }
 
+/** The name of a call that asks although it was taken to run: each asks at most once. */
+export const lateName = (callId: string): string => `${callId}a`
+
 /** Before its call. */
 export const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
 
@@ -198,8 +201,8 @@ export const moved = (
     open: HashMap.set(taken.open, callId, call),
     due: isBehind || before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
     counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    // one that is begun anew is no further one
-    ...(isNew && get(taken.open, callId.replace(/a$/, "")) === undefined
+    // one that is begun anew, under its late name, is no further one
+    ...(isNew && !HashMap.some(taken.open, (one) => lateName(one.callId) === callId)
       ? { made: making(taken.made, turnId, key, snapshot.data.toolName ?? "") }
       : {}),
     // the calls of another answer

@@ -29,11 +29,7 @@ const cut = (words: string): string => (words.length <= LONG ? words : `${words.
 
 const told = (any: Rune): string | undefined => {
   const rune = read(any)
-  if (rune?.kind === "agent.bound_reached") {
-    const { call_id: callId, text } = rune.payload
-    // an expired call and a branch that was left speak for themselves
-    return `${callId === undefined && /\b(reached|limit)\b/.test(text) ? "reached a bound: " : ""}${cut(text)}`
-  }
+  if (rune?.kind === "agent.bound_reached") return cut(rune.payload.text)
   const event = rune?.payload.event
   switch (event?._tag) {
     case "Received": {

@@ -144,7 +144,7 @@ export type Happening =
       readonly text: string
       /** A trouble that goes on, by its name, until a notice says that it is over. */
       readonly lasting?: { readonly about: string; readonly isOver: boolean }
-      /** Repetition: the run asks its model again by itself; `since`: ms since the epoch, left out: since now. */
+      /** Set where the run asks its model again by itself; `since`: ms since the epoch, left out: since now. */
       readonly retries?: { readonly since?: number }
     }
   /** Each turn that was started or opened ends with exactly one of these three, but an opened one that was taken in. `output`: its last answer, in full. */

@@ -1,8 +1,8 @@
 /**
  * BoardRow: the rows of the board in order, and how they follow each other. Pure.
  *
- * Guarantees: a row's id is the same for as long as its thing is there; a row moves only when its word changes, or what it needs
- * a person for.
+ * Guarantees: a row's id is the same for as long as its thing is there; a row moves only when its word changes, or since
+ * when it needs a person.
  */
 import type { BoardNews, BoardRow } from "./BoardMessages.ts"
 import { rankOf } from "./Words.ts"

@@ -45,7 +45,7 @@ export const LOOKS: { readonly [word in Word]: Look } = {
   working: { glyph: "●", ascii: "*", colour: "work", group: "Working", next: "it, now" },
   paused: { glyph: "‖", ascii: "=", colour: "quiet", group: "Idle", next: "nobody until you resume it" },
   idle: { glyph: "○", ascii: "-", colour: "quiet", group: "Idle", next: "nobody: it has nothing to do" },
-  stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody until you start it" },
+  stopped: { glyph: "■", ascii: "#", colour: "quiet", group: "Idle", next: "nobody: a person ended it" },
   done: { glyph: "✓", ascii: "+", colour: "good", group: "Idle", next: "nobody: it is over" }
 }
 

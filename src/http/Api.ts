@@ -214,7 +214,7 @@ const headOf = ({ stream }: HttpServerRequest.HttpServerRequest) =>
   ).pipe(Effect.map(String))
 
 const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Effect.Effect<unknown, Refusal> =>
-  (cuts && Number(request.headers["content-length"]) > MAX_BODY ? headOf(request) : request.text).pipe(
+  (cuts ? headOf(request) : request.text).pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(MAX_BODY)),
     Effect.mapError((error) =>
       isTooLarge(error)

@@ -216,7 +216,7 @@ const ofOutage = (standing: Standing): BoardRow => ({
   kind: "matter",
   name: nameOf(standing),
   word: "waiting",
-  reason: "network",
+  reason: standing.state === "LimitedUntil" ? "limit" : "network",
   says: `${troubles[standing.state]}: ${standing.message}; its agents go on by themselves once it answers`,
   since: standing.since,
   until: standing.until,

@@ -267,6 +267,12 @@ describe("Board", () => {
       assert.deepStrictEqual(since(after(running), { turn: executing, answeredAt: 5_000 }), ["working", 8_000])
     })
 
+    it("it has something to do: since it came", () => {
+      const waiting = { ...Inbox.initial, waiting: [{ ...message, at: 80_000 }] }
+      const ready = after([place])
+      assert.deepStrictEqual(since(ready, { inbox: waiting }), ["working", 80_000])
+    })
+
     it("it rests: since its turn ended, or what it held was let go", () => {
       assert.deepStrictEqual(since(after(running), { turn: at("idle", 50_000) }), ["idle", 50_000])
       assert.deepStrictEqual(since(after(running), { turn: at("idle", 50_000), inboxAt: 70_000 }), ["idle", 70_000])

@@ -249,7 +249,7 @@ describe("sub-agents of sub-agents", () => {
             Effect.provideService(AgentsTag, fleet),
             Effect.provideService(EventLog, world.log)
           )
-          assert.include(lines.map(({ text }) => text).join("\n"), "reached a bound: shop/boss wants more sub-agents")
+          assert.include(lines.map(({ text }) => text).join("\n"), "shop/boss wants more sub-agents")
           yield* spawn(fleet, "mine", world.caller)
           yield* World.untilAgent(fleet, "mine", ({ state }) => state !== "Stopped")
         })

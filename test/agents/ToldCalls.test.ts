@@ -1,6 +1,6 @@
 /** Calls that a run only tells of: nobody is asked about them, and it does not say when they begin. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, HashMap } from "effect"
 import type { Place, RunEvent } from "../../src/backends/Backend.ts"
 import { type AgentWorld, caller, make } from "./AgentWorld.ts"
 import { leave } from "./Leave.ts"
@@ -86,6 +86,12 @@ describe("a call that is only told of", () => {
       const [late] = yield* inState(world, "awaiting_approval")
       assert.match(late!.callId, /-1a$/)
       assert.deepStrictEqual(run.cancelled, [], "its run goes on")
+      const { made } = world.tree.actors.tools.state
+      assert.deepStrictEqual(
+        [...HashMap.values(made!.times)],
+        [1],
+        "it counts once towards the calls that are the same"
+      )
       yield* world.lose
 
       const second = Puppet.make({ holds: true, up: false })

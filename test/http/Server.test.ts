@@ -221,6 +221,8 @@ describe("the routes", () => {
         assert.strictEqual(what, path === "/events" ? "event" : "hook")
         assert.deepInclude(got as object, { session_id: "s", agentd_cut: true })
       }
+      const chunked = { path: "/events", body: `${body} `, headers: { "transfer-encoding": "chunked" } }
+      assert.strictEqual((yield* unix(chunked)).status, 202, "also where its length is not said before")
     })
   )
 })

@@ -163,6 +163,8 @@ describe("the list of what needs a person", () => {
     const [row] = boardOf({ ...nothingWaits, outages }).rows
     assert.deepInclude(row, { word: "waiting", reason: "network", since: T0, until: T0 + 60_000 })
     assert.strictEqual(boardOf({ ...nothingWaits, outages: [login] }).rows[0]!.word, "needs you")
+    const limited: ReadonlyArray<Standing> = [{ ...login, state: "LimitedUntil" }]
+    assert.strictEqual(boardOf({ ...nothingWaits, outages: limited }).rows[0]!.reason, "limit")
   })
 
   it("messages that a spent limit holds back are named, with the time at which they go on", () => {
