@@ -2,7 +2,7 @@
  * Daemon: one life of the real thing in the simulated world: `Daemon.run` itself, over a
  * platform that is played. People steer it by the procedures of its control socket.
  */
-import { Effect, FileSystem, Layer, Path, Stdio, Terminal } from "effect"
+import { Effect, FileSystem, Layer, Path, Stdio, Stream, Terminal } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { ChildProcessSpawner } from "effect/process"
 import type { RpcClient } from "effect/rpc"
@@ -115,7 +115,8 @@ const requestOf = ({ body, ...request }: Request) => {
     originalUrl: url,
     method,
     headers: headers as HttpServerRequest.HttpServerRequest["headers"],
-    text: Effect.succeed(body)
+    text: Effect.succeed(body),
+    stream: Stream.make(new TextEncoder().encode(body))
   }
   return made as HttpServerRequest.HttpServerRequest
 }

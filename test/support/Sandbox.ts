@@ -219,7 +219,14 @@ export class Sandbox {
     yield* this.end("SIGKILL")
     // the reaper ends what the daemon left; wait for it, then make sure
     if (!this.keeps) yield* Effect.ignore(this.until("no process is left", this.processes, (pids) => pids.length === 0))
-    for (const pid of yield* this.processes) process.kill(pid, "SIGKILL")
+    for (const pid of yield* this.processes) {
+      try {
+        process.kill(pid, "SIGKILL")
+      } catch (error) {
+        // one that has ended meanwhile needs no signal
+        if (ProcessTable.isAlive(ProcessTable.identify(pid))) throw error
+      }
+    }
     rmSync(this.folder, { recursive: true, force: true })
   })
 }
