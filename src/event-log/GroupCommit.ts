@@ -5,7 +5,7 @@
  * is tried again; an append that the store does not take is found by committing the
  * group's appends one by one: those before it are durable, it and those behind it are not.
  */
-import type { Row } from "./Ring.ts"
+import type { Row } from "./Row.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
 /** Rows of one transaction: with more, nothing gathers while the group is written. */

@@ -1,6 +1,6 @@
 /**
- * LogThread: the thread that owns the database. It takes what the ring holds, commits
- * it as one group, and says how many appends are durable. While it waits for the disk,
+ * LogThread: the thread that owns the database. It takes the appends that have come, commits
+ * them as one group, and says how many appends are durable. While it waits for the disk,
  * the next group gathers by itself.
  *
  * Guarantees: it opens nothing before it is told which store; until then it has only loaded its code.
@@ -13,22 +13,21 @@ import type { Chore } from "./Chore.ts"
 import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { collector, ROUNDS } from "./HeapRest.ts"
+import { BELL, DONE, EPOCH, STOP } from "./LogControl.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { Pace } from "./Pace.ts"
-import { RingReader, type Row } from "./Ring.ts"
-import { BELL, controlOf, DONE, EPOCH, STOP } from "./RingControl.ts"
+import type { Row } from "./Row.ts"
 import type { Sealed } from "./Sealer.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 
-/** To the thread, beside the ring. */
+/** To the thread. */
 export type ToThread =
   | Open
   | Order
   | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
-  /** An append that is too large for the ring. */
-  | { readonly _tag: "Parcel"; readonly rows: ReadonlyArray<Row> }
-  /** Parcels before it are undone. */
+  | { readonly _tag: "Appends"; readonly appends: ReadonlyArray<ReadonlyArray<Row>> }
+  /** Appends before it are undone. */
   | { readonly _tag: "Reset" }
 
 /** Comes first: nothing is opened before it. */
@@ -56,7 +55,7 @@ export type FromThread =
 const FIRST_PAUSE = 5
 const LONGEST_PAUSE = 500
 
-type Asked = Exclude<ToThread, { readonly _tag: "Open" | "Parcel" | "Reset" }>
+type Asked = Exclude<ToThread, { readonly _tag: "Open" | "Appends" | "Reset" }>
 
 /** Gives back the memory that the thread's start has used, when nothing else is to be done. */
 class Resting implements Chore {
@@ -75,7 +74,7 @@ class Resting implements Chore {
 }
 
 const isAsked = (message: ToThread): message is Asked =>
-  message._tag !== "Open" && message._tag !== "Parcel" && message._tag !== "Reset"
+  message._tag !== "Open" && message._tag !== "Appends" && message._tag !== "Reset"
 
 const nextOf = (port: NonNullable<typeof parentPort>): ToThread | undefined =>
   (receiveMessageOnPort(port) as { readonly message: ToThread } | undefined)?.message
@@ -84,36 +83,36 @@ class LogThread {
   private readonly giveUpAfter: number
   private readonly port: NonNullable<typeof parentPort>
   private readonly store: LogStore
-  private readonly ring: RingReader
+  private readonly control: Int32Array
+  private heard = 0
   private readonly orders: Array<Asked> = []
-  private readonly parcels: Array<ReadonlyArray<Row>> = []
+  private appends: Array<ReadonlyArray<Row>> = []
   private readonly nothing = new Int32Array(new SharedArrayBuffer(4))
   private readonly pace = new Pace(performance.now())
   private hasFailed = false
 
-  constructor({ giveUpAfter, store }: Open, shared: SharedArrayBuffer, port: NonNullable<typeof parentPort>) {
+  constructor({ giveUpAfter, store }: Open, control: Int32Array, port: NonNullable<typeof parentPort>) {
     this.giveUpAfter = giveUpAfter
     this.port = port
     this.store = new LogStore(store, nodeSqlite, () => performance.now(), [new Resting()])
-    this.ring = new RingReader(shared, () => this.parcel())
+    this.control = control
     this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
     this.store.onTrouble = (message) => this.say({ _tag: "Troubled", message })
     this.say({ _tag: "Up", opened: this.store.opened })
   }
 
   run(): void {
-    const { control } = this.ring
     // it sleeps only after a look at everything that found nothing: the bell may have rung for two things
     let isIdle = false
     for (;;) {
-      const told = !isIdle || this.ring.wait(this.pace.patience(performance.now(), this.store))
+      const told = !isIdle || this.wait(this.pace.patience(performance.now(), this.store))
       if (told && isIdle) this.pace.ask(performance.now())
       isIdle = false
       this.receive()
-      const appends = this.hasFailed ? [] : this.ring.take(MAX_GROUP)
+      const appends = this.hasFailed ? [] : this.take()
       if (appends.length > 0) this.write(appends)
       else if (this.orders.length > 0) this.carryOut(this.orders.shift()!)
-      else if (Atomics.load(control, STOP) === 1) break
+      else if (Atomics.load(this.control, STOP) === 1) break
       else {
         if (!told) this.tidy(performance.now())
         isIdle = true
@@ -136,9 +135,8 @@ class LogThread {
   private write(appends: ReadonlyArray<ReadonlyArray<Row>>): void {
     const { done, failure } = this.patiently(appends)
     if (done > 0) {
-      this.ring.free()
-      Atomics.add(this.ring.control, DONE, done)
-      Atomics.notify(this.ring.control, DONE)
+      Atomics.add(this.control, DONE, done)
+      Atomics.notify(this.control, DONE)
     }
     if (failure !== undefined) this.fail(failure)
     else this.store.keepUp()
@@ -161,40 +159,40 @@ class LogThread {
   /** Until the actors' thread has undone what is not durable, nothing more is read. */
   private fail(failure: Failure): void {
     this.hasFailed = failure.isFatal
-    const epoch = Atomics.load(this.ring.control, EPOCH)
+    const epoch = Atomics.load(this.control, EPOCH)
     this.say({ _tag: "Failed", failure })
-    Atomics.wait(this.ring.control, EPOCH, epoch)
+    Atomics.wait(this.control, EPOCH, epoch)
     for (let message = this.next(); message !== undefined && message._tag !== "Reset"; message = this.next()) {
       if (isAsked(message)) this.orders.push(message)
     }
-    this.parcels.length = 0
-    this.ring.reset()
+    this.appends = []
   }
 
   private next(): ToThread | undefined {
     return nextOf(this.port)
   }
 
-  /** Orders that have come. A parcel is left to the record that names it: none comes without its record. */
+  /** Messages that have come. */
   private receive(): void {
-    while (this.parcels.length === 0) {
-      const message = this.next()
-      if (message === undefined) return
-      if (message._tag === "Parcel") this.parcels.push(message.rows)
+    for (let message = this.next(); message !== undefined; message = this.next()) {
+      if (message._tag === "Appends") this.appends.push(...message.appends)
       else if (isAsked(message)) this.orders.push(message)
     }
   }
 
-  /** Sent before its record was, so it is there. */
-  private parcel(): ReadonlyArray<Row> {
-    const known = this.parcels.shift()
-    if (known !== undefined) return known
-    for (;;) {
-      const message = this.next()
-      if (message === undefined) throw new Error("an append that was to come as a message did not come")
-      if (message._tag === "Parcel") return message.rows
-      if (isAsked(message)) this.orders.push(message)
-    }
+  /** Sleeps until the bell rings, or so long (ms). False: nothing happened. */
+  private wait(atMost: number): boolean {
+    const told = Atomics.wait(this.control, BELL, this.heard, atMost) !== "timed-out"
+    this.heard = Atomics.load(this.control, BELL)
+    return told
+  }
+
+  /** Whole appends, oldest first, until they have `MAX_GROUP` rows. */
+  private take(): ReadonlyArray<ReadonlyArray<Row>> {
+    let rows = 0
+    let count = 0
+    while (count < this.appends.length && rows < MAX_GROUP) rows += this.appends[count++]!.length
+    return this.appends.splice(0, count)
   }
 
   private carryOut(order: Asked): void {
@@ -223,12 +221,12 @@ const told = (port: NonNullable<typeof parentPort>, control: Int32Array): Open |
 }
 
 const start = (port: NonNullable<typeof parentPort>): void => {
-  const shared = workerData as SharedArrayBuffer
-  const open = told(port, controlOf(shared))
+  const control = workerData as Int32Array
+  const open = told(port, control)
   if (open === undefined) return
   let thread: LogThread
   try {
-    thread = new LogThread(open, shared, port)
+    thread = new LogThread(open, control, port)
   } catch (error) {
     return port.postMessage({ _tag: "NotUp", failure: failureOf(error) } satisfies FromThread)
   }

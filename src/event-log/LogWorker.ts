@@ -7,7 +7,7 @@
  */
 import { Worker } from "node:worker_threads"
 import type { FromThread, Open, ToThread } from "./LogThread.ts"
-import { controlOf, makeShared, ring, STOP } from "./RingControl.ts"
+import { makeControl, ring, STOP } from "./LogControl.ts"
 
 /** The thread is no more, and why. */
 export interface Broken {
@@ -16,8 +16,7 @@ export interface Broken {
 }
 
 export class LogWorker {
-  readonly shared = makeShared()
-  private readonly control = controlOf(this.shared)
+  readonly control = makeControl()
   private readonly worker: Worker
   private broken: Broken | undefined
   private isTaken = false
@@ -26,7 +25,7 @@ export class LogWorker {
 
   /** `code`: where the thread's is. */
   constructor(code: string | URL) {
-    this.worker = new Worker(code, { workerData: this.shared, name: "log" })
+    this.worker = new Worker(code, { workerData: this.control, name: "log" })
     this.worker.on("message", (message: FromThread) => this.hear?.(message))
     this.worker.on("error", (error) => this.broke(String(error)))
     this.worker.on("exit", () => {

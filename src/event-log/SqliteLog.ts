@@ -14,10 +14,10 @@ import type { EventDraft } from "./EventDraft.ts"
 import { type Problem, type Sealing, StorageError } from "./EventLog.ts"
 import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { Flight, shareOf, type Unit } from "./Log.ts"
+import { DONE, EPOCH } from "./LogControl.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { LogWorker } from "./LogWorker.ts"
-import { RingWriter, rowOf } from "./Ring.ts"
-import { DONE } from "./RingControl.ts"
+import { rowOf } from "./Row.ts"
 import type { Sealed } from "./Sealer.ts"
 import type { Made } from "./SegmentFile.ts"
 import type { Soon } from "./Soon.ts"
@@ -179,6 +179,8 @@ export abstract class SqliteLog extends AdmittingLog {
   }
 }
 
+const rowsOf = ({ runes, texts }: Unit) => runes.map((rune, index) => rowOf(rune, texts[index]!))
+
 const broken = (reason: string) =>
   new StorageError({
     reason: "defect",
@@ -191,9 +193,8 @@ const stopped = (thread: LogWorker): Effect.Effect<void> =>
 
 class ThreadedLog extends SqliteLog {
   private readonly thread: LogWorker
-  private readonly ring: RingWriter
-  /** No room in the ring. */
-  private overflow: Array<Unit> = []
+  /** Appends of one message. */
+  private batch: Array<Unit> = []
   private seen = 0
   private orders = 0
   private readonly carried = new Map<number, (exit: Exit.Exit<void, StorageError>) => void>()
@@ -203,7 +204,6 @@ class ThreadedLog extends SqliteLog {
   constructor(thread: LogWorker, parts: Parts, file: string) {
     super(parts, file)
     this.thread = thread
-    this.ring = new RingWriter(thread.shared)
     thread.onMessage((message) => {
       switch (message._tag) {
         case "Failed":
@@ -231,7 +231,7 @@ class ThreadedLog extends SqliteLog {
 
   readonly close: Effect.Effect<void> = Effect.suspend(() => {
     this.isClosed = true
-    this.ring.publish()
+    this.flush()
     return Effect.andThen(
       stopped(this.thread),
       // what landed last is told before anybody hears of the end
@@ -280,27 +280,22 @@ class ThreadedLog extends SqliteLog {
   }
 
   protected send(unit: Unit): void {
-    if (this.overflow.length > 0 || !this.enters(unit)) this.overflow.push(unit)
+    this.batch.push(unit)
   }
 
   protected flush(): void {
-    this.ring.publish()
+    if (this.batch.length === 0) return
+    const appends = this.batch.map(rowsOf)
+    this.batch = []
+    this.thread.say({ _tag: "Appends", appends })
   }
 
   protected carryOut(order: Order): void {
     this.thread.say(order)
   }
 
-  private enters(unit: Unit): boolean {
-    const room = this.ring.append(unit)
-    if (room !== "too-large") return room === "taken"
-    if (!this.ring.parcel(unit.runes.length)) return false
-    this.thread.say({ _tag: "Parcel", rows: unit.runes.map((rune, index) => rowOf(rune, unit.texts[index]!)) })
-    return true
-  }
-
   private listen(): void {
-    const waited = Atomics.waitAsync(this.ring.control, DONE, this.seen)
+    const waited = Atomics.waitAsync(this.thread.control, DONE, this.seen)
     const next = () => {
       this.land()
       if (!this.isClosed) this.listen()
@@ -310,22 +305,18 @@ class ThreadedLog extends SqliteLog {
   }
 
   private land(): void {
-    const done = Atomics.load(this.ring.control, DONE)
+    const done = Atomics.load(this.thread.control, DONE)
     const appends = (done - this.seen) | 0
     this.seen = done
     if (appends > 0) this.landed(appends)
-    let index = 0
-    while (index < this.overflow.length && this.enters(this.overflow[index]!)) index += 1
-    if (index === 0) return
-    this.overflow = this.overflow.slice(index)
-    this.ring.publish()
   }
 
   private notTaken(failure: Failure): void {
     this.land()
-    this.overflow = []
+    this.batch = []
     this.thread.say({ _tag: "Reset" })
-    this.ring.reset()
+    Atomics.add(this.thread.control, EPOCH, 1)
+    Atomics.notify(this.thread.control, EPOCH)
     this.undone(failure)
   }
 
@@ -472,9 +463,7 @@ class InlineLog extends SqliteLog {
     let rows = 0
     let count = 0
     while (count < this.waiting.length && rows < MAX_GROUP) rows += this.waiting[count++]!.runes.length
-    const appends = this.waiting
-      .slice(0, count)
-      .map(({ runes, texts }) => runes.map((rune, index) => rowOf(rune, texts[index]!)))
+    const appends = this.waiting.slice(0, count).map(rowsOf)
     const writing = this.store.commit(appends)
     let step: IteratorResult<void, Outcome> = writing.next(true)
     for (let tries = 0; step.done !== true; tries++) {

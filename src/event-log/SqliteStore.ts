@@ -10,7 +10,7 @@
 import type { Link } from "./ChainWalk.ts"
 import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
-import type { Row } from "./Ring.ts"
+import type { Row } from "./Row.ts"
 import * as OpenMark from "./OpenMark.ts"
 import { COLUMNS as ALL_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import type { Made, SegmentHead } from "./SegmentFile.ts"

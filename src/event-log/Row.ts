@@ -1,0 +1,42 @@
+/**
+ * Row: a rune as the store inserts it: its columns, and the texts of header and payload.
+ */
+import { headerText } from "./HashChain.ts"
+import type { Rune } from "./Rune.ts"
+
+export interface Row {
+  readonly eventId: number
+  readonly seq: number
+  readonly stream: string
+  readonly at: number
+  readonly kind: string
+  readonly actor: string
+  readonly from: string | null
+  readonly to: string | null
+  readonly trigger: string | null
+  readonly causeStream: string | null
+  readonly causeSeq: number | null
+  /** JSON; null for none. */
+  readonly moves: string | null
+  readonly visibility: string
+  readonly header: string
+  readonly text: string
+}
+
+export const rowOf = (rune: Rune, text: string): Row => ({
+  eventId: rune.eventId,
+  seq: rune.seq,
+  stream: rune.stream,
+  at: rune.at,
+  kind: rune.kind,
+  actor: rune.actor,
+  from: rune.from,
+  to: rune.to,
+  trigger: rune.trigger,
+  causeStream: rune.cause?.stream ?? null,
+  causeSeq: rune.cause?.seq ?? null,
+  moves: rune.moves.length === 0 ? null : JSON.stringify(rune.moves),
+  visibility: rune.visibility,
+  header: headerText({ ...rune, format: 2, causeId: null }),
+  text
+})
