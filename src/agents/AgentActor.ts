@@ -135,7 +135,6 @@ export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeStat
   return after(evolve(AgentMachine.Agent, of, rune), of, rune.at)
 }
 
-/** How the agent hears of a turn's end. */
 export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event | undefined => {
   if (ended === null || turnId === null) return undefined
   if (ended.outcome === "error") return { _tag: "turn_error", turnId, message: ended.reason ?? "" }

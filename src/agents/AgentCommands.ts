@@ -69,7 +69,6 @@ type OnConversations =
   | "close"
   | "archive"
 
-/** The commands on whole conversations. */
 const conversations = (
   projects: Projects,
   ready: Ready,
@@ -170,7 +169,6 @@ const described = Effect.fnUntraced(function* (
       })
 })
 
-/** The commands on contents of files. */
 const contentsOf = (
   projects: Projects,
   log: EventLog["Service"],
@@ -213,7 +211,6 @@ const openIn = (projects: Projects): number => {
   return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
 }
 
-/** Projects and agents that are alive. */
 const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "addresses" | "some"> => ({
   projects: Effect.sync(() => [
     ...[...projects.living.values()].map((project) => project.info),
@@ -242,7 +239,6 @@ const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Se
     )
 })
 
-/** The commands on what an agent works with. */
 const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" | "diff"> => ({
   ...diffs(onAgent),
   choose: (name, choice, caller) =>
@@ -319,7 +315,6 @@ export const make = (projects: Projects, ready: Ready) =>
   })
 
 export interface Options {
-  /** Where worktrees are made. */
   readonly worktrees: string
   /** Where the daemon's own git folders lie. */
   readonly stores: string

@@ -69,7 +69,6 @@ const workerData = {
   stoppedBy: textOrNull
 } satisfies { readonly [F in keyof WorkerMachine.Data]: Schema.Codec<WorkerMachine.Data[F]> }
 
-/** A worker's incarnations, and their moves. */
 export const workerKinds = {
   ...moveKinds,
   /** `initial`: what its machine begins with. */
@@ -166,7 +165,6 @@ export const conversationKinds = machineKinds(ConversationMachine, {
 
 export const inboxKinds = machineKinds(Inbox, {})
 
-/** Kinds of an agent's memory. */
 export const memoryKinds = {
   /** A conversation was made shorter. Sizes in tokens, estimated; `summarised`: entries that a summary stands for. */
   "agent.compacted": kind(
@@ -181,7 +179,6 @@ export const memoryKinds = {
   )
 }
 
-/** Kinds of what a run tells of itself. */
 export const noticeKinds = { "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }) }
 
 export const forgottenKinds = {

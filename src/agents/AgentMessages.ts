@@ -34,7 +34,6 @@ export type InboxMessage =
   /** A person lets dropped work go, and questions with it. Answers `Settled`. */
   | { readonly _tag: "Dismiss"; readonly which: string | undefined; readonly by: string }
 
-/** The end of a turn, as its run tells it. */
 export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>
 
 export type TurnMessage =
@@ -122,7 +121,6 @@ type ToolsNews =
   | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
   /** Spent in the turn, which goes on. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
-  /** The call runs. */
   | { readonly _tag: "Ran"; readonly callId: string }
   | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
   /** A person's answer. Answers `{ eventId, tool, answers, late }`. */

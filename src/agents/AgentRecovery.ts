@@ -15,7 +15,6 @@ import * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerActor from "./WorkerActor.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
-/** The log's record of an agent. */
 export interface AgentRecord {
   readonly name: string
   inbox: InboxState

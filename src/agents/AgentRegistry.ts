@@ -38,7 +38,6 @@ import * as ProjectStop from "./ProjectStop.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
 
-/** The project that they belong to. */
 export interface Belongs {
   readonly services: Context.Context<Services>
   readonly record: ProjectRecord
@@ -47,7 +46,6 @@ export interface Belongs {
   readonly life: ConversationActor
   /** Why the conversation takes nothing new. */
   readonly refusal: () => CommandRefused | undefined
-  /** Where they are in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   readonly scope: Scope.Scope
 }
@@ -77,7 +75,6 @@ const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
 export class AgentRegistry {
   /** In the order in which they began. */
   readonly members: Map<string, Member> = new Map()
-  /** The family tree of the agents. */
   readonly family: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string
@@ -136,7 +133,6 @@ export class AgentRegistry {
     }
   }
 
-  /** The changes of an agent in its folder. */
   diff(agent: string, config: AgentConfig) {
     return this.filing(Workplace.diff(this.workplace(agent, config)))
   }
@@ -152,7 +148,6 @@ export class AgentRegistry {
     )
   }
 
-  /** All of them, as the conversation sees them. */
   get residents(): ReadonlyArray<Resident> {
     return [...this.members].map(([name, { tree }]) => ({
       name,

@@ -67,7 +67,6 @@ type Command<A = Done> = Effect.Effect<A, CommandRefused | StorageError>
 
 export type How = "queue" | "steer" | "urgent"
 
-/** The actors of an agent. */
 interface Actors {
   readonly inbox: ActorHandle<InboxState, Messages.InboxMessage, CommandRefused>
   readonly turn: ActorHandle<TurnState, Messages.TurnMessage, never>
@@ -76,7 +75,6 @@ interface Actors {
   readonly tools: ActorHandle<ToolsState.ToolsState, Messages.ToolsMessage, CommandRefused>
 }
 
-/** The parts that the scope uses. */
 interface Parts {
   readonly setting: AgentSetting["Service"]
   readonly log: EventLog["Service"]
@@ -336,7 +334,6 @@ export class AgentScope {
     })
   }
 
-  /** As its conversation sees it. */
   get tenant(): Tenant {
     const { actors } = this
     return {
@@ -452,7 +449,6 @@ export class AgentScope {
     return InboxActor.standing(messageId, { inbox: inbox.state, turn: turn.state, worker: worker.state })
   }
 
-  /** The fate of a message. */
   fate(messageId: string): Command<Fate> {
     return Effect.suspend(() => {
       const found = this.standing(messageId)

@@ -34,7 +34,6 @@ export class AgentSetting extends Context.Service<
     readonly agent: string
     readonly conversation: string
     readonly project: () => string
-    /** The agent that it is a sub-agent of. */
     readonly parent: string | null
     /** How far agents go among themselves without a person, as the file says now. */
     readonly rest: () => Rest

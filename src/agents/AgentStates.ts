@@ -56,7 +56,6 @@ export interface WorkerState {
   readonly incarnation: number
   /** The rune of the newest start; 0 before the first. */
   readonly began: number
-  /** The one who asked for it. */
   readonly by?: string | undefined
   /** Undefined: it was never started. */
   readonly now: WorkerSnapshot | undefined
@@ -136,7 +135,6 @@ export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => 
   eventId: nextId
 })
 
-/** The rune that entered a state. */
 export const enteredBy = (
   { entered, seq }: Pick<Snapshot<unknown, unknown>, "entered" | "seq">,
   stream: string

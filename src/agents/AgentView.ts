@@ -51,19 +51,16 @@ export interface Row {
   readonly mode?: LiveRun["offers"]["mode"]
   /** Work of its run that goes on, or is scheduled, beside its turns. */
   readonly background?: LiveRun["background"]
-  /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
   /** The windows of its account's use that are near their end. */
   readonly windows?: ReadonlyArray<UsageWindow.Noted>
   /** The call that its turn repeats. */
   readonly same?: string | undefined
-  /** How it stands with its limits. */
   readonly allowance?: Allowance | undefined
   /** Why its limits do not hold to one request. */
   readonly gap?: Gap | undefined
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
-  /** Where it lives. */
   readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
   /** ms since the epoch */
   readonly now: number
@@ -191,7 +188,6 @@ const held = (row: Row): string => {
 const hasWork = ({ config, inbox, turn }: Row): boolean =>
   config.mode === "loop" || inbox.waiting.length > 0 || turn.data.unfinished.length > 0
 
-/** The trouble of its provider, in words. */
 const weather = (trouble: Standing): string =>
   `${nameOf(trouble)} ${troubles[trouble.state]}: ${fewest(trouble.message)}`
 

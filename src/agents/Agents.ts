@@ -79,7 +79,6 @@ export class Agents extends Context.Service<
     readonly startProject: (name: string, caller: Caller) => Command<Done>
     /** Lists the agents that are alive. */
     readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>
-    /** The same agents, by name alone. */
     readonly addresses: Effect.Effect<ReadonlyArray<Address>>
     readonly agent: (name: string, caller: Caller) => Effect.Effect<AgentInfo, CommandRefused>
     /** Of some agents what `all`, `backlog` and `calls` say of them. */

@@ -25,14 +25,11 @@ export class AgentsPlace extends Context.Service<
     readonly configs: string
     /** The end of the log when this daemon took it over: what is older, an earlier daemon did. */
     readonly recoveredTo: number
-    /** Inputs of calls that wait for a person. */
     readonly waiting: WaitingInputs
-    /** Contents of files that come with messages. */
     readonly files: MessageFiles
     /** Servers of agentd's own for a run, by name. */
     readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
   }
 >()("agentd/agents/AgentsPlace") {}
 
-/** The services of a project and its agents. */
 export type Services = ActorSystem | AgentsPlace | Backends | Bus | EventLog | FileSystem.FileSystem | Redact

@@ -31,7 +31,6 @@ export interface ModelUsage {
 /** Spending of one moment: sums, and by model. */
 export type Expense = Partial<Spent> & { readonly models?: ReadonlyArray<ModelUsage> }
 
-/** The sums of what models were used for. */
 export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
   models.length === 0
     ? {}

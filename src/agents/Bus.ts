@@ -16,7 +16,6 @@ export interface ConfigNews {
   readonly config: Project
 }
 
-/** An event of a run, for the watchers of runs. */
 export interface RunNews {
   readonly runId: string
   /** `project/agent` */

@@ -19,7 +19,6 @@ import type { Message } from "./Inbox.ts"
 export interface Owed {
   readonly to: string
   readonly child: string
-  /** The rune that it tells of. */
   readonly eventId: number
 }
 

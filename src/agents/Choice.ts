@@ -44,7 +44,6 @@ const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
 /** Whether a person may choose the mode beside the file. */
 export const isOffered = ({ type }: BackendConfig, mode: string): boolean => type !== "acp" || !UNASKED.test(mode)
 
-/** A choice as a person is told it. */
 export const words = ({ mode, model }: Choice): string =>
   model === null && mode === null
     ? "as agentd.jsonc says"
@@ -115,7 +114,6 @@ export const inBackend = (backend: BackendConfig, choice: Choice | undefined): B
   }
 }
 
-/** The settings of an agent with what was chosen for it. */
 export const chosenIn = (config: AgentConfig, choice: Choice | undefined): AgentConfig => {
   const backend = inBackend(config.backend, choice)
   return backend === config.backend ? config : { ...config, backend }

@@ -40,7 +40,6 @@ export interface Trust {
   noticed: Noticed | null
 }
 
-/** Folds a rune in. */
 export const apply = (trust: Trust, rune: RuneOf<typeof configKinds>): void => {
   switch (rune.kind) {
     case "config.trusted":
@@ -64,7 +63,6 @@ export const apply = (trust: Trust, rune: RuneOf<typeof configKinds>): void => {
   }
 }
 
-/** A project of the log. */
 export interface Known {
   readonly conversation: string
   readonly config: string
@@ -77,7 +75,6 @@ export const fresh = (): Trust => ({ hash: null, noticed: null })
 /** The text that a person agrees to: the file as it stands now, exactly one text, or none that they have not agreed to before. */
 export type Agreed = "as it stands" | "nothing" | { readonly hash: string }
 
-/** A file as it stands. */
 export interface Seen {
   readonly text: string
   readonly hash: string
@@ -93,7 +90,6 @@ const seenOf = (path: string, text: string, config: ConfigFile.Project): Seen =>
   config
 })
 
-/** The file as it stands. */
 export const look = (path: string): Effect.Effect<Seen, ConfigFile.ConfigError> =>
   Effect.map(ConfigFile.read(path), ({ config, text }) => seenOf(path, text, config))
 

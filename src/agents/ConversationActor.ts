@@ -72,7 +72,6 @@ const limitsOf = (config: ConversationConfig) => ({
 })
 
 export class ConversationActor {
-  /** The conversation, as its agents see it. */
   readonly home: ConversationPort
   /** The conversation's child in the supervision tree. */
   readonly child: CommitScope

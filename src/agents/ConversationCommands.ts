@@ -42,7 +42,6 @@ export const row = (entry: Entry): ConversationInfo => {
     : { ...info, detail: `${info.detail}; ${entry.lost.problems[0] ?? "its file is gone"}` }
 }
 
-/** The entry's project, alive. */
 export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
   entry._tag === "Open" ? Effect.succeed(entry.project) : notLiving(entry)
 

@@ -23,7 +23,6 @@ export interface ConversationPort {
   ) => Effect.Effect<void, StorageError>
   readonly firstMessage: (messageId: string, cause: RuneRef) => Effect.Effect<void>
   readonly agentReady: (agent: string, cause: RuneRef) => Effect.Effect<void>
-  /** An agent has stopped for good. */
   readonly agentFailed: (agent: string, error: string, cause: RuneRef) => Effect.Effect<void>
   /** An agent is terminated or has failed, for whatever reason: its sub-agents end with it. Again for the same end: nothing. */
   readonly agentEnded: (agent: string, cause: RuneRef) => Effect.Effect<void>
@@ -37,7 +36,6 @@ export interface Tenant {
   readonly announce: Effect.Effect<void>
   /** Makes the agent look for work: the conversation takes turns again. */
   readonly wake: Effect.Effect<void>
-  /** The turn that is on. */
   readonly turnId: () => string | undefined
   /** Ends the turn in progress; `keep`: what it was asked is offered again (a pause, a suspension), else it is dropped. */
   readonly interruptTurn: (by: string, reason: string, keep: boolean) => Effect.Effect<void>

@@ -36,7 +36,6 @@ export interface OpenTurn {
 /** The newest turn of an agent, by its own runes. */
 export interface NewestTurn {
   readonly turnId: string
-  /** The rune that began it. */
   readonly began: { readonly seq: number; readonly eventId: number }
   outcome: TurnOutcome | undefined
 }

@@ -70,7 +70,6 @@ const neededBy = (trees: ReadonlyArray<AgentScope>): Needed => {
   return { messages, since }
 }
 
-/** The message that a rune tells of. */
 const messageIn = ({ payload }: Rune): string | undefined => {
   const { event } = payload as { readonly event?: { readonly message?: { readonly messageId?: string } } }
   return event?.message?.messageId

@@ -34,7 +34,6 @@ const NONE = "Register a project first: agentd start, in its folder."
 /** A project's conversations are numbered: the first bears the bare id. */
 const ordinal = ({ conversation }: ProjectRecord): number => Number(/\.(\d+)$/.exec(conversation)?.[1] ?? 1)
 
-/** The id of the one after it. */
 export const successor = (record: ProjectRecord): string =>
   `${ProjectName.conversationId(record.config)}.${ordinal(record) + 1}`
 

@@ -57,7 +57,6 @@ export interface Data {
   readonly waiting: ReadonlyArray<Message>
   /** Messages that the newest turn carries. */
   readonly carried: ReadonlyArray<Message>
-  /** The run of that turn. */
   readonly runId: string | null
   /** The last ones that were taken back: they may not come again. */
   readonly withdrawn?: ReadonlyArray<string>
@@ -94,7 +93,6 @@ export const heldBy = ({ bounds = [] }: Data): Bound | undefined => bounds.find(
 
 const MAX_BOUNDS = 10
 
-/** Whether the bound is told of already. */
 export const isKnownBound = ({ bounds = [] }: Data, text: string): boolean => bounds.some((one) => one.text === text)
 
 export const bounding = (data: Data, bound: Bound): Data => ({

@@ -11,7 +11,6 @@ import type { AgentScope } from "./AgentScope.ts"
 export interface Agents {
   readonly find: (address: Address) => AgentScope | undefined
   readonly of: (conversation: string) => ReadonlyArray<AgentScope>
-  /** As lists show it. */
   readonly info: (address: Address, now: number) => AgentInfo | undefined
   readonly reports: Stream.Stream<AgentReport>
   readonly recovered: Effect.Effect<void>

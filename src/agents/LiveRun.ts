@@ -37,7 +37,6 @@ export interface Origin {
   readonly tool: string
   /** Whole, as the run told it. */
   readonly input: unknown
-  /** Where the run works. */
   readonly folder: string
 }
 
@@ -158,7 +157,6 @@ export class LiveRun {
     else this.quiet.closeUnsafe()
   }
 
-  /** The run is done with its turn. */
   end(): void {
     this.turnId = undefined
     this.retries = undefined
@@ -284,7 +282,6 @@ export class LiveRun {
     return this.origins.get(callId)
   }
 
-  /** The call has its result. */
   settled(callId: string): void {
     const origin = this.origins.get(callId)
     this.origins.delete(callId)

@@ -17,7 +17,6 @@ import type { ProjectRecord } from "./Recovery.ts"
 
 export class LostProject {
   readonly record: ProjectRecord
-  /** Problems of the project's file. */
   readonly problems: ReadonlyArray<string>
   /** True while the project is being closed: its file may come back, its conversation does not. */
   isEnding = false
@@ -87,7 +86,6 @@ export class LostProject {
 }
 
 export declare namespace LostProject {
-  /** Where it is closed. */
   interface Place {
     readonly nest: DynamicSupervisor.DynamicSupervisor
     readonly scope: Scope.Scope

@@ -18,7 +18,6 @@ import { CommandRefused } from "../domain/Messages.ts"
 /** Bytes and number of all contents. */
 export const MAX_TOTAL = 512 * 1024 * 1024
 export const MAX_COUNT = 4_096
-/** Contents that are coming at one time. */
 export const MAX_COMING = 8
 /** How long a content waits for its message, ms. */
 export const GRACE = 600_000
@@ -72,7 +71,6 @@ export class MessageFiles {
     return path.join(this.folder, HASH.test(sha256) ? sha256 : "none")
   }
 
-  /** The files as a run is given them. */
   given(files: ReadonlyArray<GivenFile.GivenFile>): { readonly files?: ReadonlyArray<GivenFile.RunFile> } {
     return files.length === 0 ? {} : { files: files.map((file) => ({ ...file, path: this.pathOf(file.sha256) })) }
   }

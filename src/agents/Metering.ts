@@ -38,7 +38,6 @@ export const of = (backend: BackendConfig): Metering => {
   }
 }
 
-/** Whether a limit of the resource holds for the agent. */
 const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "usd"): boolean =>
   budgets.some((budget) =>
     [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => (part?.[resource] ?? "off") !== "off")

@@ -18,7 +18,6 @@ interface Stands {
   readonly turn: TurnState
 }
 
-/** Messages of an agent that are still needed. */
 export const neededMessages = ({ inbox, turn }: Stands): ReadonlyArray<Message> => {
   const { carried, waiting } = inbox.data
   const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0

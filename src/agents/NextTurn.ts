@@ -25,7 +25,6 @@ export const spacingOf = ({ maxRunsPerHour, minRunInterval }: AgentConfig): Work
   maxRunsPerHour: maxRunsPerHour ?? null
 })
 
-/** The terms of a run that begins now. */
 export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): WorkerMachine.Terms => ({
   limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
   backoff: {

@@ -11,7 +11,6 @@ import type { RuneDraft } from "../event-log/Rune.ts"
 
 type Delta = Extract<RunEvent, { _tag: "Delta" }>
 
-/** Knowledge of what was taken. */
 export interface KnownOutput {
   readonly kept: number
   readonly skipped: number

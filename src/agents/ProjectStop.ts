@@ -15,7 +15,6 @@ interface Record {
   stopped: Stopped | null
 }
 
-/** Folds a rune in. */
 export const apply = (record: Record, { at, eventId, kind, payload }: RuneOf<typeof projectKinds>): void => {
   if (kind === "project.stopped") record.stopped = { by: payload.by, since: at, eventId }
   if (kind === "project.started") record.stopped = null

@@ -47,19 +47,16 @@ import * as Backoff from "../supervision/Backoff.ts"
 const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class Projects {
-  /** Projects that run. */
   readonly living: Map<string, Project> = new Map()
   /** Projects whose config cannot be read now: known, not running. */
   readonly lost: Map<string, LostProject> = new Map()
   /** Conversations whose streams are damaged: nothing of them lives. */
   readonly damaged: Map<string, SetApart.Damaged> = new Map()
-  /** Conversations that are over. */
   readonly closed: Map<string, ProjectRecord> = new Map()
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly services: Context.Context<Services>
   readonly scope: Scope.Scope
 
-  /** All conversations in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
 
   private constructor(
@@ -83,7 +80,6 @@ export class Projects {
     return Context.get(this.services, EventLog)
   }
 
-  /** Every conversation there is. */
   get entries(): ReadonlyArray<Finder.Entry> {
     return [
       ...[...this.living.values()].map((project) => ({ _tag: "Open", project, record: project.record }) as const),
@@ -100,7 +96,6 @@ export class Projects {
     )
   }
 
-  /** Where the machine of a conversation stands. */
   stateOf(conversation: string) {
     const known = this.lost.get(conversation)?.record ?? this.closed.get(conversation)
     return (this.living.get(conversation)?.life ?? known?.life)?.snapshot.state
@@ -145,7 +140,6 @@ export class Projects {
       yield* Deferred.succeed(project.retired, undefined)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  /** The file as it stands. */
   private look(path: string) {
     return Effect.mapError(
       Effect.provide(ConfigTrust.look(path), this.services),

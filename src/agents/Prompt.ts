@@ -135,7 +135,6 @@ const endedEarly = (reason: string): string =>
 /** Whether a run's prompt is a command of its agent's own: it does not say who the agent is. */
 export const isBare = (prompt: string): boolean => COMMAND.test(prompt)
 
-/** The agent, as it is told who it is. */
 export const introduction = ({
   agent,
   instructions,

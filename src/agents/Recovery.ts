@@ -107,7 +107,6 @@ const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boole
 
 const readConfig = reader(configKinds)
 
-/** Folds a rune in. */
 export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
   const about = readProject(rune)
@@ -201,7 +200,6 @@ export const recoverEach = Effect.fnUntraced(function* <E, R, E2, R2>(
   for (const record of over.values()) yield* each(record)
 })
 
-/** All conversations. */
 export const recover = Effect.gen(function* () {
   const records: Records = new Map()
   yield* recoverEach(

@@ -167,7 +167,6 @@ export class RunEvents implements RunSink {
   private told: Told | undefined = undefined
   /** Up to where its events are heard; undefined for a run that does not outlive us. */
   private place: Place | undefined = undefined
-  /** The run that is heard. */
   private runId = ""
   private readonly adopted: Gate
   private readonly recalled: Recalling
@@ -614,7 +613,6 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** The run has ended its turn. */
   private turnEnded(turnId: string, how: "cancelled" | "unknown", ending: Ending): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this

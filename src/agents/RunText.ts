@@ -8,7 +8,6 @@
  */
 import type { Redact, RedactedChunks } from "../event-log/Redact.ts"
 
-/** The place where words are written. */
 export interface Written {
   /** The words belong to this: the answer of a turn, a call's output, a command's lines. */
   readonly key: string
@@ -41,7 +40,6 @@ export class RunText {
     return text.endsWith("\n") ? text.slice(0, -1) : text
   }
 
-  /** Characters of the source that are held back. */
   heldOf(key: string): number {
     return this.sources.get(key)?.held() ?? 0
   }
@@ -51,7 +49,6 @@ export class RunText {
     return this.all((source) => source.words())
   }
 
-  /** All that is held back. */
   rest(): ReadonlyArray<Written> {
     const rest = this.all((source) => source.rest())
     this.open.clear()

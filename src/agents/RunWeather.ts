@@ -14,7 +14,6 @@ const LIMIT_UNKNOWN = 60_000
 export interface Asked {
   readonly beganAt: number
   readonly now: number
-  /** The newest words of its trouble. */
   readonly trouble: string
 }
 

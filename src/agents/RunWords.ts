@@ -126,7 +126,6 @@ export class RunWords {
     return (this.output ??= new Output(conversation, workerName(agent), this.runId, config().output))
   }
 
-  /** Something was heard. */
   heard(): void {
     this.beat += 1
   }
@@ -262,7 +261,6 @@ export class RunWords {
     return this.written(ANSWER, words, write)
   }
 
-  /** A call has put out this. */
   progress(callId: string, stream: "stdout" | "stderr", whole: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { agent, conversation } = this.setting

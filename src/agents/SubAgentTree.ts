@@ -22,7 +22,6 @@ import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf, troubleOf } from "./TurnActor.ts"
 
-/** Where they live. */
 export interface House {
   readonly log: EventLog["Service"]
   readonly record: ProjectRecord

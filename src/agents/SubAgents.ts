@@ -33,7 +33,6 @@ export const leaving = (
   return order
 }
 
-/** A sub-agent as the conversation sees it. */
 export interface SubAgent {
   readonly name: string
   readonly parent: string

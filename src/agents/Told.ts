@@ -75,7 +75,6 @@ export class Told {
     for (const [key, count] of Object.entries(heard.said ?? {})) this.said.set(key, Math.max(this.saidOf(key), count))
   }
 
-  /** Whether the log has it. */
   has({ _tag, place }: Pick<RunEvent, "_tag" | "place">): boolean {
     if (place === undefined) return false
     const isPassing = _tag === "Delta" || _tag === "Notice" || _tag === "Background"

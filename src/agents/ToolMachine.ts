@@ -96,7 +96,6 @@ export type Status = typeof Status.Type
 export type Action =
   /** End what the call runs, with all its processes. */
   | { readonly _tag: "StopTool"; readonly callId: string | null }
-  /** Hand the result to the turn. */
   | { readonly _tag: "ReportResult"; readonly callId: string | null; readonly status: Status }
 
 export interface Data {

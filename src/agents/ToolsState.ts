@@ -83,7 +83,6 @@ export interface ToolsState {
 
 /** Results that are told with the end of a turn's calls; the log has them all. */
 const MAX_TOLD = 1_000
-/** The outcome of a call that nobody answered in time. */
 const EXPIRED = "expired: nobody answered in time"
 /** Calls whose end is remembered, for those who answer too late. */
 const MAX_ENDED = 200
@@ -100,7 +99,6 @@ export const fresh: ToolsState = {
 /** The name of a call that asks although it was taken to run: each asks at most once. */
 export const lateName = (callId: string): string => `${callId}a`
 
-/** Before its call. */
 export const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
 
 export const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined =>
@@ -162,7 +160,6 @@ const timed = (all: ReadonlyArray<Due>, call: Call, since = call.snapshot.at): R
 
 const readTool = reader(toolKinds)
 
-/** Applies a move of a call. */
 export const moved = (
   state: ToolsState,
   callId: string,
@@ -238,7 +235,6 @@ const MANY = 20
 /** Different calls of a turn that are counted. */
 const MAX_MADE = 10_000
 
-/** With one more call of the turn. */
 const making = (made: Made | undefined, turnId: string, key: string, tool: string): Made => {
   const before = made?.turnId === turnId ? made : { turnId, times: HashMap.empty<string, number>(), most: undefined }
   const times = (get(before.times, key) ?? 0) + 1

@@ -82,7 +82,6 @@ export const fresh: TurnState = {
   ended: []
 }
 
-/** A turn has ended with this step. */
 const isEnd = (before: TurnMachine.Data, after: TurnMachine.Data): boolean =>
   before.ended === null && after.ended !== null
 
@@ -387,7 +386,6 @@ export const make = Effect.gen(function* () {
 
   const filesOf = ({ data }: TurnState) => setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds))
 
-  /** The next input of the live run. */
   const give = ({ text, turnId }: Extract<Act, { _tag: "Give" }>, self: Handle): Effect.Effect<void> => {
     const { run } = live
     const { state } = self

@@ -13,7 +13,6 @@ import type { ModelUsage } from "./Budget.ts"
 
 type Usage = Extract<RunEvent, { readonly _tag: "Usage" }>
 
-/** Of a turn, as its end says it. */
 export interface TurnUsage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -69,7 +68,6 @@ export class UsageMeter {
   private counted = 0
   /** The model of the newest request, as the run names it, and how full its context is. */
   newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
-  /** Spending that has not been told, by model. */
   private untold = new Map<string, ModelUsage>()
 
   constructor(priceOf: (model: string) => Prices.Price | undefined) {

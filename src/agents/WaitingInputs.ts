@@ -12,7 +12,6 @@ import { Redact } from "../event-log/Redact.ts"
 
 const WaitingInput = Schema.Struct({
   callId: Schema.String,
-  /** The agent's conversation. */
   conversation: Schema.String,
   agent: Schema.String,
   run: Schema.String,
@@ -131,7 +130,6 @@ export class WaitingInputs {
   }
 }
 
-/** Without a disk. */
 export const memory = (): WaitingInputs =>
   new WaitingInputs(
     FileSystem.makeNoop({

@@ -10,7 +10,6 @@ import { checkedReader } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { agentKinds } from "./AgentKinds.ts"
 
-/** The runes that it reads. */
 export const boundKinds = {
   "agent.bound_reached": agentKinds["agent.bound_reached"],
   "inbox.received": agentKinds["inbox.received"],
@@ -47,14 +46,12 @@ const told = (any: Rune): string | undefined => {
   }
 }
 
-/** The runes by which calls expired. */
 export const expiredIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<Rune> =>
   runes.filter((any) => {
     const rune = read(any)
     return rune?.kind === "agent.bound_reached" && rune.payload.call_id !== undefined
   })
 
-/** A line for each. */
 export const past = (runes: ReadonlyArray<Rune>): ReadonlyArray<WhyLine> =>
   runes.flatMap((rune) => {
     const text = told(rune)

@@ -13,7 +13,6 @@ import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import { forgottenKinds, lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
 
-/** The runes that it reads. */
 export const kinds = [
   "run.memory_lost",
   "turn.started",
@@ -169,7 +168,6 @@ export const present = (now: Now): ReadonlyArray<WhyLine> => {
   return [...held, ...waits]
 }
 
-/** The remedy for it. */
 export const advice = (now: Now): string | undefined => {
   const [call] = asking(now)
   if (call?.questions !== undefined) return `Choose: agentd answer ${call.callId}`

@@ -99,7 +99,6 @@ export const joins = (rune: Said): Event | undefined => {
   return { _tag: "SessionExited", runId: event.exit.runId, outcome: { _tag: "Success" }, worked: true }
 }
 
-/** The number of the run that such a rune tells of. */
 export const seqIn = (rune: Said): number | undefined => {
   const event = readTurn(rune)?.payload.event
   if (event?._tag === "start_turn") return event.run?.seq

@@ -49,7 +49,6 @@ const specOf = ({ agent, config, project, stores, tell, worktrees }: Workplace):
   }
 }
 
-/** Makes it where it is not there yet. */
 /** Git's own words for a project whose folder is gone say nothing of it. */
 const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
   const files = yield* FileSystem.FileSystem

@@ -22,7 +22,6 @@ import * as OwnRepository from "../git/OwnRepository.ts"
 import * as Repository from "../git/Repository.ts"
 import * as Store from "../git/Store.ts"
 
-/** The reason for which an agent cannot have its worktree. */
 export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {
   reason: Schema.Literals([
     "GitUnavailable",
@@ -333,7 +332,6 @@ const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: stri
 /** Files of git's own that stand for something begun and not ended. */
 const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
 
-/** Most names of files that are told. */
 const MOST_NAMED = 5
 
 /** The work in the folder that would be lost with it. */

@@ -26,7 +26,6 @@ export interface Told {
   readonly urgency: Urgency
   readonly about: string
   readonly project: string | null
-  /** The rune that it tells of. */
   readonly rune: number
   /** Of that rune, ms since the epoch. */
   readonly at: number
@@ -85,5 +84,4 @@ export const AlertChannels = Context.Reference<ReadonlyArray<AlertChannel>>("age
   defaultValue: () => []
 })
 
-/** The name by which a config means a channel. */
 export const nameOf = (config: ChannelConfig): string => (config.type === "other" ? config.name : config.type)

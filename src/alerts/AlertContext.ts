@@ -19,7 +19,6 @@ export class AlertContext extends Context.Service<
     readonly mailFor: (stream: string) => Effect.Effect<MailConfig | undefined>
     /** How people are told besides by mail, as the user's own file says now; undefined: no way is configured, or the file cannot be read. */
     readonly notify: Effect.Effect<NotifyConfig | undefined>
-    /** The name of the stream's project. */
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
     /** Facts of the moment about a rune of which channels may tell. */
     readonly facts: (rune: Rune) => Effect.Effect<Facts>

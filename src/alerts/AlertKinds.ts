@@ -41,7 +41,6 @@ export const Sent = Schema.Struct({
   to: Schema.Array(Schema.String),
   /** Addresses that the server did not take. */
   rejected: Schema.Array(Schema.String),
-  /** The server's answer. */
   response: Schema.String,
   /** The server's code for each recipient that was not taken. Not there: it took all, or an older daemon. */
   refused: Schema.optionalKey(Schema.Array(Schema.Struct({ to: Schema.String, code: Schema.NullOr(Schema.Int) }))),
@@ -72,7 +71,6 @@ export const Failed = Schema.Struct({
 })
 
 export const Answered = Schema.Struct({
-  /** The thing that notices were about. */
   about: Schema.String,
   /** Null: nobody: it is over. */
   by: Schema.NullOr(Schema.String),

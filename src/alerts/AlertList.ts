@@ -47,7 +47,6 @@ export const streamOf = (alert: Alert): string => alert.of ?? alert.stream
 const whose = (alert: Alert, machine: string, project: string | undefined): string | null =>
   alert.actor.startsWith(`${machine}/`) ? `${project ?? alert.stream}/${alert.name}` : null
 
-/** How it stands with the mail of an alert. */
 type Standing = Pick<AlertRow, "attempts" | "error" | "nextAt" | "rejected" | "sentAt" | "state" | "to">
 
 const NOT_YET = { rejected: [], sentAt: null, attempts: 0, error: null, nextAt: null }

@@ -37,9 +37,7 @@ export const Alert = Schema.Struct({
   name: Schema.String,
   /** Fits a subject: `builder stopped: 5 errors in a row`. */
   headline: Schema.String,
-  /** In plain words. */
   reason: Schema.String,
-  /** The remedy, where the rune says one. */
   remedy: Schema.NullOr(Schema.String),
   /** Counters, for those who have some. */
   errors: Schema.NullOr(Schema.Struct({ row: Schema.Int, all: Schema.Int })),
@@ -66,7 +64,6 @@ const NEEDS_YOU = predicate({ word: "needs you" }, 0)
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** The kinds that may be told. */
 const told = {
   "worker.moved": agentKinds["worker.moved"],
   "session.suspended": agentKinds["session.suspended"],

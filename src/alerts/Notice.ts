@@ -35,7 +35,6 @@ export const Notice = Schema.Struct({
 })
 export type Notice = typeof Notice.Type
 
-/** The word of the vocabulary that each kind tells of. */
 export const wordOf: { readonly [kind in NoticeKind]: Word } = {
   needsYou: "needs you",
   question: "needs you",

@@ -164,7 +164,6 @@ export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" |
   }
 }
 
-/** Open notices, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "open notices",
   version: 2,

@@ -78,7 +78,6 @@ export interface State {
   readonly batches: ReadonlyArray<Batch>
   /** By channel, of mails by destination: when the messages of the last hour left. */
   readonly left: ReadonlyMap<string, ReadonlyArray<number>>
-  /** The newest batches that were given up. */
   readonly givenUp: ReadonlyArray<Batch>
   readonly lastSentAt: number | null
   readonly lastError: string | null
@@ -255,7 +254,6 @@ export const fold: StreamFold<State> = {
   fromOlder: (plain) => ({ ...(PlainState.decode(plain) as State), left: new Map() })
 }
 
-/** Reads the state from the log. */
 export const load = Effect.gen(function* () {
   const log = yield* EventLog
   return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
@@ -277,7 +275,6 @@ export interface Route {
   readonly step?: number
   /** The addresses that the channel mails to; left out: those of its config. */
   readonly to?: ReadonlyArray<string>
-  /** A person has put it off. */
   readonly isPutOff?: boolean
 }
 

@@ -39,7 +39,6 @@ export const destinationOfChannel = (name: string, config: ChannelConfig, before
 
 const minutesOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
-/** The time of day in a zone, in minutes. */
 const minuteOfDay = (now: number, timeZone: string | undefined): number => {
   const parts = new Intl.DateTimeFormat("en-GB", {
     hour: "2-digit",
@@ -104,7 +103,6 @@ const settleOf = ({ digestEvery, digestWindow }: NotifyConfig, urgency: Notice.U
 
 const SETTLE = 2_000
 
-/** The ways to one channel. */
 export const ofChannel = (notify: NotifyConfig, name: string, notice: Notice.Notice, now: number): Outbox.Route => {
   const { maxPerHour, quietHours } = notify
   const quiet = quietHours !== undefined && isQuiet(quietHours, now)
@@ -174,7 +172,6 @@ export const later = (
   return { ...route, destination, digestWindow: 0, settle: after, isHeld: false, isPutOff: true }
 }
 
-/** The channels that are told of it. */
 export const ofNotice = (notify: NotifyConfig, notice: Notice.Notice, now: number): ReadonlyArray<Outbox.Route> =>
   channelsFor(notify, notice.kind)
     // of its own trouble a channel can tell nobody

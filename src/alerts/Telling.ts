@@ -71,7 +71,6 @@ const toldOf = Effect.fnUntraced(function* ({
   return [told]
 })
 
-/** The message of a batch. */
 export const messageOf = Effect.fnUntraced(function* (batch: Outbox.Batch, id: string, host: string) {
   const { typed } = yield* AlertContext
   const notices = (yield* Effect.forEach([...batch.alerts.values()], toldOf)).flat()
@@ -132,7 +131,6 @@ export const bounded = <A>(
     })
   )
 
-/** The implementation that a config means. */
 export const implementation = Effect.fnUntraced(function* (config: ChannelConfig) {
   const name = AlertChannel.nameOf(config)
   const found = (yield* AlertChannel.AlertChannels).find((one) => one.name === name)

@@ -195,7 +195,6 @@ const furnish = Effect.gen(function* () {
 /** The actor system over the daemon's log. */
 const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log })))
 
-/** The services of the daemon, from the ground up. */
 const services = (
   options: Options,
   platform: Platform.Platform,
@@ -369,7 +368,6 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
     exitCode: 70
   })
 
-/** Whether some run is at work. */
 const isBusy = ({ all }: Agents["Service"]) => Effect.map(all, (rows) => rows.some(({ runId }) => runId !== null))
 
 /** The daemon until it is asked to end; the reason is the answer. */

@@ -48,7 +48,6 @@ export interface Facts {
   readonly userConfig: string
   /** The problem of the user's own config, if it cannot be used. */
   readonly ownConfig: () => Pick<DaemonStatus, "ownConfig">
-  /** How this program is called. */
   readonly command: ReadonlyArray<string>
   /** ms since the epoch */
   readonly startedAt: number
@@ -103,7 +102,6 @@ const projectChecks = Effect.map(
     )
 )
 
-/** The configs in force. */
 const configs = Effect.gen(function* () {
   const agents = yield* Agents
   const found = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
@@ -137,7 +135,6 @@ const agentChecks = Effect.map(
       }))
 )
 
-/** How the mail goes. */
 const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.gen(function* () {
     const seen = yield* letters.seen
@@ -167,7 +164,6 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
       ]
     : []
 
-/** How the limits of runs are held on this machine. */
 const limitsCheck = Effect.map(RunLimits, ({ held, how }): ReadonlyArray<Check> => [
   held
     ? { name: "limits", level: "ok", detail: how, remedy: null }
@@ -206,7 +202,6 @@ const unready = Effect.fnUntraced(function* ({ taken }: Facts) {
   return parts.filter(([, isReady]) => !isReady).map(([name]) => name)
 })
 
-/** The tree as anybody may see it. */
 const partsOf = (root: ReturnType<Facts["root"]>, redact: Redact["Service"]): ReadonlyArray<TreeRow> =>
   (root === undefined ? [] : treeOf("agentd", root.inspect())).map((row) =>
     row.crash === null ? row : { ...row, crash: { ...row.crash, message: redact.text(row.crash.message) } }

@@ -44,5 +44,4 @@ export const layerInline = (options: Options, disk?: InlineDisk): Layer.Layer<Ev
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>
   SqlEventLog.layerReadOnly(options).pipe(Layer.provide(layerRules()))
 
-/** In memory. */
 export const layerMemory: Layer.Layer<EventLog | Log> = MemoryEventLog.layerMemory.pipe(Layer.provide(layerRules()))

@@ -138,7 +138,6 @@ const readRun = reader(workerKinds)
 const workerOf = ({ actor, moves }: Seen): string | undefined =>
   [actor, ...moves].find((name) => name.startsWith("worker/"))
 
-/** The worker's event in a rune. */
 const eventOf = (rune: Seen): WorkerMachine.Event | undefined => {
   const own = readRun(rune)
   return own?.kind === "worker.moved" ? own.payload.event : WorkerMachine.joins(rune)
@@ -213,7 +212,6 @@ interface Owned {
 /** By plan, then by task: its owner, and how it has ended. */
 type Tasks = HashMap.HashMap<string, HashMap.HashMap<string, Owned>>
 
-/** The moves that the tasks of a plan are followed by. */
 const taskRunes = {
   "plan.task_assigned": moveKinds["plan.task_assigned"],
   "plan.task_started": moveKinds["plan.task_started"],

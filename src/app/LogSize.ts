@@ -37,7 +37,6 @@ const firstSince = Effect.fnUntraced(function* (since: number) {
   return yield* log.get(low)
 })
 
-/** Runes that a day brings. */
 const runesOfDay = Effect.gen(function* () {
   const log = yield* EventLog
   const now = yield* Clock.currentTimeMillis

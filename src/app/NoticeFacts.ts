@@ -34,7 +34,6 @@ const readOutput = reader({ "run.output": agentKinds["run.output"] })
 const lastOf = (address: string): string => address.slice(address.lastIndexOf("/") + 1)
 const nameIn = (actor: string): string => actor.split("/")[1] ?? actor
 
-/** An agent that has work, or is at it. */
 const isAtWork = ({ busy, inbox, word }: AgentInfo): boolean =>
   busy === true || inbox > 0 || ["needs you", "retrying", "waiting", "working"].includes(word)
 
@@ -125,7 +124,6 @@ const killedOf = Effect.fnUntraced(function* ({ eventId }: Rune) {
   return { killed: { at: (newest ?? before).at } }
 })
 
-/** The facts that runes of a kind want. */
 const wanted = (rune: Rune) => {
   switch (rune.kind) {
     case "tool.approval_requested":

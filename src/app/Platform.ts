@@ -108,7 +108,6 @@ export interface Edges {
   readonly hooks: ReadonlyArray<ChildSpec<Needs>>
 }
 
-/** The services of the machine. */
 export type Machine = Layer.Success<typeof NodeServices.layer> | EventLoop.EventLoop | Notify | ProcessTree
 
 /** The time in which an agent's process may end by itself when its daemon is gone. */
@@ -129,7 +128,6 @@ export interface Platform {
   readonly atRest: (isBusy: Effect.Effect<boolean>) => Effect.Effect<void>
   /** Completes once the store is no more in its place. */
   readonly lost: Effect.Effect<StorageError>
-  /** Of this process. */
   readonly pid: number
   /** A service manager ends it to start it again, or another after it: its runs are left to that one. */
   readonly isUnit: boolean
@@ -261,7 +259,6 @@ const ownMail = (place: UserFile.Place) =>
     Effect.catch((error) => Effect.as(Effect.logWarning(`no mail from the user's config: ${error.message}`), undefined))
   )
 
-/** The platform of this machine, by Node. */
 export const node = (options: Options): Platform => {
   const { environment, socket, state } = options
   const store = storeId(state)

@@ -131,7 +131,6 @@ export type Happening =
       readonly _tag: "Compacted"
       readonly from: number
       readonly to: number
-      /** Results of tools that were cut. */
       readonly cutResults: number
       /** Entries that a summary stands for now; 0: there is none. */
       readonly summarised: number
@@ -180,7 +179,6 @@ export interface RunSocket {
   readonly path: string
 }
 
-/** The specification of a run. */
 export interface RunSpec {
   /** Never used twice; durable before the spawn, and `AGENTD_RUN` in the child's environment. */
   readonly runId: string
@@ -215,7 +213,6 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   fatal: Schema.Boolean
 }) {}
 
-/** The next turn's input. */
 export interface TurnInput {
   readonly turnId: string
   readonly text: string

@@ -6,7 +6,6 @@
  */
 import type { Outcome } from "./Outcome.ts"
 
-/** The words of a failure, and its kinds. */
 export interface Said {
   /** Kinds and codes, as they name themselves. */
   readonly names: string
@@ -221,7 +220,6 @@ export interface Fault {
   readonly message: string
   /** True where the same input may succeed when it is asked again. */
   readonly retry: boolean
-  /** The outcome with which the run ends for it. */
   readonly outcome: Outcome
 }
 

@@ -29,7 +29,6 @@ export interface Contents {
   readonly gone: ReadonlyArray<string>
 }
 
-/** Reads contents as they were sent. */
 export type Reader = (files: ReadonlyArray<RunFile> | undefined) => Effect.Effect<Contents>
 
 const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
@@ -66,13 +65,11 @@ export const textOf = ({ bytes }: Content): string => Buffer.from(bytes).toStrin
 
 export const base64Of = ({ bytes }: Content): string => Buffer.from(bytes).toString("base64")
 
-/** A text between its marks. */
 export const fenced = (content: Content): string => {
   const mark = createHash("sha256").update(`file ${content.sha256}`).digest("hex").slice(0, 16)
   return `--- ${mark} ${content.label}\n${textOf(content)}\n--- ${mark} end`
 }
 
-/** A prompt with lines after it. */
 export const withLines = (prompt: string, lines: ReadonlyArray<string>): string =>
   lines.length === 0 ? prompt : `${prompt.trimEnd()}\n\n${lines.join("\n\n")}\n`
 

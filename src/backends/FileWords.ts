@@ -8,7 +8,6 @@ import type { GivenFile } from "./GivenFile.ts"
 
 const MIB = 1024 * 1024
 
-/** A size in words. */
 export const sizeInWords = (bytes: number): string => {
   if (bytes < 1024) return bytes === 1 ? "1 byte" : `${bytes} bytes`
   return bytes < MIB ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / MIB).toFixed(1)} MiB`

@@ -29,14 +29,12 @@ export const GivenFile = Schema.Struct({
 })
 export type GivenFile = typeof GivenFile.Type
 
-/** A file as a run is given it. */
 export interface RunFile extends GivenFile {
   /** Absolute: where its content lies. Only the daemon reads it there. */
   readonly path: string
 }
 
 const MIB = 1024 * 1024
-/** Bytes of one file. */
 export const MAX_FILE = 5 * MIB
 /** Of one message: bytes, and files. */
 export const MAX_MESSAGE = 16 * MIB

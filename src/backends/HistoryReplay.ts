@@ -10,7 +10,6 @@ export type Told = { readonly _tag: "StartsOver" } | { readonly _tag: "Text"; re
 export class HistoryReplay {
   /** Told text of the answers that broke off, and of this one. */
   private told = ""
-  /** Text of this answer. */
   private said = ""
 
   /** The answer so far. */
@@ -38,7 +37,6 @@ export class HistoryReplay {
       : [{ _tag: "Text", text: this.said.slice(from) }]
   }
 
-  /** The answer is whole. */
   end(): ReadonlyArray<Told> {
     if (this.told === this.said) return []
     this.told = this.said

@@ -30,7 +30,6 @@ export interface Offers {
 const MAX_OFFERS = 500
 const MAX_NAME = 200
 const MAX_TEXT = 300
-/** As many are named in a refusal. */
 const MAX_NAMED = 20
 
 const short = (text: string, most: number): string =>
@@ -57,7 +56,6 @@ export const bounded = (all: Offers): Offers => ({
   ...(all.mode === undefined ? {} : { mode: { ...all.mode, id: short(all.mode.id, MAX_NAME) } })
 })
 
-/** The one that a person names. */
 export const find = (all: ReadonlyArray<Offer>, named: string): Offer | undefined => {
   const exact = all.find(({ id }) => id === named)
   if (exact !== undefined) return exact

@@ -62,7 +62,6 @@ export interface Reach {
 
 export interface Place {
   readonly agent: string
-  /** Where it works. */
   readonly cwd: string
   readonly host: Host
   readonly mechanism: Mechanism
@@ -145,7 +144,6 @@ const refusedBy = ({ message, remedy }: BackendError): Reach => ({
   unheld: []
 })
 
-/** Of an agent that is a process. */
 const ofProcess = (
   { argv, options }: { readonly argv: Argv; readonly options: Enclosure.EnclosureOptions },
   place: Place
@@ -214,7 +212,6 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
   return reach
 })
 
-/** Of a run of this backend. */
 export const of = (config: BackendConfig, place: Place): Effect.Effect<Reach, never, FileSystem.FileSystem> => {
   const { host } = place
   const spec = specOf(place)

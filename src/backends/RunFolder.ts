@@ -45,7 +45,6 @@ export const file = (
     return at
   }).pipe(Effect.mapError(failed))
 
-/** A folder within it, by its name. */
 export const within = (
   host: Host,
   spec: RunSpec,

@@ -35,7 +35,6 @@ export class RunSockets extends Context.Service<
   /** `folder`: that of all the sockets, and of nothing else. */
   static readonly layer = (folder: string): Layer.Layer<RunSockets> => Layer.effect(RunSockets, make(folder))
 
-  /** As in a world without sockets. */
   static readonly layerNone = Layer.succeed(RunSockets, {
     open: () => Effect.succeed(undefined),
     expect: () => {},
@@ -201,7 +200,6 @@ const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
 /** The run as it is told of the socket that it would have in this folder. */
 export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, pathOf(folder, spec.runId))
 
-/** Each run of the backend has a socket. */
 export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({
   ...backend,
   expect: sockets.expect,

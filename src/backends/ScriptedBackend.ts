@@ -49,7 +49,6 @@ export interface Played {
 export interface ScriptedBackend extends Backend {
   /** Every start, failed ones too, in order. */
   readonly played: () => ReadonlyArray<Played>
-  /** How many are alive now. */
   readonly alive: () => number
 }
 

@@ -32,7 +32,6 @@ export class BackupRefused extends Schema.TaggedError<BackupRefused>()("BackupRe
 
 export const FORMAT = 1
 
-/** The facts of a backup. */
 export const About = Schema.Struct({
   format: Schema.Int,
   /** The agentd that made it. */
@@ -47,7 +46,6 @@ export const About = Schema.Struct({
 })
 export type About = typeof About.Type
 
-/** An entry of a backup. */
 export const Item = Schema.Struct({ name: Schema.String, size: Schema.Int, sha256: Schema.String })
 export type Item = typeof Item.Type
 
@@ -65,7 +63,6 @@ export interface Options {
 
 export interface Made extends About {
   readonly file: string
-  /** Of the file. */
   readonly bytes: number
   readonly items: number
 }
@@ -262,7 +259,6 @@ const once = (options: Options): Effect.Effect<Made, BackupRefused | StorageErro
     return { ...about, file, bytes, items: items.length }
   }).pipe(Effect.scoped)
 
-/** Makes a backup. */
 export const make = (options: Options): Effect.Effect<Made, BackupRefused | StorageError> =>
   Effect.andThen(
     check(options),

@@ -7,7 +7,6 @@
 import * as fs from "node:fs"
 import { join } from "node:path"
 
-/** The store's database. */
 export const STORE = "runes.db"
 /** The first entry: the facts of the backup. */
 export const ABOUT = "agentd-backup.json"

@@ -58,7 +58,6 @@ const headersOf = ({ name, size }: Pick<Entry, "name" | "size">): Buffer => {
   return Buffer.concat([headerOf("pax", bytes.length, "x"), bytes, Buffer.alloc(padding(bytes.length)), plain])
 }
 
-/** The stream of all entries. */
 export const write = async function* (
   entries: AsyncIterable<Entry> | Iterable<Entry>
 ): AsyncGenerator<Uint8Array, void> {

@@ -68,14 +68,12 @@ const more = (account: Account, extra: Sum, day: string): Account => {
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
 
-/** Knowledge of a conversation. */
 interface Known extends Read {
   /** An agent of it has lived since the start: its rows are at hand. */
   isLive: boolean
 }
 
 export interface Options {
-  /** Of the whole machine. */
   readonly machine: BudgetConfig
 }
 
@@ -159,7 +157,6 @@ class Board implements Allowances {
     if (known !== undefined) known.isLive = true
   })
 
-  /** Of the whole machine. */
   private machineAccount(day: string): Account {
     const month = Calendar.monthOf(day)
     const sums = { total: nothing, day: nothing, month: nothing }

@@ -7,7 +7,6 @@ import type { Period, Reach, Resource, Whose } from "../domain/Allowance.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import { type Account, nothing, type Sum } from "./Spending.ts"
 
-/** A limit that holds. */
 interface Limit {
   readonly period: Period
   readonly label: string
@@ -76,7 +75,6 @@ const limitsIn = (budget: BudgetConfig, account: Account, now: number): Readonly
 const untilOf = (period: Period, now: number): number | null =>
   period === "day" ? Calendar.dayAfter(now) : period === "month" ? Calendar.monthAfter(now) : null
 
-/** Every limit of the budget, with what is spent of it. */
 export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, now: number): ReadonlyArray<Reach> =>
   limitsIn(budget, account, now).flatMap((limit) =>
     RESOURCES.flatMap((resource): ReadonlyArray<Reach> => {

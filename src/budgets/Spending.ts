@@ -148,7 +148,6 @@ const shorten = (rows: Map<string, Row>): void => {
   }
 }
 
-/** The oldest hours go. */
 const forgetHours = (hours: Map<string, Row>): void => {
   for (const key of hours.keys()) {
     if (hours.size <= MAX_HOURS) return
@@ -236,7 +235,6 @@ export const tell = (told: Set<string>, key: string): void => {
 /** Rows that the rune of an archive may hold. */
 const MAX_ARCHIVED = 200
 
-/** All of it, as the rune of its archive says it. */
 export const archivedOf = ({ ever, project, rows }: Spending): ArchivedSpending => {
   const all = new Map<string, Row>()
   const isLong = rows.size > MAX_ARCHIVED
@@ -280,7 +278,6 @@ const decodeArchived = Schema.decodeUnknownOption(
   Schema.Struct({ summary: Schema.Struct({ conversation: Schema.String, spending: ArchivedSpending }) })
 )
 
-/** Kinds that it is a fold of. */
 export const kinds: ReadonlySet<string> = new Set([
   "agent.usage",
   "agent.spawning",

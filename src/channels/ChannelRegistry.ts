@@ -16,7 +16,6 @@ import * as ChannelView from "./ChannelView.ts"
 /** A project's conversation, as it is named now. */
 export interface Home {
   readonly conversation: string
-  /** The project's name. */
   readonly project: string
   /** Absolute path of its `agentd.jsonc`. */
   readonly config: string
@@ -99,7 +98,6 @@ export class ChannelRegistry {
     this.homes.set(home.conversation, home)
   }
 
-  /** The caller's own project. */
   homeOf({ config }: Caller): Home | CommandRefused {
     if (config === null) return no("There is no project here.", "Go to a folder with an agentd.jsonc, or below one.")
     return (

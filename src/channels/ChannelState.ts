@@ -61,9 +61,7 @@ export interface Channel {
   readonly closed: boolean
   /** Whom the channel wants in its cycle, there or not. */
   readonly assigned: ReadonlyArray<string>
-  /** Agents that are registered. */
   readonly registered: ReadonlyArray<string>
-  /** By agent. */
   readonly seats: { readonly [agent: string]: Seated }
   readonly queue: TurnQueue.TurnQueue
   readonly posts: ReadonlyArray<Post>
@@ -96,7 +94,6 @@ type RuneOfKind<K extends Kind> = Extract<ChannelRune, { readonly kind: K }>
 
 export const channelActor = (name: string): string => `channel/${name}`
 export const seatActor = (name: string, agent: string): string => `seat/${name}/${agent}`
-/** Whether it is a seat of that channel's. */
 export const isSeatOf = (name: string, actor: string): boolean => actor.startsWith(`seat/${name}/`)
 
 /** Where it begins: before its first rune. */
@@ -125,7 +122,6 @@ export const seatOf = (channel: Channel, agent: string): Seated | undefined =>
 
 export const seatsOf = (channel: Channel): ReadonlyArray<Seated> => Object.values(channel.seats)
 
-/** The one that has the floor. */
 export const holder = (channel: Channel): Seated | undefined =>
   channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
 

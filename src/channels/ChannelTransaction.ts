@@ -74,7 +74,6 @@ export type Act =
   | { readonly _tag: "LeaveAlone"; readonly agent: string }
   | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
 
-/** The ids that its first rune gets. */
 export interface First {
   readonly eventId: number
   readonly seq: number
@@ -82,7 +81,6 @@ export interface First {
 
 const CUT = "\n… (cut: the whole is in the agent's own log)"
 
-/** As much of it as a post may hold. */
 export const bounded = (text: string): string => {
   if (Buffer.byteLength(text) <= MAX_POST_BYTES) return text
   return (
@@ -112,7 +110,6 @@ export class ChannelTransaction {
     return seatOf(this.channel, agent)
   }
 
-  /** The one that has the floor. */
   get holder(): Seated | undefined {
     const { current } = this.channel.queue
     return current === null ? undefined : this.seat(current)

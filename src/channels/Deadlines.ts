@@ -47,7 +47,6 @@ export const endOf = (seated: Seated, aliveAt: number): number | null => {
   return Math.min(Math.max(limit.since, aliveAt) + limit.after, cap.since + cap.after)
 }
 
-/** A wait for a time. */
 const timeOf = ({ agent, stand }: Seated): Deadline | undefined => {
   const { wait } = stand.data
   if (wait?.until._tag !== "Time" || wait.resolved) return undefined

@@ -166,7 +166,6 @@ const fail = (transaction: ChannelTransaction, seated: Seated, reason: string, u
   })
 }
 
-/** Kept, and not posted. */
 const withhold = (transaction: ChannelTransaction, { agent, turnId }: Ended, text: string, why: string): void => {
   if (text !== "") transaction.record("channel.withheld", { agent, turnId, text: bounded(text), why }, "ended")
 }

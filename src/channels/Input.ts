@@ -50,7 +50,6 @@ export type Input =
       readonly prompt: string
       readonly messageIds: ReadonlyArray<string>
     }
-  /** The deadline is reached. */
   | { readonly _tag: "Due"; readonly key: string }
   /** A new daemon has found who has the floor at work, or not told of it: its time begins anew. */
   | { readonly _tag: "Resumed" }

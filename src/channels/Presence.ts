@@ -56,12 +56,10 @@ export class Presence {
     return fresh
   }
 
-  /** Where it has a seat. */
   places(conversation: string, agent: string): ReadonlySet<Place> {
     return this.agents.get(keyOf(conversation, agent))?.places ?? new Set()
   }
 
-  /** Gives the agent a seat there. */
   seat(conversation: string, agent: string, place: Place): void {
     this.of(conversation, agent).places.add(place)
   }
@@ -117,7 +115,6 @@ export class Presence {
     this.of(conversation, agent).shut = shut
   }
 
-  /** From here on it has the floor there. */
   hold(conversation: string, agent: string, place: Place): void {
     this.of(conversation, agent).floors.add(place)
   }

@@ -20,7 +20,6 @@ import { apply as applyTo, type Channel, unborn } from "./ChannelState.ts"
 export interface Records {
   /** The home of the channels: their project's name and file. */
   readonly home: Home | null
-  /** By name. */
   readonly channels: { readonly [name: string]: Channel }
   /** Channels whose runes do not fold, with the reason. */
   readonly broken: { readonly [name: string]: string }
@@ -56,7 +55,6 @@ const without = <A>(from: { readonly [name: string]: A }, name: string): { reado
   return rest
 }
 
-/** Folds one rune of the stream in. */
 export const apply = (records: Records, any: Rune): Records => {
   if (any.kind === CLOSES) return empty
   const rune = read(any)
@@ -77,7 +75,6 @@ export const apply = (records: Records, any: Rune): Records => {
   }
 }
 
-/** The channels of a conversation, by its stream. */
 export const fold: StreamFold<Records> = {
   name: "channels",
   version: 1,

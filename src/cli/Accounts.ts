@@ -40,7 +40,6 @@ export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyAr
 
 const HEAD = ["ACCOUNT", "WINDOW", "USED", "BEGINS ANEW", "TOLD", "AGENTS"]
 
-/** Agents that a cell names. */
 const MAX_NAMED = 3
 
 const named = (agents: ReadonlyArray<string>): string => {

@@ -20,7 +20,6 @@ interface Known {
   /** In that folder. */
   readonly login: string
   readonly keys: ReadonlyArray<string>
-  /** The command that logs in. */
   readonly logIn: string
 }
 
@@ -60,7 +59,6 @@ const KNOWN: ReadonlyArray<Known> = [
   }
 ]
 
-/** An agent that is there. */
 export interface Found {
   readonly id: AgentId
   /** The path; a model behind an API has none. */

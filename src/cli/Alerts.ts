@@ -9,7 +9,6 @@ const MOST = 500
 
 const list = (addresses: ReadonlyArray<string>): string => addresses.map((one) => plain(one)).join(", ")
 
-/** How it stands with its mail. */
 const mailed = (row: AlertRow, now: number): string => {
   const { attempts, error, nextAt, rejected, sentAt, state, to } = row
   const tried = error === null ? "" : `${plain(error)} (${attempts === 1 ? "1 attempt" : `${attempts} attempts`})`

@@ -21,7 +21,6 @@ type Lines = ReadonlyArray<Line>
 export interface Kept {
   /** Does what was typed; the lines are its answer, or what becomes of it. */
   readonly take: (asked: Asked) => Effect.Effect<Lines>
-  /** How many are kept. */
   readonly count: () => number
 }
 

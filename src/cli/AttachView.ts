@@ -20,7 +20,6 @@ export interface Line {
   readonly colour?: Colour | undefined
 }
 
-/** All that is shown. */
 export const KINDS: ReadonlyArray<string> = [
   ...["started", "assistant_delta", "completed", "interrupted", "error"].map((name) => `turn.${name}`),
   ...["call", "approval_requested", "approved", "denied", "progress", "result"].map((name) => `tool.${name}`),
@@ -101,7 +100,6 @@ export const turnIn = (
   return { turnId: runId, input: text(prompt), isRun: true }
 }
 
-/** Whether a rune ends the turn of its agent. */
 export const endsTurn = (any: Rune): boolean => {
   const rune = read(any)
   switch (rune?.kind) {
@@ -294,7 +292,6 @@ export class AttachView {
   }
 }
 
-/** The lines for a rune. */
 const told = (rune: Known): ReadonlyArray<Line> => {
   switch (rune.kind) {
     case "inbox.received": {
@@ -334,7 +331,6 @@ const told = (rune: Known): ReadonlyArray<Line> => {
 
 const isEnding = (reason: string): reason is keyof typeof ENDINGS => Object.hasOwn(ENDINGS, reason)
 
-/** How a run ended, in words. */
 const endingOf = (outcome: Outcome): string => {
   if ("detail" in outcome && outcome.detail !== undefined) return plain(outcome.detail)
   if ("reason" in outcome) return isEnding(outcome.reason) ? ENDINGS[outcome.reason] : plain(outcome.reason)

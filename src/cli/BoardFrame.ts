@@ -20,7 +20,6 @@ import { Cells, fit, type Style, wrap } from "./TerminalCells.ts"
 export interface Terminal {
   readonly columns: number
   readonly rows: number
-  /** No UTF-8. */
   readonly ascii: boolean
   /** Commands that are named are typed in this folder's world; null: in the user's own. */
   readonly world: string | null
@@ -180,7 +179,6 @@ const drawItem = (brush: Brush, item: Item, y: number, width: number, state: Boa
   brush.cells.put(x + 1, y, String(item.count), faint(brush))
 }
 
-/** The rows and columns that the parts of the page take. */
 const partsOf = ({ columns, rows }: Terminal, { filter, mode }: BoardState) => {
   const first = filter !== "" || mode === "filter" ? 2 : 1
   const isWide = columns >= WIDE
@@ -201,14 +199,12 @@ interface Place {
   readonly y: number
 }
 
-/** The item of the list at a place of the terminal. */
 export const itemAt = (terminal: Terminal, state: BoardState, { x, y }: Place): Item | undefined => {
   const { first, listColumns, listRows } = partsOf(terminal, state)
   const isOutside = state.isZoomed || x >= listColumns || y < first || y >= first + listRows
   return isOutside ? undefined : state.items[state.top + y - first]
 }
 
-/** Whether the pane is at a place of the terminal. */
 export const isPane = (terminal: Terminal, state: BoardState, { x, y }: Place): boolean => {
   const { first, isWide, listColumns, listRows, paneRows } = partsOf(terminal, state)
   if (state.row === undefined) return false

@@ -39,7 +39,6 @@ const PLACES: ReadonlyArray<Entry> = [
   keys("quit", "agents go on", "q")
 ]
 
-/** The acts on the chosen row. */
 const verbs = (row: BoardRow): ReadonlyArray<Entry> => {
   const name = nameOf(row)
   const open = row.kind === "session" ? [keys(`jump to ${name}`, "its pane of tmux", "enter")] : []

@@ -88,7 +88,6 @@ const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _
   }
 })
 
-/** The parts of a board that is shown. */
 interface Place {
   readonly state: BoardState
   readonly options: Options

@@ -43,7 +43,6 @@ export type Act =
 
 export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "help" | "go"
 
-/** The call that is looked at. */
 export interface Call {
   readonly id: string
   readonly asked: AskedCall | undefined
@@ -227,7 +226,6 @@ export class BoardState {
     this.paneTop = Math.max(0, this.paneTop + (STORIES.has(this.pane) ? -lines : lines))
   }
 
-  /** A click on the list's line. */
   click(item: BoardItems.Item, now: number): ReadonlyArray<Act> {
     if (this.mode !== "list") return []
     if (item._tag === "Group") return this.fold(item.group)

@@ -19,12 +19,10 @@ import { ExitCode } from "./ExitCode.ts"
 import { yes } from "./Names.ts"
 
 const name = word("Its name in this project, or project/channel", { name: "channel" })
-/** Several of them. */
 const names = words("Names in this project, project/channel, or patterns: 'shop/*'", "channel")
 const agent = word("The agent's name")
 const agents = words("Agents' names", "agent")
 
-/** No channel is named. */
 const none =
   (verb: string) =>
   ({ names }: { readonly names: ReadonlyArray<string> }) =>

@@ -53,9 +53,7 @@ export const freshLines = (view: ChannelView, seen: number, now: number): Readon
   view.posts.filter(({ seq }) => seq > seen).flatMap((post) => postLines(post, now))
 
 interface Place {
-  /** The lines, and the status beneath them. */
   readonly print: (lines: ReadonlyArray<Line>, status: string) => Effect.Effect<void>
-  /** The request in a typed line. */
   readonly asked: (line: string) => Asked
   readonly typed: (enter: (line: string) => Effect.Effect<void>) => Effect.Effect<void>
 }

@@ -17,7 +17,6 @@ import {
 /** Of what was said, with `show`. */
 const SHOWN = 20
 
-/** The word for people. */
 const wordOf = ({ word }: Pick<SeatInfo, "word">): Cell => ({ text: word, colour: lookColour[LOOKS[word].colour] })
 
 /** `for 42s more`, where it ends by itself. */

@@ -29,17 +29,13 @@ export const fits = (pattern: string, text: string): boolean => {
   return /^\**$/.test(pattern.slice(at))
 }
 
-/** The names of a thing. */
 export type Named = Pick<BoardRow, "called" | "conversation" | "labels" | "name" | "project">
 
-/** Whether it has all of these labels. */
 export const isLabelled = ({ labels = [] }: Pick<BoardRow, "labels">, all: ReadonlyArray<string>): boolean =>
   all.every((label) => labels.includes(label))
 
-/** Whether it stands for several names. */
 export const isPattern = (name: string): boolean => /[*?]/u.test(name)
 
-/** Whether the name or pattern means what is called so. */
 export const means = (pattern: string, { called, conversation, name, project }: Named): boolean =>
   [`${project}/${name}`, called, name, project, conversation].some((one) => one !== "" && fits(pattern, one))
 

@@ -85,9 +85,7 @@ const GLOBAL: ReadonlyArray<Flag> = [
   { names: ["--state"], is: "A separate world, in this folder", takes: "files" }
 ]
 
-/** Within single quotes. */
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
-/** The same in fish. */
 const fishQuoted = (text: string): string => `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`
 
 const namesOf = (flags: ReadonlyArray<Flag>): ReadonlyArray<string> => flags.flatMap(({ names }) => names)

@@ -79,13 +79,11 @@ export const ls = declare({
   quick: true
 })
 
-/** How a conversation is named; none: that of this folder. */
 export const name = word("Its id or the beginning of it, or its project's name; default: that of this folder", {
   name: "conversation",
   default: ""
 })
 
-/** Several of them. */
 export const names = words(
   "Ids or their beginnings, projects' names, or patterns; default: that of this folder",
   "conversation"

@@ -3,7 +3,6 @@ import { names } from "./Conversation.ts"
 import { declare, off, oneOf, option, said, send } from "./DeclaredVerb.ts"
 import { yes } from "./Names.ts"
 
-/** Whether nobody is to be asked. */
 export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
 
 export const close = declare({

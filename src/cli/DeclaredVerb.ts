@@ -47,7 +47,6 @@ export type Shape = Described &
     | { readonly kind: "moment" }
   )
 
-/** An argument whose value is an `A`. */
 export type Arg<A> = Shape & { readonly "~value"?: A }
 
 /** A word that must be given; with `default` it may be left out. */
@@ -140,7 +139,6 @@ export interface Args {
 
 export type Input<A extends Args> = { readonly [field in keyof A]: A[field] extends Arg<infer V> ? V : never }
 
-/** A call of a procedure. */
 export interface Call {
   readonly tag: string
   readonly payload: unknown
@@ -216,7 +214,6 @@ export interface Targets {
   readonly labels: ReadonlyArray<string>
 }
 
-/** Kinds of things that have names. */
 export type Kind = "agent" | "channel" | "conversation" | "goal" | "project" | "session"
 
 /** A verb on a thing that takes several of them: its `name`, or its `names`, may be patterns. */
@@ -300,7 +297,6 @@ export interface DeclaredVerb extends Omit<
 
 export const declare = <const A extends Args, V>(verb: Declaration<A, V>): Declaration<A, V> => verb
 
-/** All that is printed of a value, line by line. */
 export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: boolean): ReadonlyArray<string> => {
   if (json) {
     const printed = verb.value === undefined ? value : verb.value(value as never)

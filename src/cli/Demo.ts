@@ -155,7 +155,6 @@ const begun = Effect.fnUntraced(
   (begins, at) => Effect.onError(begins, () => Effect.ignore(ended(at)))
 )
 
-/** Commands to try, each with what it shows. */
 const TRY: ReadonlyArray<readonly [command: string, shows: string]> = [
   ["", "the board: who acts next; ? names its keys, q leaves"],
   ["ps", "the same as a list"],

@@ -14,7 +14,6 @@ const lookOf = (line: string, isHead: boolean): DiffLine["look"] => {
   return line.startsWith("+") ? "good" : line.startsWith("-") ? "bad" : undefined
 }
 
-/** The lines of a patch. */
 export const linesOf = (patch: string): ReadonlyArray<DiffLine> => {
   let isHead = true
   const lines = patch === "" ? [] : patch.replace(/\n$/, "").split("\n")

@@ -1,7 +1,6 @@
 /** Failure: how a verb fails that cannot do what it is asked. `Explanation` has what is told of it. */
 import { Schema } from "effect"
 
-/** A verb cannot do what it is asked. */
 export class VerbFailed extends Schema.TaggedError<VerbFailed>()("VerbFailed", {
   message: Schema.String,
   remedy: Schema.String,

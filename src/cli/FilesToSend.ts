@@ -93,7 +93,6 @@ const readOne = async (path: string): Promise<Read> => {
   }
 }
 
-/** Reads all of them. */
 export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   if (paths.length > GivenFile.MAX_FILES)
     return yield* failed(

@@ -4,9 +4,7 @@ import { declare, maybeWord, oneOf, option, said, send, word, words } from "./De
 import { ExitCode } from "./ExitCode.ts"
 import { yes } from "./Names.ts"
 
-/** How a goal is named. */
 export const name = word("Its name in this project (g3), or project/g3", { name: "goal" })
-/** Several of them. */
 const names = words("Names in this project (g3), project/g3, or patterns", "goal")
 const none =
   (verb: string) =>

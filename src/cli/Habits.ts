@@ -2,7 +2,6 @@
  * Habits: words that people know from other programs, and the verbs of agentd that do what they mean. Pure.
  */
 
-/** By the word: what is meant. */
 const MEANT: { readonly [word: string]: string } = {
   dashboard: "agentd, alone: the board",
   delete: "stop AGENT; uninstall removes all of agentd",

@@ -30,7 +30,6 @@ export interface AskedRow {
   readonly word: Word
   /** The outcome in further words. */
   readonly detail: string
-  /** The rune that asks. */
   readonly eventId: number
 }
 
@@ -85,7 +84,6 @@ export class HistoryView {
   private readonly most: number
   /** Messages of a turn, by the turn. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
-  /** Calls, as they were made. */
   private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
   /** Turns of which a call came to a result: how many expired, and whether another was answered or ran. */
   private readonly turns = new Recent<{ expired: number; ran: boolean }>()
@@ -292,7 +290,6 @@ export class HistoryView {
   }
 }
 
-/** A row with the name under which it is shown. */
 export type Named = AskedRow & { readonly name: string }
 
 export const FIELDS: ReadonlyArray<Field<Named>> = [

@@ -222,7 +222,6 @@ const textOf = (handler: JsonObject, field: string): string => {
   return typeof value === "string" ? value : ""
 }
 
-/** Finds our handlers in the settings. */
 export const find = (settings: JsonObject): Installed => {
   const found = ownIn(settings)
   const urls = found.map(({ handler }) => textOf(handler, "url")).filter((url) => url !== "")

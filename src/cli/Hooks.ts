@@ -84,7 +84,6 @@ const checkIgnored = Effect.fnUntraced(function* (file: string) {
 
 const ownPort = ({ http }: UserConfig) => portOf(http, process.getuid?.() ?? 0)
 
-/** The plan of commands, by what is there. */
 const commands = Effect.fnUntraced(function* (approvals: boolean, config: UserConfig) {
   const { paths } = yield* Invocation
   const { env } = yield* Entry

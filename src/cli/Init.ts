@@ -101,7 +101,6 @@ const written = Effect.fnUntraced(function* (path: string, text: string) {
   )
 })
 
-/** The next command. */
 const next = (agent: Found | undefined, roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
   const [first = "builder"] = roles
   const send = `agentd start, then: agentd send ${first} "What is this project? Two sentences." and: agentd attach ${first}`

@@ -157,7 +157,6 @@ EXAMPLE  // Who is told when an agent has stopped for good. Try it: agentd alert
 }
 `
 
-/** The whole file. */
 export const textOf = (wanted: Wanted): string => {
   const { roles } = wanted
   const blocks = roles.map((role) => (role === "builder" ? builder(wanted) : reader(role, wanted)))

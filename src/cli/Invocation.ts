@@ -100,7 +100,6 @@ export const make = Effect.fnUntraced(function* (flags: {
 /** The next step, as it must be typed in this world. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
 
-/** Lines as they are. */
 export const printLines = (lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.log(line), { discard: true })
 

@@ -18,7 +18,6 @@ export interface RpcError {
   readonly message: string
 }
 
-/** As the specification numbers them. */
 export const CODES = { parse: -32_700, invalid: -32_600, method: -32_601, params: -32_602, internal: -32_603 } as const
 
 export interface Request {

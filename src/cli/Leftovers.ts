@@ -185,7 +185,6 @@ const schemas = ({ state }: Options): ReadonlyArray<Leftover> =>
     .filter((name) => /^runes\.db\.schema-\d+$/.test(name))
     .map((name) => leftover("replaced", join(state, name), "the store as it was before it was brought up to date"))
 
-/** Backups that an upgrade has made. */
 const backups = ({ state }: Options): ReadonlyArray<Leftover> =>
   namesIn(state)
     .filter((name) => /^before-\d.*\.tar\.zst$/.test(name))
@@ -202,7 +201,6 @@ const hooks = ({ state }: Options): ReadonlyArray<Leftover> =>
     .map((name) => join(state, "hooks", "refused", name))
     .map((path) => leftover("hook", path, "the daemon could not read it"))
 
-/** All of a state folder. */
 export const find = Effect.fnUntraced(function* (options: Options) {
   const trees = yield* Effect.forEach(foldersIn(options.state), (folder) => judge(options, folder))
   const merged = yield* branches(options)

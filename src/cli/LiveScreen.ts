@@ -20,7 +20,6 @@ const REST = "\u001b[J"
 const column = (at: number): string => `\u001b[${at + 1}G`
 
 export interface Shown {
-  /** The line that has not ended. */
   readonly partial: string
   readonly editing: Editing
   readonly columns: number

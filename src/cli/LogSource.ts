@@ -30,7 +30,6 @@ export interface Source {
   readonly log: (selection: Omit<LogSelection, "caller" | "follow">) => Stream.Stream<Rune, Failed>
 }
 
-/** Without the fields that have no value. */
 export const definedOf = <A extends object>(of: A) =>
   Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined)) as {
     readonly [K in keyof A]: Exclude<A[K], undefined>

@@ -41,7 +41,6 @@ const LEAST = 200
 /** Runes among which a run is looked for. */
 const OF_RUNS = 10_000
 
-/** The newest lines that were put into it. */
 class Newest {
   private kept: Array<Entry> = []
   private readonly most: number
@@ -60,7 +59,6 @@ class Newest {
   }
 }
 
-/** The lines that are asked for, and how they look. */
 interface Asked {
   readonly input: Input
   readonly chosen: Chosen

@@ -8,7 +8,6 @@ import type { ConversationInfo } from "../domain/Messages.ts"
 import { isOf } from "../config/ProjectName.ts"
 import { fits, isPattern } from "./Choose.ts"
 
-/** A conversation that is known. */
 export type Home = Pick<ConversationInfo, "conversation" | "project" | "config" | "state" | "agents">
 
 export interface Chosen {
@@ -18,7 +17,6 @@ export interface Chosen {
   readonly names: ReadonlyArray<string>
   /** Set where one agent is meant that is there, and can be no other: `CONVERSATION/AGENT`. */
   readonly only: string | undefined
-  /** Names that mean nothing that is known. */
   readonly unknown: ReadonlyArray<string>
   /** Whole names of those that an unknown name could mean. */
   readonly which: ReadonlyArray<string>

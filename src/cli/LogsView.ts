@@ -134,7 +134,6 @@ export class LogsView {
   }
 }
 
-/** The run that a rune says it is of. */
 const runOf = (any: Rune): string | undefined => {
   const begin = turnIn(any)
   if (begin?.isRun === true) return begin.turnId
@@ -228,7 +227,6 @@ export const lineOf = (entry: Entry, name: string, printing: Printing): string =
   return parts.join(" ").trimEnd()
 }
 
-/** A line as one JSON value. */
 export const valueOf = (entry: Entry, name: string) => {
   const { at, level, ...rest } = entry
   return { at, time: new Date(at).toISOString(), name, level: LEVELS[level], ...rest }

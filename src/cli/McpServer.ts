@@ -21,9 +21,7 @@ export interface Tool {
 
 export interface Server {
   readonly instructions: string
-  /** All that there are. */
   readonly tools: ReadonlyArray<Tool>
-  /** The tools that are offered now. */
   readonly offered: Effect.Effect<ReadonlyArray<Tool>>
   /** Returns when what they need is there, or when that has lasted too long. */
   readonly awaited: Effect.Effect<void>

@@ -34,7 +34,6 @@ export interface Tool {
   readonly run: (speaker: Speaker, args: unknown) => Effect.Effect<string, Refusal | BadInput>
 }
 
-/** The arguments do not fit. */
 export class BadInput extends Schema.TaggedError<BadInput>()("BadInput", {
   message: Schema.String,
   remedy: Schema.String
@@ -146,7 +145,6 @@ const spawn = tool({
   run: (client, runId, request) => Effect.map(client.VoiceSpawn({ runId, request }), (done) => done.message)
 })
 
-/** All of them: a line each. */
 export const tools: ReadonlyArray<Tool> = [
   inbox, // what waits
   message, // to another agent

@@ -2,15 +2,12 @@
 import { off, options, type Targets, words, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 
-/** Agents, one or several. */
 export const agents = words("Names in this project, project/agent, or patterns: builder, 'shop/*'", "agent")
 
-/** Groups of agents. */
 export const labels = options("label", "LABEL", "All agents of this label, as agentd.jsonc gives them; repeatable", "l")
 
 export const yes = off("Do not ask", "y")
 
-/** The fault where no agent is named. */
 export const nobody = ({ labels, names }: Targets, verb: string): Wrong | undefined =>
   names.length + labels.length > 0
     ? undefined

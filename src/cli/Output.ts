@@ -133,7 +133,6 @@ export const clock = (at: number, now: number): string => {
     : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`
 }
 
-/** The colour of a word. */
 export const lookColour: { readonly [colour in Look["colour"]]: Colour } = {
   you: "yellow",
   failed: "red",

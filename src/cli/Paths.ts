@@ -16,7 +16,6 @@ export interface Paths {
   readonly http: string
   /** Where a daemon without journal writes. */
   readonly log: string
-  /** The store of the rune log. */
   readonly store: string
   readonly lock: string
   /** The user's config, which holds for all projects. */

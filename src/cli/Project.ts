@@ -162,7 +162,6 @@ export const ls = declare({
   quick: true
 })
 
-/** Projects, one or several. */
 export const names = words("Names or patterns; default: that of this folder", "project")
 
 export const start = declare({

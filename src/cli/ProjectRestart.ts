@@ -27,7 +27,6 @@ export interface Input {
 /** An agent that is up has to stay so for so long, ms: a program that ends at once is not. */
 const SETTLES = 1_000
 
-/** States of an agent that is on its way. */
 const ON_ITS_WAY: ReadonlySet<string> = new Set(["Initializing", "Spawning", "Interrupting", "SessionComplete"])
 
 /** How an agent stands after its restart. */

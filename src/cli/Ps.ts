@@ -8,7 +8,6 @@ import { csv, type Field, moment } from "./Csv.ts"
 import { choice, declare, map, off, option, options, read, words } from "./DeclaredVerb.ts"
 import { plain } from "./Output.ts"
 
-/** Words as they are typed. */
 const TYPED = WORDS.map((word) => word.replace(" ", "-"))
 
 const FIELDS: ReadonlyArray<Field<BoardRow>> = [

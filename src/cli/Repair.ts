@@ -25,7 +25,6 @@ interface Input {
   readonly yes: boolean
 }
 
-/** Messages of a stream that are named. */
 const MAX_NAMED = 5
 
 interface Lost {

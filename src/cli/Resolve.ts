@@ -15,7 +15,6 @@ export interface Unclear {
   readonly remedy: string
 }
 
-/** Where a kind of things is listed. */
 const LISTED: { readonly [kind in Kind]: string } = {
   agent: "agentd ps --all",
   channel: "agentd channel ls",

@@ -31,7 +31,6 @@ export interface RunRow {
   readonly detail: string
   /** The rune that it begins with. */
   readonly beginsWith: number
-  /** The rune that it rests on. */
   readonly restsOn: number
 }
 
@@ -56,7 +55,6 @@ const agentOf = ({ actor }: Rune): string => actor.slice(actor.indexOf("/") + 1)
 
 const isEnding = (reason: string): reason is keyof typeof ENDINGS => Object.hasOwn(ENDINGS, reason)
 
-/** How a run ended, with the words for it. */
 const endOf = (outcome: unknown): Pick<RunRow, "how" | "detail"> => {
   if (!isObject(outcome)) return { how: "success", detail: "" }
   const reason = textOf(outcome["reason"])
@@ -110,7 +108,6 @@ const fresh = (rune: Rune, agent: string, run: string): RunRow => ({
   restsOn: rune.eventId
 })
 
-/** The same with what it spent. */
 const spent = (row: RunRow, { eventId, payload: { tokens, usd } }: Rune): RunRow => ({
   ...row,
   tokens: row.tokens + (typeof tokens === "number" ? tokens : 0),

@@ -18,7 +18,6 @@ const colours: { readonly [state in ScheduleInfo["state"]]: Colour } = {
 const whatOf = ({ work: { goal, send } }: ScheduleInfo): string =>
   send === undefined ? `goal: ${plain(goal?.text ?? "")}` : `to ${send.agent}: ${plain(send.text)}`
 
-/** When, as its author wrote it, and in which zone. */
 const timesOf = ({ cron, timeZone }: ScheduleInfo): string => (cron === null ? "once" : `${cron} ${timeZone}`)
 
 const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {

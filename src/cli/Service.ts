@@ -40,7 +40,6 @@ const SYSTEM_FOLDER = "/etc/systemd/system"
 
 const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
 
-/** Where the unit is, and what it is called. */
 const place = Effect.fnUntraced(function* (system: boolean) {
   const { paths } = yield* Invocation
   const { env } = yield* Entry
@@ -293,7 +292,6 @@ interface MailInput {
   readonly once: boolean
 }
 
-/** The note of the last failure that was mailed. */
 const MAILED = "failure-mailed.json"
 
 /** Names a failure: another one, or one after a daemon that has begun, has another name. */

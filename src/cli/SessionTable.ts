@@ -8,7 +8,6 @@ import { LOOKS } from "../domain/Words.ts"
 import { inWorld } from "./Hint.ts"
 import { age, type Cell, cut, lookColour, plain, table, type TableOptions } from "./Output.ts"
 
-/** Whether it waits for a person. */
 export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
 
 /** The id's beginning is enough to name it. */
@@ -52,7 +51,6 @@ const LEADING = ["PLATE", "STATE", "SINCE", "BY", "PROJECT", "BRANCH"]
 
 const count = (value: number | null): Cell => ({ text: value === null ? "-" : String(value), right: true })
 
-/** All that is known. */
 export const full = (plates: ReadonlyArray<PlateInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
   table(
     [...LEADING, "PID", "TOOLS", "TOKENS", "TODOS", "LAST TOOL", "SESSION", "DETAIL"],

@@ -27,7 +27,6 @@ export interface Thing extends Named {
   readonly word: Word
 }
 
-/** So many are acted on at once. */
 const AT_ONCE = 8
 /** So many are named in a question. */
 const MOST = 40
@@ -57,7 +56,6 @@ const ofConversations = (client: Client, closed: boolean) =>
       }))
   )
 
-/** All things of a kind. */
 export const thingsOf = (client: Client, { closed = false, kind }: Several<never>) => {
   if (kind === "project") return ofProjects(client)
   if (kind === "conversation") return ofConversations(client, closed)

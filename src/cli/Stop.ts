@@ -20,7 +20,6 @@ import { plain } from "./Output.ts"
 /** Agents that a choice names. */
 const MOST = 5
 
-/** States in which a run is alive. */
 const WORKING = new Set(["Spawning", "Running", "Interrupting"])
 
 /** Runs that live, of all projects. */

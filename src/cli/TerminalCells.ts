@@ -138,7 +138,6 @@ export class Cells {
     this.put(x, y, " ".repeat(Math.max(0, Math.min(width, this.columns - x))), style)
   }
 
-  /** The rows as plain lines. */
   get lines(): ReadonlyArray<string> {
     return Array.from({ length: this.rows }, (_, y) =>
       this.text

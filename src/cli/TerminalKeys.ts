@@ -11,7 +11,6 @@ export type Input =
   /** From 0. */
   | { readonly _tag: "Click"; readonly x: number; readonly y: number }
   | { readonly _tag: "Wheel"; readonly lines: number; readonly x: number; readonly y: number }
-  /** The terminal's background. */
   | { readonly _tag: "Background"; readonly isLight: boolean }
 
 const NAMES: { readonly [sent: string]: string } = {
@@ -68,7 +67,6 @@ const backgroundOf = ([, red, green, blue]: RegExpExecArray): Input => ({
   isLight: [red, green, blue].reduce((sum, part) => sum + Number.parseInt(part!, 16), 0) > 384
 })
 
-/** The next input, and how much of the text it took. */
 const one = (text: string): { readonly took: number; readonly input?: Input | undefined } => {
   const mouse = MOUSE.exec(text)
   if (mouse !== null) return { took: mouse[0].length, input: mouseOf(mouse) }

@@ -13,7 +13,6 @@ import type { World } from "./DeclaredVerb.ts"
 import { inWorld } from "./Hint.ts"
 import { age, type Colour, paint, plain } from "./Output.ts"
 
-/** An empty list. */
 export const NOTHING: WaitingReply = { rows: [], more: 0 }
 
 /** Matters that take an answer. */
@@ -70,7 +69,6 @@ const marked = (text: string): string => visible(text).replaceAll("\n", "\\u{a}"
 
 const more = (count: number): ReadonlyArray<string> => (count === 0 ? [] : [`… and ${count} more`])
 
-/** All of it, each matter with its commands. */
 export const render = (waiting: WaitingReply, now: number, colour: boolean): ReadonlyArray<string> => {
   const { rows } = waiting
   if (rows.length === 0) return ["Nothing waits for you."]

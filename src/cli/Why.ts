@@ -5,7 +5,6 @@ import { type Ask, declare, read, word, type World } from "./DeclaredVerb.ts"
 import { LOOKS, predicate } from "../domain/Words.ts"
 import { age, clock, lookColour, paint, plain } from "./Output.ts"
 
-/** Whom it is told of. */
 type Subject = Pick<WhyReply["agent"], "nextAt" | "reason" | "restsOn" | "since" | "word"> & { readonly name: string }
 
 const ofGoal = ({ goalId, project, restsOn, since, word }: GoalInfo): Subject => ({

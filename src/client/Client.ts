@@ -32,7 +32,6 @@ const environment = Config.all({
   runtime: Config.option(Config.String("XDG_RUNTIME_DIR"))
 })
 
-/** Where the daemon answers. */
 export const socketOf = ({ socket, state }: Options = {}): Effect.Effect<string> =>
   socket !== undefined
     ? Effect.succeed(socket)

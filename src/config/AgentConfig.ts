@@ -83,7 +83,6 @@ export const BudgetConfig = Schema.Struct({
 })
 export type BudgetConfig = typeof BudgetConfig.Type
 
-/** The budget of the whole machine. */
 export const MachineBudget = Schema.Struct({
   tokens: optional(Tokens, "Input and output tokens, of all that is in the log."),
   usd: optional(Usd, "US dollars, of all that is in the log."),
@@ -132,7 +131,6 @@ export type Voice = (typeof VOICES)[number]
 /** Backends of one agent besides its own. */
 const MAX_FALLBACKS = 8
 
-/** Groups of one agent. */
 const MAX_LABELS = 20
 
 const Worktree = Schema.Union([

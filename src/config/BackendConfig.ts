@@ -70,7 +70,6 @@ const SharedFile = Schema.String.check(
   )
 )
 
-/** The confinement of an agent that is a process. */
 export interface Confinement {
   readonly sandbox: "off" | "on" | "required"
   readonly network: boolean
@@ -301,6 +300,5 @@ export const ModelBackend = Schema.Struct({
 })
 export type ModelBackend = typeof ModelBackend.Type
 
-/** By `type`. */
 export const BackendConfig = Schema.Union([CommandBackend, ClaudeBackend, AcpBackend, ModelBackend, ExecBackend])
 export type BackendConfig = typeof BackendConfig.Type

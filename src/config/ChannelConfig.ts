@@ -7,7 +7,6 @@ import { Schema } from "effect"
 import { described, Name, NAME_FORM, optional, Text, whole, withDefault } from "./Fields.ts"
 
 export const MAX_CHANNELS = 1000
-/** Seats of one channel. */
 export const MAX_SEATS = 500
 
 export const ORDERS = ["round-robin", "priority", "manual"] as const
@@ -81,7 +80,6 @@ export const ChannelConfig = Schema.Struct({
 })
 export type ChannelConfig = typeof ChannelConfig.Type
 
-/** By name. */
 export const ChannelsConfig = Schema.Record(Name, described(ChannelConfig, `A channel; its name: ${NAME_FORM}.`)).check(
   Schema.makeFilter((channels: object) => Object.keys(channels).length <= MAX_CHANNELS, {
     message: `must hold at most ${MAX_CHANNELS} channels`

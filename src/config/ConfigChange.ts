@@ -134,7 +134,6 @@ const ofAgent = (name: string, before: AgentConfig, after: AgentConfig): Readonl
   ...ofFallbacks(name, before, after)
 ]
 
-/** A run of an agent: the program, or the model. */
 const runs = (backend: AgentConfig["backend"]): string => {
   switch (backend.type) {
     case "command":

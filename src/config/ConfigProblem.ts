@@ -103,7 +103,6 @@ const shapeAt = (root: Root, path: Path): Shape | undefined =>
     root
   ).shape
 
-/** The keys that an object of this shape knows. */
 const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<string> => [
   ...new Set([
     ...Object.keys(shape?.properties ?? {}),

@@ -10,11 +10,9 @@ import { Cron, DateTime, Result } from "effect"
 export interface CronTimes {
   /** The first one later than that, ms since the epoch; undefined where none comes. */
   readonly next: (after: number) => number | undefined
-  /** The last one earlier than that. */
   readonly last: (before: number) => number | undefined
 }
 
-/** The machine's own zone. */
 export const ownZone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())
 
 const FIELDS = ["minute", "hour", "day of the month", "month", "day of the week"] as const
@@ -43,7 +41,6 @@ const stepping =
     }
   }
 
-/** The field that is wrong, in words. */
 const wrongField = (fields: ReadonlyArray<string>): string | undefined => {
   for (const [place, name] of FIELDS.entries()) {
     const alone = FIELDS.map((_, index) => (index === place ? fields[index]! : "*")).join(" ")

@@ -18,7 +18,6 @@ export const described = <S extends Schema.Top>(
   extra?: { readonly default: S["Encoded"] }
 ): S => Schema.annotateEncoded<S>({ description, ...extra })(schema) as unknown as S
 
-/** A field that may be left out: then it has this default. */
 export const withDefault =
   <S extends Schema.Top>(value: S["Encoded"], description: string) =>
   (schema: S) =>

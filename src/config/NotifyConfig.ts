@@ -22,7 +22,6 @@ import { MailAddress } from "./MailAddress.ts"
 import { Span, spanBetween } from "./Span.ts"
 import { Zone } from "./Zone.ts"
 
-/** Kinds of what people are told. */
 export const NOTICE_KINDS = [
   "needsYou",
   "question",
@@ -49,7 +48,6 @@ export const CREDENTIAL = Schema.String.check(
   matching(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/u, "must be the name of a systemd credential")
 )
 
-/** Where a secret is. */
 export const SecretConfig = Schema.Struct({
   file: optional(FilePath, "A file whose first line is the secret; nobody but you may be able to write it."),
   env: optional(VariableName, "The environment variable of the daemon that holds it."),
@@ -244,6 +242,5 @@ export type NotifyConfig = typeof NotifyConfig.Type
 export const mailless = (notify: NotifyConfig): ReadonlyArray<string> =>
   Object.entries(notify.channels).flatMap(([name, { type }]) => (type === "mail" ? [name] : []))
 
-/** The names of the channels that are told of a kind. */
 export const channelsFor = ({ channels, tell }: NotifyConfig, kind: NoticeKind): ReadonlyArray<string> =>
   tell[kind] ?? (kind === "done" ? [] : (tell.others ?? Object.keys(channels)))

@@ -149,7 +149,6 @@ export const reading =
 /** The service that reads such files; by default from this machine, as the user who runs this. */
 export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
 
-/** The same as text. */
 export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>
   Effect.flatMap(OwnFile, (read) => read(path, most)).pipe(
     Effect.flatMap((bytes) =>
@@ -163,5 +162,4 @@ export const readText = (path: string, most: number): Effect.Effect<string, OwnF
 /** A key, a password or a certificate is short. */
 const MAX_SECRET = 64 * 1024
 
-/** The text of a file that holds one. */
 export const readSecret = (path: string) => readText(path, MAX_SECRET)

@@ -8,7 +8,6 @@
  */
 import * as NodePath from "node:path"
 
-/** The name of a project's config. */
 export const CONFIG_NAME = "agentd.jsonc"
 
 export interface Environment {
@@ -21,7 +20,6 @@ export interface Places {
   /** Absolute. */
   readonly state: string
   readonly defaultState: string
-  /** Where the sockets are. */
   readonly sockets: string
   readonly socket: string
 }

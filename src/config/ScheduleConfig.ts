@@ -64,7 +64,6 @@ export const ScheduleConfig = Schema.Struct({
 )
 export type ScheduleConfig = typeof ScheduleConfig.Type
 
-/** By name. */
 export const SchedulesConfig = Schema.Record(
   Name,
   described(ScheduleConfig, `A schedule; its name: ${NAME_FORM}.`)

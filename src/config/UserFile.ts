@@ -10,7 +10,6 @@ import type { UserConfig } from "./Config.ts"
 import { ConfigError, parseUser, readUser } from "./ConfigFile.ts"
 
 export interface Place {
-  /** The state folder. */
   readonly state: string
   readonly userConfig: string
 }
@@ -37,7 +36,6 @@ const look = Effect.fnUntraced(function* (place: Place) {
   return { config, text: undefined, trouble: read.failure } satisfies Look
 })
 
-/** The config that is in force now. */
 export const inForce = (place: Place) => Effect.map(look(place), ({ config }) => config)
 
 /** Keeps the text, whole or not at all. */

@@ -10,7 +10,6 @@ import { Context, type Effect, type Stream } from "effect"
 import type { CommandRefused, Report } from "./Messages.ts"
 import type { Cause } from "../event-log/Rune.ts"
 
-/** An agent's address. */
 export interface Address {
   readonly conversation: string
   readonly agent: string
@@ -34,7 +33,6 @@ export type Departure = "stopped" | "disconnected" | "crashed"
 
 export type TurnOutcome = "completed" | "interrupted" | "error"
 
-/** The outcome of a message. */
 export type Fate =
   | { readonly _tag: "Unknown" }
   | { readonly _tag: "Waiting" }
@@ -101,7 +99,6 @@ export type AgentReport = Address & {
     | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
     /** The agent's report on its work, through `agentd mcp`; `turnId` is the turn in which it was made. */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
-    /** The agent has nothing to do. */
     | { readonly _tag: "Idle" }
   )
 
@@ -117,7 +114,6 @@ export class AgentPort extends Context.Service<
     readonly interrupt: (to: Address, messageId: string, reason: string) => Effect.Effect<void, CommandRefused>
     /** Puts text into the active turn where the backend can (`steer`), else it waits as the next message. */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
-    /** All agents of a conversation. */
     readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
     /** Whether every open call of its turn waits for a person; not there: no. */
     readonly waits?: (to: Address) => boolean

@@ -10,7 +10,6 @@ export const ALERT_STATES = ["waiting", "failed", "sent", "given up", "nobody"] 
 export const AlertRow = Schema.Struct({
   /** Of the newest cause, ms since the epoch. */
   at: Schema.Finite,
-  /** The word of what it tells. */
   word: Word,
   /** The kind of trouble: `agent.stopped`, else the kind of its rune. */
   kind: Schema.String,
@@ -23,7 +22,6 @@ export const AlertRow = Schema.Struct({
   /** As the mail's subject has it. */
   subject: Schema.String,
   reason: Schema.String,
-  /** The remedy, with a command. */
   remedy: Schema.NullOr(Schema.String),
   /** So often within its mail. */
   count: Schema.Int,
@@ -49,7 +47,6 @@ export type AlertRow = typeof AlertRow.Type
 export const NotifyRow = Schema.Struct({
   name: Schema.String,
   type: Schema.String,
-  /** Kinds of what it is told. */
   kinds: Schema.Array(Schema.String),
   /** Whether it could be used now, without a message being sent. */
   ok: Schema.Boolean,
@@ -61,10 +58,8 @@ export const NotifyRow = Schema.Struct({
   waiting: Schema.Int,
   /** The newest failure of those; null: none has failed. */
   error: Schema.NullOr(Schema.String),
-  /** Whether now is a quiet time. */
   quiet: Schema.Boolean
 })
 export type NotifyRow = typeof NotifyRow.Type
 
-/** Most rows of one reply. */
 export const MOST_ALERTS = 500

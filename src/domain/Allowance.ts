@@ -37,7 +37,6 @@ export interface Spender extends Address {
   readonly limits: () => { readonly agent: BudgetConfig; readonly project: BudgetConfig }
   /** Ends the turn; `keep`: what it was asked is offered again; `turnId`: that turn alone, and the agent waits for a person. */
   readonly interrupt: (reason: string, keep: boolean, turnId?: string) => Effect.Effect<void>
-  /** The turn under way. */
   readonly turn?: () => string | undefined
   /** Ends the agent for good. */
   readonly exhaust: (reach: Reach) => Effect.Effect<void>
@@ -69,16 +68,13 @@ export interface Cost {
   readonly unpriced: number
 }
 
-/** How it stands with an agent's limits. */
 export interface Standing {
   /** The limit that keeps it from its next turn. */
   readonly reached: Reach | undefined
-  /** Limits that are near. */
   readonly near: ReadonlyArray<Reach>
 }
 
 export interface Allowances {
-  /** The budget of the whole machine. */
   readonly machine: BudgetConfig
   /** For as long as the scope is open; what its conversation has spent is known when it answers. */
   readonly join: (spender: Spender) => Effect.Effect<void, never, Scope.Scope>

@@ -24,7 +24,6 @@ const isDigit = (text: string, at: number): boolean => {
   return code >= 48 && code <= 57
 }
 
-/** Where the number ends that stands there. */
 const numberEnd = (text: string, at: number): number => {
   let end = at
   while (isDigit(text, end)) end++

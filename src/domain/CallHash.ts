@@ -36,7 +36,6 @@ export const hashOf = ({ agent, call, folder, input, run, tool }: HashedCall): s
 /** As it is shown and typed. */
 export const short = (hash: string): string => hash.slice(0, SHORTEST)
 
-/** Whether a typed hash names this one. */
 export const names = (typed: string, hash: string): boolean => typed.length >= SHORTEST && hash.startsWith(typed)
 
 /** Why an answer does not go to a call; undefined where the answer names what is asked. */

@@ -34,7 +34,6 @@ const unquoted = (text: string): string => {
   }
 }
 
-/** A text as one line of at most so many characters. */
 export const oneLine = (text: string, most = MOST): string => {
   const line = text
     .slice(0, 4 * most)

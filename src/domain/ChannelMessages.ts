@@ -12,7 +12,6 @@ export const MAX_POST_BYTES = 64 * 1024
 export const ChannelPost = Schema.Struct({
   /** The post's place in the channel, from 1. */
   seq: Schema.Int,
-  /** The rune that holds it. */
   eventId: Schema.Int,
   /** ms since the epoch */
   at: Schema.Finite,
@@ -34,7 +33,6 @@ export const SeatInfo = Schema.Struct({
   restsOn: Schema.Int,
   /** The seat's place in the turn queue, from 1; null when it is in none. */
   position: Schema.NullOr(Schema.Int),
-  /** Posts that it has not been told of. */
   unread: Schema.Int,
   /** When the turn or the wait ends by itself, ms since the epoch. */
   until: Schema.NullOr(Schema.Finite),
@@ -53,7 +51,6 @@ export const ChannelInfo = Schema.Struct({
   order: Order,
   paused: Schema.Boolean,
   closed: Schema.Boolean,
-  /** The agent that has the floor. */
   floor: Schema.NullOr(Schema.String),
   /** In the order of the queue, then those that are in none. */
   seats: Schema.Array(SeatInfo),

@@ -5,7 +5,6 @@ export const DiffInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   agent: Schema.String,
-  /** The folder that the agent works in. */
   folder: Schema.String,
   /** The commit that the files are compared with: where the agent's commits part from the person's, or its own HEAD. */
   base: Schema.String,

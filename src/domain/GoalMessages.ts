@@ -29,7 +29,6 @@ const list = <S extends Schema.Top>(item: S, most: number) =>
     })
   )
 
-/** A task in the words of a plan. */
 export const PlannedTask = Schema.Struct({
   id: described(TaskId, "What other tasks call it."),
   title: described(bounded(Word, MAX_TITLE), "What is to be done, in one line."),
@@ -85,7 +84,6 @@ export const GoalOptions = Schema.Struct({
 })
 export type GoalOptions = typeof GoalOptions.Type
 
-/** The evidence that a task was done. */
 export const Evidence = Schema.Struct({
   /** Where it was done; null where that is not known. */
   cwd: Schema.NullOr(Schema.String),
@@ -112,7 +110,6 @@ export const Finding = Schema.Struct({
   /** The task that it is about; left out where it is about the whole. */
   task: Schema.optionalKey(Schema.String),
   message: Schema.String,
-  /** The proposed remedy. */
   fix: Schema.optionalKey(Schema.String),
   /** The plan itself is wrong. */
   needsReplan: Schema.optionalKey(Schema.Boolean),
@@ -124,7 +121,6 @@ export type Finding = typeof Finding.Type
 export const TASK_STATES = ["pending", "assigned", "running", "completed", "failed", "blocked", "cancelled"] as const
 export type TaskState = (typeof TASK_STATES)[number]
 
-/** How many tasks are in each state. */
 export const TaskCounts = Schema.Struct({
   pending: Schema.Int,
   assigned: Schema.Int,
@@ -136,7 +132,6 @@ export const TaskCounts = Schema.Struct({
 })
 export type TaskCounts = typeof TaskCounts.Type
 
-/** A goal's row. */
 export const GoalInfo = Schema.Struct({
   goalId: Schema.String,
   conversation: Schema.String,
@@ -168,7 +163,6 @@ export const GoalInfo = Schema.Struct({
 })
 export type GoalInfo = typeof GoalInfo.Type
 
-/** A task's row. */
 export const TaskInfo = Schema.Struct({
   id: Schema.String,
   title: Schema.String,
@@ -240,14 +234,12 @@ export const GoalRequest = Schema.Struct({
 })
 export type GoalRequest = typeof GoalRequest.Type
 
-/** The outcome of a merge for one branch. */
 export const MergeResult = Schema.Struct({
   branch: Schema.String,
   /** The commit that was to be merged. */
   head: Schema.String,
   tasks: Schema.Array(Schema.String),
   outcome: Schema.Literals(["merged", "up-to-date", "conflict"]),
-  /** Files that conflict. */
   conflicts: Schema.Array(Schema.String)
 })
 export type MergeResult = typeof MergeResult.Type

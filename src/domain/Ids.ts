@@ -44,5 +44,4 @@ export const runId: Effect.Effect<string> = unique
 /** A turn's, never used twice. */
 export const turnId: Effect.Effect<string> = unique
 
-/** An inbox message's. */
 export const messageId: Effect.Effect<string> = unique

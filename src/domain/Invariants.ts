@@ -7,7 +7,6 @@
  * test holds that each row is broken on purpose by a test named after its id.
  */
 
-/** Where a row is checked. */
 export type Where =
   /** By the guard, before a rune is written. */
   | "append"
@@ -15,7 +14,6 @@ export type Where =
   | "sweep"
   /** By `agentd verify`, which re-reads the whole store. */
   | "verify"
-  /** By the tests alone. */
   | "test"
 
 /** An empty `checked`: agentd does not do yet what the row speaks of. */

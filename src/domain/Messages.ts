@@ -179,7 +179,6 @@ export type OffersInfo = typeof OffersInfo.Type
 
 /** A command's reply: what it reports is durable. */
 export const Done = Schema.Struct({
-  /** The rune that records it. */
   eventId: Schema.Int,
   /** In plain words: what was done. */
   message: Schema.String

@@ -17,7 +17,6 @@ export interface Price {
   readonly cacheWrite?: number | undefined
 }
 
-/** By the names of models. */
 export type Prices = { readonly [model: string]: Price }
 
 interface Line extends Price {

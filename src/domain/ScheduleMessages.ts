@@ -28,7 +28,6 @@ export type Work = typeof Work.Type
 /** Characters of a text in a row; the log, or the file, has all of it. */
 const MAX_SHOWN = 500
 
-/** The work as a row has it. */
 export const shown = ({ goal, send }: Work): Work => {
   const cut = (text: string) => (text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`)
   return {

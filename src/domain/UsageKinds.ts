@@ -31,7 +31,6 @@ const Usage = Schema.Struct({
   same: Schema.optionalKey(text),
   /** The tokens and their cost by model; older runes say only the sums. */
   models: Schema.optionalKey(Schema.Array(ModelUsage)),
-  /** The goal that the turn works for. */
   goal: Schema.optionalKey(text),
   /** The day on which it was spent, by the calendar of the machine: "2026-11-24". */
   day: Schema.optionalKey(text)

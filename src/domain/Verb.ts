@@ -25,9 +25,7 @@ export interface VerbForm {
 export interface Verb extends VerbForm {
   /** Answers with one value. */
   readonly call: (payload: unknown, asker: Asker) => Effect.Effect<unknown, Problem>
-  /** As it comes. */
   readonly stream: (payload: unknown, asker: Asker) => Stream.Stream<unknown, Problem>
 }
 
-/** By name. */
 export type Verbs = ReadonlyMap<string, Verb>

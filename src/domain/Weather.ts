@@ -28,7 +28,6 @@ export type News =
       /** How long an outage lasts before a person is told, ms; left out: 15 minutes. */
       readonly lasts?: number
     }
-  /** The login was refused. */
   | { readonly _tag: "refused"; readonly began: number; readonly message: string }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
   /** The windows of the account's use, as an answer tells them. */
@@ -56,14 +55,12 @@ export const troubles: { readonly [state in Sky]: string } = {
   LoginNeeded: "needs a login"
 }
 
-/** How it stands with a provider. */
 export interface Standing extends Account {
   readonly state: Sky
   /** When the trouble began; ms since the epoch, as `until`. */
   readonly since: number
   /** When it is asked again. */
   readonly until: number
-  /** The newest words of it. */
   readonly message: string
   /** The newest rune of it. */
   readonly restsOn: number

@@ -26,14 +26,12 @@ export type Reason = (typeof REASONS)[number]
 export const GROUPS = ["Needs you", "Failed", "Working", "Idle"] as const
 export type Group = (typeof GROUPS)[number]
 
-/** How a word is shown. */
 export interface Look {
   readonly glyph: string
   /** Where a terminal has no UTF-8. */
   readonly ascii: string
   readonly colour: "you" | "failed" | "work" | "quiet" | "good"
   readonly group: Group
-  /** The one who acts next. */
   readonly next: string
 }
 
@@ -262,11 +260,9 @@ export const provider = table<unknown>()({
 /** Every machine with its states, by the machine's name. */
 export const TABLES = { worker, plate, turn, tool, conversation, agent, autonomy, task, seat, provider } as const
 
-/** The word of a state. */
 export const wordOf = <S extends string, F>(table: Table<S, F>, state: S, facts: F): Word =>
   table[state].find(({ holds }) => holds === undefined || holds(facts))!.word
 
-/** A room as a whole. */
 export const channelWord = ({
   closed,
   floor,

@@ -17,7 +17,6 @@ interface Performer {
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
 }
 
-/** The scope of the actions. */
 export interface ActingScope {
   readonly isRunning: boolean
   readonly incarnation: Performer | undefined
@@ -30,7 +29,6 @@ export interface ActingScope {
 /** Actions that may wait before the scope's mailboxes take nothing more from outside. */
 export const MAX_ACTIONS = 256
 
-/** An action with its cause. */
 export class Act {
   readonly action: unknown
   readonly member: Member

@@ -15,7 +15,6 @@ export interface Runner {
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
 }
 
-/** The actor of the activities. */
 export interface Active extends ActorHandle<unknown, unknown> {
   readonly isRunning: boolean
   readonly definition: {

@@ -15,7 +15,6 @@ export type Reason =
   | "illegal"
   /** The message crashed its actor once too often. */
   | "poison"
-  /** No room. */
   | "full"
   | "postponed-limit"
   /** The log did not take its rune. */
@@ -29,7 +28,6 @@ export interface DeadLetter {
   readonly message: unknown
   /** The error or the refusal. */
   readonly why?: unknown
-  /** The rune that led to it. */
   readonly cause?: Cause
   /** ms since the epoch */
   readonly at: number
@@ -76,7 +74,6 @@ export class DeadLetters extends Context.Service<
     readonly post: (letter: Omit<DeadLetter, "at">) => void
     /** The newest, oldest first. */
     readonly recent: Effect.Effect<ReadonlyArray<DeadLetter>>
-    /** How many there were, by reason. */
     readonly counts: Effect.Effect<{ readonly [r in Reason]?: number }>
   }
 >()("agentd/actors/DeadLetters") {}
@@ -116,7 +113,6 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   })
 })
 
-/** Kept in memory only. */
 export const layerMemory = (capacity = 256): Layer.Layer<DeadLetters> => Layer.effect(DeadLetters, make({ capacity }))
 
 /** Kept in memory and told to the log. */

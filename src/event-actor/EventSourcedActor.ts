@@ -133,7 +133,6 @@ export interface Acting<S, M, E = unknown> {
   readonly self: ActorHandle<S, M, E>
   /** As the rune left it that this follows from. */
   readonly state: S
-  /** The rune that led to it. */
   readonly cause: Cause | null
 }
 

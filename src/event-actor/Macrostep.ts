@@ -20,7 +20,6 @@ import { compare, freeze } from "./PlainState.ts"
 import { plainRefusal, type Refused } from "./Refused.ts"
 import { added, ScopeUnit } from "./ScopeUnit.ts"
 
-/** The scope that is stepped. */
 export interface Stepped extends Owner {
   readonly stream: string
   /** Throws where there is none of that name. */
@@ -52,7 +51,6 @@ interface Told {
 
 type Why = "postpone" | "stale" | "illegal"
 
-/** How the refusal of a message reads. */
 export const refusalOf = (member: Member, message: unknown, why: Refused["why"]): Refused =>
   member.definition.refused?.(member.name, member.ahead, message, why) ?? plainRefusal(member.name, message, why)
 
@@ -146,7 +144,6 @@ export class Macrostep implements Context {
     )
   }
 
-  /** Decides a message of an actor. */
   private decide(member: Member, message: unknown, cause: Cause | null): Why | undefined {
     const { definition } = member
     const { unit } = this

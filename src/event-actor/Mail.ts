@@ -9,7 +9,6 @@ import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
 import { actorStopped } from "./ActorError.ts"
 
-/** The actor whose mail it is. */
 export interface Addressee {
   readonly address: string
   /** As stepped. */
@@ -81,7 +80,6 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
   resume: ((exit: Exit.Exit<unknown, unknown>) => void) | undefined = undefined
   /** By which a later message settles it; 0 until the actor has looked at it. */
   token = 0
-  /** True while the message counts in the mailbox. */
   isCounted = true
   /** True once the message's macrostep stands. */
   isStepped = false
@@ -160,7 +158,6 @@ export class PutOffAsks {
     if (ask?.member === member) ask.succeed(value)
   }
 
-  /** The members have stopped. */
   stopped(members: ReadonlyArray<Addressee>): void {
     if (this.asks.size === 0) return
     for (const ask of this.asks.values()) {

@@ -77,7 +77,6 @@ export class MailQueue<M> {
     }
   }
 
-  /** Takes out what is for these members. */
   takeOut(isOne: (member: M) => boolean): Array<readonly [M, unknown]> {
     const out: Array<readonly [M, unknown]> = []
     this.keep((member, item) => {

@@ -42,7 +42,6 @@ const plainRemedies = {
   "postponed-limit": "too many messages wait for the state to change: try again once it has"
 } as const
 
-/** The name of a message. */
 export const tagOf = (message: unknown): string =>
   typeof message === "object" && message !== null && "_tag" in message ? String(message._tag) : typeof message
 

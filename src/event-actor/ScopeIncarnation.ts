@@ -13,7 +13,6 @@ import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
 import type { Inspection, Part } from "../supervision/Observation.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
 
-/** The scope of an incarnation. */
 export interface Incarnate {
   readonly id: string
   /** The supervisor wants the incarnation's end. */
@@ -28,7 +27,6 @@ export class ScopeIncarnation implements ChildHandle {
   private readonly by: Hold
   supervisedBy: Hold | undefined = undefined
   private life: Life | undefined = undefined
-  /** Why it ends. */
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
   /** The supervisor's wish: life, an end, or an end at once, whatever is left undone. */
@@ -126,7 +124,6 @@ class Both implements ExitObserver {
 class Life {
   readonly context: Context.Context<never>
   readonly fiber: Fiber.Fiber<void, unknown>
-  /** The context of actions. */
   acting: Context.Context<never> | undefined = undefined
   private readonly runs = Scope.makeUnsafe("parallel")
   private resume: ((effect: Effect.Effect<void, unknown>) => void) | undefined = undefined

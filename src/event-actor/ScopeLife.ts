@@ -85,13 +85,11 @@ export abstract class ScopeLife<R> {
     this.shutdown = shutdown
   }
 
-  /** An incarnation has begun. */
   protected abstract begun(): void
   /** The incarnation ends: nothing new is begun. */
   protected abstract leave(): void
   /** Asks fail: the scope stays down unless it is started anew, or was not started in time. */
   protected abstract failAsks(reason: "unstarted" | "stopped"): void
-  /** All mail is given up. */
   protected abstract giveUpMail(reason: "restarting" | "stopped"): void
   /** Macrosteps are on their way to the log. */
   protected abstract get isOnTheWay(): boolean

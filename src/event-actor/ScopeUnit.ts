@@ -9,7 +9,6 @@ import type { Following, Tell } from "./EventSourcedActor.ts"
 import type { Mail } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 
-/** A member that the macrostep moved. */
 export class Touched {
   readonly member: Member
   readonly before: unknown
@@ -28,7 +27,6 @@ export interface Leaving {
   readonly cause: Cause | null
 }
 
-/** Mail, and whose it is. */
 export interface Kept {
   readonly member: Member
   readonly mail: Mail
@@ -58,7 +56,6 @@ export class ScopeUnit implements Unit {
   texts: ReadonlyArray<string> = NONE
   /** To whom the message from outside came that began it. */
   readonly member: Member
-  /** The message of the macrostep. */
   readonly item: unknown
   touched: Array<Touched> | undefined = undefined
   reply: unknown = undefined

@@ -57,7 +57,6 @@ const label = (events: ReadonlyArray<string>): string => {
     : `${names.slice(0, MAX_LABEL - 1).join(" / ")} / ${names.length - MAX_LABEL + 1} more`
 }
 
-/** The diagram, in Mermaid. */
 export const mermaid = (machine: AnyMachine): string => {
   const choices = choicesOf(machine)
   const table = tableOf(machine)
@@ -243,7 +242,6 @@ export interface Described {
   readonly initial: unknown
 }
 
-/** A machine's chapter. */
 export const chapter = ({ about, initial, kinds, machine }: Described): string =>
   [
     `## ${machine.name.charAt(0).toUpperCase()}${machine.name.slice(1)}`,

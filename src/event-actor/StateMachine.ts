@@ -144,7 +144,6 @@ export const illegal = fill("illegal")
 export type Step<S, D, A> =
   | {
       readonly _tag: "Moved"
-      /** Where the rune leads. */
       readonly to: S
       /** Where the machine is then: further on where it passes through `to`. */
       readonly state: S
@@ -156,7 +155,6 @@ export type Step<S, D, A> =
     }
   | { readonly _tag: "Refused"; readonly why: Refusal }
 
-/** A step that moved the machine. */
 export type Went<S, D, A> = Extract<Step<S, D, A>, { readonly _tag: "Moved" }>
 
 const refused = {

@@ -103,7 +103,6 @@ export const joined = <S extends string, E extends Tagged, D, A extends Tagged>(
   return moved._tag === "Refused" ? moved.why : { after: advance(before, moved, rune), actions: moved.actions }
 }
 
-/** Whether some state has one. */
 const has = (states: object, what: "timeout" | "enter"): boolean =>
   Object.values(states).some((spec: { readonly timeout?: string; readonly enter?: string }) => spec[what] !== undefined)
 

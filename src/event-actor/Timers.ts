@@ -11,7 +11,6 @@
 import type { Timer } from "./EventSourcedActor.ts"
 import { Due } from "./Mail.ts"
 
-/** Time, as the system has it. */
 export interface Time {
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
   readonly monotonic: () => number
@@ -19,10 +18,8 @@ export interface Time {
   after(ms: number, task: () => void): () => void
 }
 
-/** The owner of timers. */
 export interface Timed {
   readonly stream: string
-  /** Tells of a timer that is due. */
   push(due: Due): void
 }
 

@@ -32,7 +32,6 @@ export class TurnScheduler {
     this.loop = loop
   }
 
-  /** Scopes that wait for a turn. */
   get waiting(): number {
     return this.ready.length - this.next
   }

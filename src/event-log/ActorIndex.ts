@@ -104,7 +104,6 @@ interface Row {
   readonly hash: string
 }
 
-/** The file, with what is written to it. */
 interface Opened {
   readonly database: Database
   readonly page: Statement
@@ -149,7 +148,6 @@ export class ActorIndex implements Chore {
     this.sqlite = of.sqlite ?? nodeSqlite
   }
 
-  /** The newest rune of the store. */
   get newest(): number {
     return this.last
   }

@@ -80,7 +80,6 @@ export class ActorLookup {
     this.damaged = damaged
   }
 
-  /** Whether the file knows of what a selection asks for. */
   static serves(selection: Selection): boolean {
     return filedOf(selection) !== undefined || (selection.kinds?.length ?? 0) > 0
   }

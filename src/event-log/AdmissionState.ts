@@ -71,7 +71,6 @@ export class AdmissionState {
   private readonly kinds: KnownKinds
   private readonly streams: Map<string, StreamState>
   private readonly halted = new Map<string, Stop>()
-  /** Hears of streams that are halted. */
   readonly onHalt = new Set<(stream: string, stop: Stop) => void>()
   /** Oldest first, as the appends are on their way. */
   private ahead: Array<Replaced | undefined> = []
@@ -104,7 +103,6 @@ export class AdmissionState {
     return !this.halted.has(stream)
   }
 
-  /** Whether the stream takes runes at all. */
   isOpen(stream: string): boolean {
     return !this.halted.has(stream) && !this.isSealed(stream)
   }
@@ -120,7 +118,6 @@ export class AdmissionState {
     if (guard instanceof UnreadGuard) guard.states ??= states
   }
 
-  /** The streams that are halted. */
   get stops(): ReadonlyArray<readonly [stream: string, stop: Stop]> {
     return [...this.halted]
   }

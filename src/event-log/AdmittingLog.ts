@@ -13,7 +13,6 @@ import type { RuneDraft } from "./Rune.ts"
 export interface Watcher {
   /** Once for all that has landed together. */
   landed(units: ReadonlyArray<Unit>): void
-  /** An append of an actor was refused. */
   refused(unit: Unit, refused: RuneRefused): void
 }
 

@@ -256,7 +256,6 @@ export class Appender implements Owner {
     else if (answer !== undefined) Deferred.doneUnsafe(answer, Exit.fail(refused))
   }
 
-  /** A rune of the log's own making. */
   private own(draft: RuneDraft, at: number, answer: Answer | undefined, says: RuneRefused | undefined): void {
     const prepared = this.log.drafts.prepare(draft)
     if (prepared instanceof RuneRefused) throw prepared

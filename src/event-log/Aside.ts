@@ -13,7 +13,6 @@ import { readOwn } from "./OwnKinds.ts"
 /** Runes among which it is looked for whether people were told. */
 const LOOK_BACK = 500
 const MOST = 20
-/** Parts that are named. */
 const MAX_NAMED = 1_000
 
 export class Aside {

@@ -14,10 +14,8 @@ import { dirname, join } from "node:path"
 import { closing, compress, type Made, SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
-/** Whether a listed file is one of these. */
 export const isBeginning = (file: string): boolean => /^begins-\d+\.zst$/.test(file)
 
-/** A state as it is kept. */
 export interface KeptState {
   readonly stream: string
   /** Of the fold. */
@@ -42,7 +40,6 @@ interface Contents extends Summary {
   >
 }
 
-/** A file in the making. */
 export class BeginningWriter {
   private readonly folder: string
   private readonly part: string
@@ -79,7 +76,6 @@ export class BeginningWriter {
     return { first: 1, last, runes: last, file, bytes: this.bytes, sha256 }
   }
 
-  /** Nothing is left of it. */
   abandon(): void {
     fs.closeSync(this.handle)
     fs.rmSync(this.part, { force: true })

@@ -10,7 +10,6 @@
 export interface Chore {
   /** Names it where its trouble is told. */
   readonly chore: string
-  /** Whether there is nothing more to do for now. */
   readonly isDone: boolean
   /** A throw means that it cannot go on for now; the next call begins where it can. */
   step(): void

@@ -44,7 +44,6 @@ const textOf = (definitions: ReadonlyArray<object>): string =>
       .toSorted()
   )
 
-/** Whether the file's definitions are these. */
 export const isDefined = (file: string, definitions: ReadonlyArray<Definition>): boolean => {
   try {
     const database = nodeSqlite.open(file, { readOnly: true })

@@ -37,12 +37,10 @@ const ANYTHING = new Set(["arguments", "output"])
 
 /** A payload that holds more texts than this has none of the shapes that the program writes. */
 export const MAX_FIELDS = 1_000
-/** Levels that are searched. */
 const MAX_DEPTH = 12
 
 const isText = (value: unknown): boolean => typeof value === "string" && value !== "" && value !== ERASED
 
-/** Where the texts are. */
 export const textsIn = (payload: unknown, path: Path = []): ReadonlyArray<Path> => {
   if (typeof payload !== "object" || payload === null || path.length > MAX_DEPTH) return []
   return Object.entries(payload).flatMap(([name, value]) => {
@@ -65,7 +63,6 @@ export const without = (payload: string, fields: ReadonlyArray<Path>): string =>
   return JSON.stringify(left)
 }
 
-/** The value at a place in a payload. */
 export const valueAt = (payload: unknown, path: Path): unknown =>
   path.reduce<unknown>((at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name], payload)
 

@@ -38,10 +38,8 @@ export const kind = <P>(payload: Shape<P>, options: Partial<Omit<Kind, "payload"
   seals: options.seals ?? false
 })
 
-/** Kinds by name. */
 export type Table = { readonly [name: string]: Kind<never> | Kind }
 
-/** The type of a kind's payload. */
 export type PayloadOf<K> = K extends Kind<infer P> ? P : never
 
 /** The part of a rune that a reader looks at. */
@@ -81,7 +79,6 @@ export const checkedReader = <const T extends Table>(table: T): Reader<T> => {
     checks.get(rune.kind)?.(rune.payload) === true ? (rune as unknown as RuneOf<T, R>) : undefined
 }
 
-/** Compiled checks, one a kind. */
 const checksOf = (table: Table): ReadonlyMap<string, (payload: unknown) => boolean> =>
   new Map(Object.entries(table).map(([name, { payload }]) => [name, Schema.is(payload)]))
 

@@ -97,7 +97,6 @@ export interface Problem {
   readonly message: string
 }
 
-/** A rune whose texts were erased. */
 export interface Erased {
   readonly eventId: number
   readonly stream: string
@@ -175,7 +174,6 @@ export class EventLog extends Context.Service<
     readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The newest `count` that match, oldest first. */
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
-    /** By id. */
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
     /** By stream and seq, as a cause names it: quick for a rune near the end of its stream, or not long before `near`. */
     readonly find: (cause: Cause, near?: Rune) => Effect.Effect<Rune | undefined, StorageError>
@@ -248,7 +246,6 @@ export class EventLog extends Context.Service<
     readonly reading: Effect.Effect<Reading>
     /** A feature says that it goes on without a part of a stream: `reading` names the part, and people are mailed, once. */
     readonly setAside: (part: SetAside) => Effect.Effect<void>
-    /** All streams, with their newest runes. */
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**
      * Keeps a snapshot of a fold's state at a durable rune of the stream, when the store has time: a saving

@@ -35,7 +35,6 @@ const REFUSED = new Set([18, 19, 20, 25])
 /** A primary key, unique or rowid that is taken: another program writes to the store. */
 const TAKEN = new Set([1555, 2067, 2579])
 
-/** Somebody else has it locked. */
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)
 
 const mayPass = (error: unknown): boolean => PASSING.has((codeOf(error) ?? 0) & 0xff)

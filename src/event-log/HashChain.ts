@@ -54,7 +54,6 @@ export const joinHeader = (
 ): string =>
   `["rune/2",${stream},${seq},${at},${kind},${actor},${from},${to},${trigger},${cause},${moves},${visibility}]`
 
-/** A name as JSON. */
 export const quote = (name: string | null): string => (name === null ? "null" : JSON.stringify(name))
 
 export const movesText = (moves: ReadonlyArray<string>): string => (moves.length === 0 ? "[]" : JSON.stringify(moves))

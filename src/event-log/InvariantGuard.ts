@@ -56,7 +56,6 @@ export class InvariantGuard {
     this.kinds = [...this.interested.keys()]
   }
 
-  /** Whether a checker looks at the kind. */
   sees(kind: string): boolean {
     return this.interested.has(kind)
   }
@@ -79,7 +78,6 @@ export class InvariantGuard {
   }
 }
 
-/** The guard over one stream. */
 export const foldOf = (guard: InvariantGuard): StreamFold<States> => ({
   name: "guard",
   version: 1,
@@ -87,7 +85,6 @@ export const foldOf = (guard: InvariantGuard): StreamFold<States> => ({
   apply: (states, rune) => guard.apply(states, rune)
 })
 
-/** Of a program without invariants. */
 export const none = (): InvariantGuard => new InvariantGuard([])
 
 /** The guard's view of a rune that was read. */

@@ -46,7 +46,6 @@ export interface Prepared {
 export interface Log {
   /** The position given last, durable or not. */
   readonly head: number
-  /** The position that is durable. */
   readonly durable: number
   /** The seq given last in the stream, durable or not; 0 for a stream without runes. */
   seqOf(stream: string): number
@@ -77,7 +76,6 @@ export const TOGETHER = 32
 /** An owner may always have this many on their way. */
 export const LEAST_SHARE = 2
 
-/** The share of each of so many owners. */
 export const shareOf = (owners: number): number =>
   owners <= 1 ? ALONE : Math.max(LEAST_SHARE, Math.floor(TOGETHER / owners))
 
@@ -102,7 +100,6 @@ export class Flight {
     if (unit.owner.ahead++ === 0) this.owners += 1
   }
 
-  /** The oldest appends. */
   peek(count: number): ReadonlyArray<Unit> {
     return this.units.slice(this.first, this.first + count) as ReadonlyArray<Unit>
   }

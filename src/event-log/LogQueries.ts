@@ -34,7 +34,6 @@ export interface Source {
   readonly walk: Walk
   /** The same at an idle pace. */
   readonly idleWalk?: Walk
-  /** The segments of the store. */
   readonly segments?: (() => Segments) | undefined
   /** The definitions of the store's tables, as they should be. */
   readonly schema?: Effect.Effect<string, StorageError>

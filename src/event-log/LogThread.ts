@@ -21,7 +21,6 @@ import type { Sealed } from "./Sealer.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 
-/** To the thread. */
 export type ToThread =
   | Open
   | Order
@@ -172,7 +171,6 @@ class LogThread {
     return nextOf(this.port)
   }
 
-  /** Messages that have come. */
   private receive(): void {
     for (let message = this.next(); message !== undefined; message = this.next()) {
       if (message._tag === "Appends") this.appends.push(...message.appends)

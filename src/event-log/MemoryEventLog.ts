@@ -73,7 +73,6 @@ const snapshotsOf = (log: MemoryLog): Snapshots & { readonly keep: (order: Snaps
   }
 }
 
-/** Positions of subscribers, likewise. */
 const positionsOf = (log: MemoryLog): Positions => {
   const rows = new Map<string, Position>()
   return {

@@ -19,7 +19,6 @@ export class MemoryLog extends AdmittingLog {
   /** As far as hashes have been made. */
   private readonly sealed: Array<StoredRune> = []
   private readonly newest = new Map<string, StoredRune>()
-  /** How many appends there were. */
   appends = 0
   /** For tests: an append for which this answers with an error fails with that error. */
   breaks: ((unit: Unit) => unknown) | undefined = undefined
@@ -42,7 +41,6 @@ export class MemoryLog extends AdmittingLog {
     return true
   }
 
-  /** All runes. */
   get runes(): ReadonlyArray<Rune> {
     return this.kept.map(({ rune }) => rune)
   }

@@ -27,7 +27,6 @@ export interface Config {
   readonly sqlite?: Sqlite
 }
 
-/** Statements kept prepared. */
 const MAX_PREPARED = 128
 
 const PAGE_BYTES = 4096

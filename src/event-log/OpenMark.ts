@@ -51,7 +51,6 @@ export const isBare = (file: string): boolean =>
 /** The person's word holds for one start. */
 export const accepted = (file: string): void => fs.rmSync(acceptedBy(file), { force: true })
 
-/** The words for a person. */
 export const refusal = (file: string) => ({
   reason: "bare-copy",
   message: `${file} is a copy without its write-ahead log (${file}-wal): its newest runes are missing.`,

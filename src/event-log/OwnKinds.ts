@@ -5,7 +5,6 @@
 import { Schema } from "effect"
 import { kind, reader } from "./EventKinds.ts"
 
-/** A segment's file. */
 const segment = {
   first: Schema.Int,
   last: Schema.Int,

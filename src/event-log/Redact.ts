@@ -424,7 +424,6 @@ const MAX_HELD = 16 * 1024
 /** Characters of an unfinished word that are held back at most. */
 const MAX_WORD = 4 * 1024
 
-/** A text that comes in chunks. */
 export interface RedactedChunks {
   /** Takes a chunk; gives what can go: whole lines. */
   readonly push: (chunk: string) => string
@@ -489,7 +488,6 @@ export class Redact extends Context.Service<
   {
     /** Adds secrets to those known. Values under six characters are left alone. */
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
-    /** Redacts a text. */
     readonly text: (text: string) => string
     /** Takes out known values alone: for what a person decides on, where a shape may be what it only looks like. */
     readonly known: (text: string) => string
@@ -497,7 +495,6 @@ export class Redact extends Context.Service<
     readonly json: (text: string) => string
     /** The same of the strings of JSON text. */
     readonly values: (text: string) => string
-    /** Redacts a text that comes in chunks. */
     readonly chunks: () => RedactedChunks
   }
 >()("agentd/runes/Redact") {

@@ -180,7 +180,6 @@ class Rewriting {
     this.insert = (row) => void statement.run(...COLUMNS.map((column) => row[column]))
   }
 
-  /** Writes all of it. */
   run(): void {
     const { segments } = this.of
     const places = placesIn(this.of.database, segments)
@@ -275,7 +274,6 @@ class Rewriting {
     fs.writeSync(this.lines, `${textOf(row)}\n`)
   }
 
-  /** A new rune of a stream. */
   private runeOf(stream: string, eventId: number, at: number, kind: string, actor: string, payload: string): RuneRow {
     const before = this.links.get(stream) ?? { eventId: 0, seq: 0, hash: GENESIS }
     const seq = before.seq + 1

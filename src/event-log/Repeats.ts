@@ -11,7 +11,6 @@ import type { EventLog, StorageError } from "./EventLog.ts"
 import { textsIn, valueAt } from "./Erasure.ts"
 import type { Rune } from "./Rune.ts"
 
-/** So many are told. */
 export const MAX_REPEATS = 100
 /** A shorter text is a word more often than a matter. */
 const MIN_WITHIN = 12

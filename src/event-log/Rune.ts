@@ -70,7 +70,6 @@ export interface RuneRef extends Cause {
 
 export const refOf = ({ eventId, seq, stream }: RuneRef): RuneRef => ({ stream, seq, eventId })
 
-/** The rune as the cause of another. */
 export const causeOf = ({ seq, stream }: Cause): Cause => ({ stream, seq })
 
 /** `stream#seq`, as people see it. */

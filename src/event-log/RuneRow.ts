@@ -54,7 +54,6 @@ export const COLUMNS = [
   "hash"
 ] as const satisfies ReadonlyArray<keyof RuneRow>
 
-/** Every column but the payload. */
 export const HEADER_COLUMNS = COLUMNS.filter((column) => column !== "payload").join(", ")
 
 const NONE: ReadonlyArray<string> = []

@@ -38,7 +38,6 @@ export interface SegmentHead {
   readonly guarded: number
 }
 
-/** A segment, as its file is made. */
 export interface Made {
   readonly first: number
   readonly last: number
@@ -72,7 +71,6 @@ const rowOf = (line: string): RuneRow => {
 export const compress = (text: string): Buffer =>
   zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
 
-/** The end of a file. */
 export const closing = (footer: Omit<Footer, "version">): Buffer => {
   const bytes = compress(JSON.stringify({ version: VERSION, ...footer } satisfies Footer))
   const ends = Buffer.alloc(16)
@@ -143,7 +141,6 @@ export class SegmentWriter {
     return { first, last, runes, file, bytes: this.bytes, sha256 }
   }
 
-  /** Nothing is left of it. */
   abandon(): void {
     fs.closeSync(this.handle)
     fs.rmSync(this.part, { force: true })
@@ -194,7 +191,6 @@ export class SegmentFile {
     return this.footer.blocks.length
   }
 
-  /** The block that holds the rune. */
   blockOf(eventId: number): number {
     const { blocks } = this.footer
     let [low, high] = [0, blocks.length - 1]
@@ -224,7 +220,6 @@ export class SegmentFile {
     return fs.statSync(this.path).size
   }
 
-  /** Of the file as it is. */
   get sha256(): string {
     const sha256 = createHash("sha256")
     this.reading((handle) => {

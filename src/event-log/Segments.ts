@@ -13,7 +13,6 @@ import { SegmentFile } from "./SegmentFile.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
-/** A segment as the store lists it. */
 export interface Listed {
   readonly first: number
   readonly last: number

@@ -7,7 +7,6 @@
  */
 import { hash } from "node:crypto"
 
-/** An order to keep a snapshot. */
 export interface SnapshotOrder {
   readonly stream: string
   /** Of the fold. */
@@ -19,7 +18,6 @@ export interface SnapshotOrder {
   readonly state: Uint8Array
 }
 
-/** A snapshot as it is kept. */
 export interface SnapshotRow extends SnapshotOrder {
   readonly seq: number
   readonly hash: string

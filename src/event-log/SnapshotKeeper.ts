@@ -26,7 +26,6 @@ export class SnapshotKeeper {
     this.reader = reader
   }
 
-  /** A rune of the stream is durable. */
   landed(stream: string): void {
     const count = this.runes.get(stream) ?? 0
     if (count === 0 && !this.reader.isFolded(stream)) return

@@ -69,7 +69,6 @@ export interface Options extends Partial<Limits> {
 
 type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scope.Scope>
 
-/** Where the segments of a store are. */
 const segmentsOf = (file: string): string => join(dirname(file), SEGMENTS)
 
 /** The segments as the store lists them now. */
@@ -82,7 +81,6 @@ const listed = (file: string): ReadonlyArray<Listed> => {
   }
 }
 
-/** Where the archives of a store are. */
 const archiveOf = (file: string): string => join(dirname(file), FOLDER)
 
 const makeFile = (file: string) =>
@@ -121,7 +119,6 @@ const snapshotsIn = (sql: SqlClient.SqlClient): Snapshots => ({
     )
 })
 
-/** Positions of subscribers, likewise. */
 const positionsIn =
   (sql: SqlClient.SqlClient): Positions["get"] =>
   (name) =>

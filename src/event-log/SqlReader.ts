@@ -11,7 +11,6 @@ import type { LogReader, Page } from "./LogReader.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 
-/** Rows of one page. */
 export const PAGE_ROWS = 256
 /** Ids that one query looks at. */
 const PAGE_SPAN = 10_000
@@ -52,7 +51,6 @@ const filters = (sql: SqlClient.SqlClient, selection: Selection): ReadonlyArray<
   ...(selection.since === undefined ? [] : [sql`at >= ${selection.since}`])
 ]
 
-/** The queries, as the database answers them. */
 const queries = (sql: SqlClient.SqlClient) => ({
   page: (selection: Selection, after: number, upTo: number): Effect.Effect<Page, SqlError.SqlError> => {
     const end = Math.min(upTo, after + PAGE_SPAN)

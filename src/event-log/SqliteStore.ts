@@ -32,7 +32,6 @@ export interface StoreOptions {
   readonly maxBytes?: number
   /** Kinds after which a stream takes nothing more. */
   readonly seals: ReadonlyArray<string>
-  /** Kinds that the guard reads. */
   readonly guarded: ReadonlyArray<string>
 }
 

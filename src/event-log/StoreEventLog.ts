@@ -54,7 +54,6 @@ export interface Writable {
   readonly checked?: Checked | null
   readonly schema?: Effect.Effect<string, StorageError>
   readonly refill?: () => void
-  /** The newest rune of each stream. */
   readonly newest: Map<string, number>
   readonly failure: () => StorageError | undefined
   readonly failed: Effect.Effect<StorageError>

@@ -11,7 +11,6 @@ import * as fs from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
 
-/** The store's database. */
 export const STORE = "runes.db"
 
 const Holder = Schema.Struct({
@@ -52,7 +51,6 @@ export const noteFile = (folder: string): string => join(folder, "lock.json")
 export const noted = (folder: string): Holder | undefined =>
   Option.getOrUndefined(decodeHolder(textOf(noteFile(folder)) ?? ""))
 
-/** The note of this very process. */
 export const self = (socket: string | null): Holder => {
   const [boot, start] = [bootOf(), startOf(process.pid)]
   return {

@@ -54,7 +54,6 @@ const [STORE, LOCK] = [StoreHolder.STORE, "lock.db"] as const
 /** The holder of the store, as far as that is written down. */
 export const holderOf = StoreHolder.noted
 
-/** The holder of the store, as far as it can be seen. */
 export const seen = (folder: string): StoreHolder.Holder | undefined => StoreHolder.found(folder, STORE)
 
 const writeHolder = ({ folder, socket }: Options): void => {
@@ -64,7 +63,6 @@ const writeHolder = ({ folder, socket }: Options): void => {
   renameSync(fresh, file)
 }
 
-/** The refusal, in words. */
 export const inUse = (folder: string, holder: StoreHolder.Holder | undefined): StoreInUse => {
   const elsewhere = holder !== undefined && StoreHolder.isElsewhere(holder) ? holder.host! : null
   const by =

@@ -15,7 +15,6 @@ import type { Left, Tables } from "./TableCheck.ts"
 export interface Marks {
   /** Kinds after which a stream takes nothing more. */
   readonly seals: ReadonlyArray<string>
-  /** Kinds that the guard reads. */
   readonly guarded: ReadonlyArray<string>
 }
 
@@ -32,7 +31,6 @@ export interface Looked {
   readonly isErased: boolean
 }
 
-/** How the walk ended. */
 export interface Walked {
   readonly head: number
   readonly runes: number
@@ -110,7 +108,6 @@ export class StoreWalk {
     this.chain.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
   }
 
-  /** Picks the runes that are to be looked at. */
   next(runes: ReadonlyArray<StoredRune>): ReadonlyArray<Looked> {
     const looked: Array<Looked> = []
     for (const rune of runes) {

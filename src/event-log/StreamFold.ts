@@ -51,7 +51,6 @@ export const plainOf = (fold: AnyFold, state: unknown): unknown =>
 export const stateOf = (fold: AnyFold, plain: unknown): unknown =>
   fold.fromPlain === undefined ? PlainState.decode(plain) : fold.fromPlain(plain)
 
-/** A snapshot of the state, for the store to keep. */
 export const snapshotOf = <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number): SnapshotOrder => ({
   stream,
   name: fold.name,
@@ -92,7 +91,6 @@ export const restored = (
   }
 }
 
-/** The state that the checkpoint holds for the fold. */
 const checkpointed = (fold: AnyFold, rune: Rune): { readonly state: unknown } | undefined => {
   const own = readOwn(rune)
   const kept = own?.kind === "stream.checkpoint" ? own.payload.states[fold.name] : undefined

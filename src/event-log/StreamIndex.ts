@@ -94,7 +94,6 @@ export const problemsOf = (database: Database): ReadonlyArray<string> => {
 
 const endings = ["", "-wal", "-shm"]
 
-/** The file, with what is written to it. */
 interface Opened {
   readonly database: Database
   readonly setHead: Statement
@@ -161,7 +160,6 @@ export class StreamIndex {
     return problems
   }
 
-  /** The rows are committed. */
   committed(streams: Iterable<string>, runes: number): void {
     for (const stream of streams) this.changed.add(stream)
     this.runes += runes

@@ -53,7 +53,6 @@ const bytesOf = Effect.fnUntraced(function* ({ at, fold }: Progress) {
   return Buffer.concat(parts)
 })
 
-/** Where snapshots are read. */
 export interface Snapshots {
   readonly get: (stream: string, name: string) => Effect.Effect<SnapshotRow | undefined, StorageError>
 }
@@ -63,7 +62,6 @@ export const noSnapshots: Snapshots = { get: () => Effect.void as Effect.Effect<
 export interface Source {
   readonly reader: LogReader
   readonly snapshots: Snapshots
-  /** Stored runes as readers see them. */
   readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
   /** All runes after a cursor, of every stream, where they are still in memory. */
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
@@ -73,7 +71,6 @@ export interface Source {
 
 export const nothingRecent = (): undefined => undefined
 
-/** A fold, and how far it has come. */
 interface Progress {
   readonly fold: AnyFold
   at: Recovered<unknown>
@@ -106,7 +103,6 @@ const unreadable = (cause: unknown): StorageError =>
     remedy: "Put the file back from a backup: `agentd restore FILE` takes the whole store."
   })
 
-/** Where the stream's runes begin. */
 const firstOf = (begins: Beginning | undefined, stream: string, fold: AnyFold): Progress => {
   try {
     const eventId = begins?.head(stream)?.eventId ?? 0
@@ -127,7 +123,6 @@ const begin = Effect.fnUntraced(function* ({ beginning, reader, snapshots }: Sou
   return firstOf(begins, stream, fold)
 })
 
-/** A stream as it stands. */
 interface Standing {
   readonly stream: string
   /** The stream's newest rune; 0 for none. */
@@ -178,7 +173,6 @@ export const recover = Effect.fnUntraced(function* <F extends Folds>(
 })
 
 export interface Options extends Source {
-  /** The folds of all features. */
   readonly folds: ReadonlyArray<AnyFold>
   /** The stream's newest durable rune; 0 for none. */
   readonly newest: (stream: string) => Effect.Effect<number, StorageError>

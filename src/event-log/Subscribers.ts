@@ -24,7 +24,6 @@ export interface Position {
   readonly hash: string
 }
 
-/** Where positions are kept. */
 export interface Positions {
   readonly get: (name: string) => Effect.Effect<Position | undefined, StorageError>
   readonly keep: (name: string, eventId: number) => void
@@ -35,7 +34,6 @@ interface Piece {
   readonly cursor: number
 }
 
-/** A rune that a subscriber does not get. */
 export interface Skipped {
   readonly subscriber: string
   readonly eventId: number

@@ -199,7 +199,6 @@ export const verify = ({
   readonly rules: Rules
   readonly walk: Walk
   readonly folder: string | undefined
-  /** As the store lists them. */
   readonly segments?: () => Segments
   /** The definitions of a store's tables. */
   readonly schema?: Effect.Effect<string, StorageError>

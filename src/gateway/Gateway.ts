@@ -31,7 +31,6 @@ export interface Route {
   readonly metered?: boolean
 }
 
-/** Tokens of one model. */
 export interface ModelTokens extends Tokens {
   readonly model: string
 }
@@ -189,7 +188,6 @@ const pass = (
   request.pipe(onward)
 }
 
-/** Sums by model. */
 const tallied = () => {
   const tokens = new Map<string, ModelTokens>()
   return {
@@ -208,7 +206,6 @@ const tallied = () => {
   }
 }
 
-/** The newest windows, by name. */
 const heard = () => {
   const windows = new Map<string, ToldWindows["windows"][number]>()
   let newest: ToldWindows | undefined

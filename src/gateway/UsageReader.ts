@@ -96,7 +96,6 @@ export class UsageReader {
     this.isTooLong = true
   }
 
-  /** The answer is over. */
   end(): void {
     this.line(this.rest)
     this.rest = ""

@@ -26,7 +26,6 @@ const IGNORED = [
 
 interface Kept {
   readonly route: OpenRoute
-  /** As it was asked for. */
   readonly asked: string
   owner: net.Socket | undefined
   idle: number

@@ -78,7 +78,6 @@ export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, ga
 const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
 const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
 
-/** Reads an answer as findings. */
 export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { readonly message: string }> => {
   const found = jsonIn(output)
   if (Result.isFailure(found)) return Effect.fail({ message: found.failure })

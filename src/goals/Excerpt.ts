@@ -3,10 +3,8 @@
  * seen, and no character is cut in two. Pure.
  */
 
-/** The beginning of a text. */
 export const cut = (text: string, length: number): string =>
   text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`
 
-/** The end of a text. */
 export const tail = (text: string, length: number): string =>
   text.length <= length ? text : `…${text.slice(1 - length).toWellFormed()}`

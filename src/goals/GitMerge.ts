@@ -21,7 +21,6 @@ export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefus
 /** Most characters of a commit's subject with its hash. */
 const MAX_SUBJECT = 200
 
-/** The work on one branch. */
 export interface Work {
   readonly branch: string
   /** The commit of its last done task. */

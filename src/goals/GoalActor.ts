@@ -34,7 +34,6 @@ export interface Project {
   readonly root: string
 }
 
-/** A project with what it says of goals. */
 export type Furnished = Project & { readonly goals: GoalConfig }
 
 /** The services and facts that a goal uses. */
@@ -68,14 +67,12 @@ const LOOK_AGAIN = 30_000
 const PIECE_BYTES = 60_000
 /** Bytes that are counted at the cost of a small step (InTurns). */
 const COUNTED = 10_000
-/** Reports of one turn that are kept. */
 const MAX_REPORTS = 16
 /** Of the newest ends of turns so many are searched for one turn. */
 const MAX_ENDS = 256
 /** The author of moves that no person asked for. */
 export const OURSELVES = "agentd"
 
-/** The detail of a goal whose conversation takes no work. */
 export const RESTS = "the conversation takes no work: it goes on when that is resumed"
 
 /** The folder of agentd's own in which a goal's checks are made. */
@@ -108,13 +105,11 @@ export class GoalActor {
   readonly self: Handle
   /** The goal's present activity, or the reason for its wait, in plain words. */
   detail = ""
-  /** The question to an agent that is open. */
   asking: { readonly agent: string; readonly messageId: string } | undefined = undefined
   /** A plan is being entered, piece by piece. */
   entering = false
   private readonly cancelling = Semaphore.makeUnsafe(1)
   private readonly latch = Latch.makeUnsafe(false)
-  /** Agents' reports on their current turns. */
   private readonly reports = new Map<string, { readonly turnId: string; readonly said: ReadonlyArray<Report> }>()
 
   constructor(goalId: string, around: Surroundings, join: (goal: GoalActor) => Handle) {
@@ -208,7 +203,6 @@ export class GoalActor {
         : { _tag: "plan_updated", added: piece, cancelled: [], total: tasks.length }
     )
 
-  /** Enters the tasks that a revision adds. */
   readonly enterRevision = (tasks: ReadonlyArray<Task>) => {
     const total = this.state.plan.size + tasks.length
     return this.enter(tasks, (added) => ({ _tag: "plan_updated", added, cancelled: [], total }))
@@ -247,7 +241,6 @@ export class GoalActor {
     )
   }
 
-  /** The agents as the scheduler sees them. */
   workersOf(members: ReadonlyArray<Member>): ReadonlyArray<Worker> {
     const taken = new Set(this.state.plan.inFlight.map(({ agent }) => agent))
     return members.map(({ agent, busy, can, online, spent }) => ({
@@ -267,7 +260,6 @@ export class GoalActor {
     return asking === undefined ? Effect.void : this.takeBack(asking.agent, asking.messageId)
   })
 
-  /** Takes a message back that is not needed any more. */
   private takeBack(agent: string, messageId: string): Effect.Effect<void> {
     const { conversation, agents } = this.around
     return takeBack(agents, { conversation, agent }, messageId, this.goalId)

@@ -15,7 +15,6 @@ const because = { ...ofPlan, reason: mayText }
 const ofTask = { task_id: text }
 const failed = { ...ofTask, error: mayText }
 
-/** The moves of a goal. */
 export const moveKinds = machineKinds(GoalMachine, {
   "plan.goal_received": { fields: { ...ofPlan, goal_description: mayText } },
   "plan.created": { fields: { ...ofPlan, tasks: mayAny } },

@@ -26,7 +26,6 @@ export const Event = Schema.Union([
     by: Schema.String,
     /** Of a schedule's: which time of which schedule it is the run of. */
     key: Schema.optionalKey(Schema.String),
-    /** How it is to be worked off. */
     options: Schema.optionalKey(GoalOptions)
   }),
   /** The plan's first tasks, at most `FIRST_TASKS`; the rest come by `plan_updated`. */
@@ -101,7 +100,6 @@ export interface Data {
   readonly maxRounds: number
   /** Why the goal is blocked or stopped; null in other states. */
   readonly reason: string | null
-  /** The person who cancelled it. */
   readonly cancelledBy?: string
 }
 

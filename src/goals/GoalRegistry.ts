@@ -108,7 +108,6 @@ const apply = (goals: Goals, rune: Rune): Goals => {
 
 type PlainRecord = Omit<GoalRecord, "state"> & { readonly state: PlainGoal | null }
 
-/** The goals of a conversation, folded from its runes. */
 export const fold: StreamFold<Goals> = {
   name: "goals",
   version: 1,
@@ -165,7 +164,6 @@ interface Alive {
 /** Tasks of a goal that was stopped longer ago have been taken back, or have ended by themselves. */
 const STALE = 86_400_000
 
-/** The parts of the registry. */
 export interface Parts {
   readonly options: Options
   readonly log: EventLog["Service"]
@@ -173,7 +171,6 @@ export interface Parts {
   readonly agents: AgentPort["Service"]
   readonly conversations: Conversations["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
-  /** The context that goals run in. */
   readonly context: Context.Context<Needs>
   readonly scope: Scope.Scope
 }

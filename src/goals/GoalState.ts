@@ -17,7 +17,6 @@ import { Plan, type Row } from "./Plan.ts"
 
 export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>
 
-/** The goal's table, by which it moves. */
 export const table = stateMachineActor({ machine: GoalMachine.Autonomy, data: GoalMachine.initial() })
 
 export const isFinal = ({ state }: Stand): boolean => GoalMachine.Autonomy.final.includes(state)
@@ -30,9 +29,7 @@ export const actorOf = (goalId: string): string => `plan/${goalId}`
 export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
   findings.filter(({ forPerson, severity }) => severity === "error" && forPerson !== true)
 
-/** All that is known of one goal. */
 export interface GoalState {
-  /** Where the table stands. */
   readonly stand: Stand
   /** The newest rune that is folded in, by its eventId. */
   readonly upTo: number

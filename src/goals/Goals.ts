@@ -148,7 +148,6 @@ interface Explained {
   readonly remedy?: string
 }
 
-/** An error from below as a refusal. */
 const explained = (error: Explained): CommandRefused | StorageError =>
   error instanceof StorageError || error instanceof CommandRefused
     ? error
@@ -194,7 +193,6 @@ class Commands {
     )
   })
 
-  /** Finds a goal that has not ended. */
   private readonly findOpen = Effect.fnUntraced(
     { self: this },
     function* (this: Commands, name: string, caller: Caller) {

@@ -86,7 +86,6 @@ export class Links {
     return -1
   }
 
-  /** The dependency at a place. */
   at(place: number): number {
     return this.needed.values[place]!
   }

@@ -50,7 +50,6 @@ export interface Row {
   readonly began: string | null
 }
 
-/** A row within its plan. */
 export interface Node extends Row {
   /** The task's place in the plan, which is its age. */
   readonly index: number
@@ -141,7 +140,6 @@ interface Piece {
 
 type Awaited = HashMap.HashMap<string, ReadonlyArray<number>>
 
-/** All that a plan is. */
 interface Parts {
   readonly nodes: Vector<Node>
   /** By id. */
@@ -207,7 +205,6 @@ export class Plan {
     return [...this.parts.flying].map((index) => this.parts.nodes.get(index)!)
   }
 
-  /** Errors of all tasks. */
   get errors(): number {
     return this.parts.errors
   }

@@ -34,7 +34,6 @@ interface Problem {
   readonly message: string
 }
 
-/** Most problems that are named. */
 const MAX_PROBLEMS = 20
 /** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
 export const MAX_LANES = 1_000

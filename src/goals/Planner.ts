@@ -71,7 +71,6 @@ export const revise = (goal: GoalState, workers: ReadonlyArray<Member>): string 
     FORM
   ].join("\n\n")
 
-/** Reads an answer as tasks. */
 export const read = (
   output: string,
   door: PlanFile.Door

@@ -33,7 +33,6 @@ export interface Query<A> {
   readonly timeout: number
   /** Returns when something has changed, or after a while. */
   readonly news: Effect.Effect<void>
-  /** Is told what the query waits for. */
   readonly waits: (detail: string, messageId: string) => void
   /** Says how a turn ended that gave no answer. */
   readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>

@@ -49,7 +49,6 @@ export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>
 /** The options of a goal whose first rune says none. */
 export const DEFAULTS: GoalOptions = optionsOf({ goal: "", plan: null }, Schema.decodeSync(GoalConfig)({}))
 
-/** Whether an agent may be given tasks. */
 export const isWorker = ({ critic, planner, workers }: GoalOptions, { agent, parent }: Member): boolean =>
   workers === null ? agent !== planner && agent !== critic && parent === null : workers.includes(agent)
 

@@ -31,7 +31,6 @@ export interface Spec {
   readonly checks: ReadonlyArray<string>
   /** ms for each. */
   readonly timeout: number
-  /** The project's root. */
   readonly root: string
   /** The target branch of the merge; null: the branch that is checked out in the root. */
   readonly target: string | null

@@ -121,7 +121,6 @@ const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: Readonly
   }
 }
 
-/** The next step of the plan. */
 export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
   if (plan.terminal === plan.size) return { _tag: "Done" }
   const heads: Array<Waiting> = []

@@ -8,7 +8,6 @@ import type { GoalState } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import type { Node, Plan } from "./Plan.ts"
 
-/** Dependencies that are named. */
 const MAX_BEFORE = 50
 const MAX_ERROR = 2_000
 

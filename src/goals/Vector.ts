@@ -115,7 +115,6 @@ export class Edit<A> {
     return index
   }
 
-  /** The vector with all changes so far. */
   done(): Vector<A> {
     this.owner = {}
     return this.made(this.root, this.depth, this.length)

@@ -5,10 +5,8 @@
  * its message, never of the connection.
  */
 
-/** The largest message that is taken. */
 export const MAX_MESSAGE = 1024 * 1024
 
-/** A value with its type. */
 export type Value =
   | { readonly type: "y" | "u" | "i"; readonly value: number }
   | { readonly type: "s" | "o" | "g"; readonly value: string }
@@ -138,7 +136,6 @@ export const encode = (
 
 export interface Received {
   readonly kind: "return" | "error" | "signal" | "other"
-  /** The call that it answers. */
   readonly replyTo: number
   readonly interface: string
   readonly member: string

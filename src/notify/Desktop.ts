@@ -44,7 +44,6 @@ const bodyOf = ({ body, command }: Pick<Message, "body" | "command">): string =>
 
 interface Connection {
   readonly bus: DBus.DBus
-  /** Whether texts are markup to the desktop. */
   readonly isMarkup: boolean
 }
 

@@ -7,7 +7,6 @@ import { Effect } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
 export interface Options {
-  /** How this program is called. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
   readonly state: string
   readonly environment: { readonly [name: string]: string | undefined }

@@ -36,7 +36,6 @@ const MAX_OPEN = 1_000
 /** Characters of their inputs. */
 const MAX_BYTES = 64 * MAX_INPUT
 
-/** A request that can be answered. */
 export interface Request {
   readonly id: string
   /** The tool's arguments as JSON, bounded: for a glance. */
@@ -174,7 +173,6 @@ export class Approvals {
         })
   }
 
-  /** A request, whole. */
   asked(id: string, plate: PlateActor | undefined): AskedCall | CommandRefused {
     const request = this.find(id, plate)
     if (request instanceof CommandRefused) return request

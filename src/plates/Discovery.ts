@@ -16,7 +16,6 @@ import type { PlateRegistry } from "./PlateRegistry.ts"
 const INTERVAL = "10 seconds"
 /** A session's own hook comes first: it knows more. */
 const SETTLES = 3_000
-/** Introductions that are remembered. */
 const MAX_MET = 10_000
 
 /** Claude Code's name for the folder of a project's transcripts. */
@@ -42,7 +41,6 @@ export class Discovery {
     this.config = parts.config
   }
 
-  /** For its supervisor. */
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     while (true) {
       if (this.reception.isOpen) yield* this.round

@@ -27,7 +27,6 @@ export interface Origin {
   readonly at?: number
 }
 
-/** The report of a run of ours about itself. */
 export interface RunReport {
   readonly runId: string
   /** `project/agent` */

@@ -20,7 +20,6 @@ export interface Facts {
 
 export const none: Facts = { prompt: null, lastTool: null, toolCalls: 0, using: null }
 
-/** Adds an event of the plate. */
 export const after = (facts: Facts, event: PlateMachine.Event): Facts => {
   switch (event._tag) {
     case "ToolStart":

@@ -58,7 +58,6 @@ export class HealthCheck {
     )
   }
 
-  /** For its supervisor. */
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     let last: number | undefined
     while (true) {

@@ -25,7 +25,6 @@ export interface Heard {
   readonly event: PlateMachine.Event | undefined
   /** The beginning of what a person asked for. */
   readonly prompt?: string
-  /** Questions of the hook to a person. */
   readonly questions?: ReadonlyArray<Question>
   /** The arguments of the tool that asks for leave, or that `/events` tells of; as JSON, as they came. */
   readonly input?: string
@@ -98,7 +97,6 @@ const notification = (body: JsonReader, base: Base): PlateMachine.Event | undefi
 /** Says nothing about the state: it only shows that the session lives. */
 const nothing: Read = () => undefined
 
-/** Every hook that Claude Code has. */
 const hooks: { readonly [name: string]: Read } = {
   SessionStart: (body, base) => ({ _tag: "HookSessionStart", ...base, source: body.text("source") }),
   SessionEnd: (body, base) => ({ _tag: "HookSessionEnd", ...base, reason: body.text("reason") }),

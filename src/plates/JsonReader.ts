@@ -60,7 +60,6 @@ export class JsonReader {
     return [field, this.json[field] ?? undefined]
   }
 
-  /** A name or path that may be left out. */
   maybe(fields: string | ReadonlyArray<string>, max = MAX_NAME): string | undefined {
     const [field, value] = this.first(typeof fields === "string" ? [fields] : fields)
     if (value === undefined) return undefined

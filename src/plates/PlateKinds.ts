@@ -22,7 +22,6 @@ export const plateKinds = {
       tool: text,
       behavior: Schema.Literals(["allow", "deny"]),
       by: text,
-      /** The sub-agent that asked. */
       agentId: mayText,
       /** A person's words with it, and the answers to its questions. */
       message: mayText,

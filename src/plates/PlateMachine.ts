@@ -218,7 +218,6 @@ const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSession
 
 type Change<T extends Event["_tag"]> = (data: Data, event: Extract<Event, { _tag: T }>) => Data
 
-/** The change of the sets by each event. */
 const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   // The five of `/events` overwrite.
   SessionStart: (data, event) => ({

@@ -96,7 +96,6 @@ export class PlateRegistry {
     return this.options.processes
   }
 
-  /** Restores the plates from the log. */
   readonly restore = Effect.fnUntraced(
     { self: this },
     function* (this: PlateRegistry, records: Records, since: number) {
@@ -118,7 +117,6 @@ export class PlateRegistry {
     return this.plates.get(this.bySession.get(sessionId) ?? "")
   }
 
-  /** Finds a plate that has faded. */
   shelvedAs(name: string): PlateRecord | undefined {
     return this.archive.get(name) ?? this.archive.get(this.bySession.get(name) ?? "")
   }

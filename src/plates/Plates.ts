@@ -41,11 +41,9 @@ import { Refusals } from "./Refusals.ts"
 import { shownInput } from "./ToolInput.ts"
 import { Watch } from "./Watch.ts"
 
-/** How well the board is kept. */
 export interface Health {
   /** True when the plates in the log are on the board. */
   readonly ready: boolean
-  /** Plates that are not closed. */
   readonly open: number
   /** When the health check has last gone through them all, ms since the epoch; null before the first time. */
   readonly checkedAt: number | null

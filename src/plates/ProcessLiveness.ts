@@ -68,7 +68,6 @@ export class ProcessLiveness {
     yield* Shells.look(this.fs, plates, now)
   })
 
-  /** For its supervisor. */
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     if (!this.roster.processes.isAvailable()) return yield* Effect.never
     while (true) {

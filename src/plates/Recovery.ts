@@ -26,7 +26,6 @@ export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
-  /** Plates that people have forgotten. */
   readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }
 
@@ -41,7 +40,6 @@ const kinds: ReadonlySet<string> = new Set(PlateMachine.kinds)
 
 const nothing: Folded = { stand: null, facts: Facts.none, isBroken: false }
 
-/** Folds one rune in. Pure. */
 export const apply = (before: Folded, rune: Rune): Folded => {
   if (before.isBroken || !kinds.has(rune.kind)) return before
   try {
@@ -53,7 +51,6 @@ export const apply = (before: Folded, rune: Rune): Folded => {
   }
 }
 
-/** A plate, by its stream. */
 export const fold: StreamFold<Folded> = { name: "plate", version: 1, initial: nothing, of: PlateId.isValid, apply }
 
 /** Streams that are read side by side. */

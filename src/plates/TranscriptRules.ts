@@ -115,7 +115,6 @@ const recovery = ({ now, snapshot }: Case): PlateMachine.Event => ({
   asOf: snapshot.data.signal?.at ?? 0
 })
 
-/** The states that a note agrees with. */
 const agrees: { readonly [status in Noted["status"]]: ReadonlyArray<PlateMachine.State> } = {
   idle: ["Starting", "Idle", "Error"],
   busy: ["Running"],
@@ -184,7 +183,6 @@ const first = (
 const unconfirmed = (rule: (of: Case) => ReadonlyArray<PlateMachine.Event>) => (of: Case) =>
   confirmed(of) ? [] : rule(of)
 
-/** Events for the plate, in order. */
 export const judge = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   switch (of.snapshot.state) {
     case "Closed":

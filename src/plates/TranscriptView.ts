@@ -20,9 +20,7 @@ export const INTERRUPTED = "[Request interrupted by user"
  */
 const QUEUED_MILLIS = 500
 
-/** Calls whose ends are remembered. */
 const MAX_CALLS = 512
-/** Tasks of a list. */
 const MAX_TASKS = 1_000
 const MAX_TITLE = 200
 

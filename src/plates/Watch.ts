@@ -19,7 +19,6 @@ const INTERVAL = "2 seconds"
 /** A session writes several records at a time. */
 const SETTLES = "50 millis"
 
-/** Folders of a plate that are watched. */
 const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
   ...(transcript === undefined ? [] : [dirname(transcript.path)]),
   ...(note === undefined ? [] : [note.folder])
@@ -50,7 +49,6 @@ export class Watch {
     })
   }
 
-  /** For its supervisor. */
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     while (true) {
       yield* this.roster.populated.await

@@ -36,7 +36,6 @@ export const Event = Schema.Union([
     /** The agent whose request it was. */
     by: Schema.String
   }),
-  /** The login was refused. */
   Schema.TaggedStruct("refused", { ...of, at, began: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("limited", { ...of, at, until: Schema.Finite, message: Schema.String, by: Schema.String }),
   Schema.TaggedStruct("answered", { at, began: Schema.Finite, by: Schema.String }),
@@ -53,7 +52,6 @@ export type Action = { readonly _tag: "Wake" }
 export interface Data {
   readonly provider: string
   readonly account: string
-  /** When the trouble began. */
   readonly since: number
   /** The newest failure, or the word of a limit; 0 before the first. */
   readonly failedAt: number

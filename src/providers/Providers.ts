@@ -64,7 +64,6 @@ class Board implements Forecast {
     this.scope = scope
   }
 
-  /** The log has been read. */
   readonly restore = (stands: Stands): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
       for (const [stream, stand] of stands)
@@ -183,7 +182,6 @@ class Board implements Forecast {
       .map(standingOf)
 }
 
-/** The newest of each, by name. */
 const windowsOf = ({ actor, live }: Provider): ReadonlyArray<Noted> =>
   merged(actor.state.data.windows, live, MAX_WINDOWS).toSorted((a, b) => (a.name < b.name ? -1 : 1))
 

@@ -27,7 +27,6 @@ const report = Schema.Struct({
   evidence: Bounds.list(Bounds.line(Limits.evidence.length), Limits.evidence.count, "Name the ones that prove it.")
 })
 
-/** The speaking agent. */
 export const VoiceInfo = Schema.Struct({
   conversation: Schema.String,
   agent: Schema.String,

@@ -23,7 +23,6 @@ export type Meant =
   /** As Plates takes it. */
   | { readonly _tag: "Session"; readonly name: string }
   | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
-  /** Nothing that is open. */
   | { readonly _tag: "None" }
 
 const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })

@@ -331,7 +331,6 @@ export const byId = (given: BoardGiven, now: number, made: Made): ReadonlyMap<st
   return rows
 }
 
-/** Rows in order. */
 export const rowsOf = (given: BoardGiven, now: number): ReadonlyArray<BoardRow> =>
   [...byId(given, now, new Made()).values()].toSorted(Rows.order)
 

@@ -118,7 +118,6 @@ const ordered = <A extends Address>(all: ReadonlyArray<A>, agents: Given["agents
 export const callsInOrder = (calls: Given["calls"], agents: Given["agents"]): Given["calls"] =>
   ordered(calls, agents).toSorted(asksFirst)
 
-/** The facts, with what was read anew. */
 export const withNews = <G extends Given>(given: G, { agents: read, ...lists }: News): G => {
   if (read.length === 0) return { ...given, ...lists }
   const news = new Map(read.map((facts) => [Rows.ofAgent(facts), facts]))

@@ -96,7 +96,6 @@ export const filename = line(MAX_NAME).check(
   )
 )
 
-/** The hash of a content. */
 export const sha256 = Schema.String.check(
   bound<string>(
     (value) => /^[0-9a-f]{64}$/u.test(value),
@@ -114,7 +113,6 @@ export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
   )
 )
 
-/** A name that an agent can have. */
 export const agentName = Schema.String.check(
   bound<string>(
     (value) => NAME.test(value),
@@ -136,7 +134,6 @@ const by = name.check(
 
 export const caller = Schema.Struct({ by, config: Schema.NullOr(path) })
 
-/** The subject of a command, and its caller. */
 export const named = { name, caller }
 
 /** The parts of a payload that people do not name. */

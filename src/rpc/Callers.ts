@@ -19,7 +19,6 @@ import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { Voice } from "./Procedure.ts"
 
 interface Looking {
-  /** Searches for a connection's other end. */
   readonly search: (socket: Socket) => Effect.Effect<Peer>
   /** Looks at the process that the other end says it is. */
   readonly believe: (pid: number) => Effect.Effect<Peer>

@@ -17,7 +17,6 @@ import { lostAnswer } from "./LostAnswer.ts"
 import { Control } from "./Protocol.ts"
 import { introduction } from "./Version.ts"
 
-/** No daemon answers at the socket. */
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
   message: Schema.String,
   remedy: Schema.String,

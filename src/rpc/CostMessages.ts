@@ -28,7 +28,6 @@ export const CostRow = Schema.Struct({
   cacheRead: Schema.Finite,
   cacheWrite: Schema.Finite,
   usd: Schema.Finite,
-  /** Tokens that have no price. */
   unpriced: Schema.Finite
 })
 export type CostRow = typeof CostRow.Type

@@ -34,7 +34,6 @@ export class DaemonControl extends Context.Service<
     }) => Effect.Effect<ReadonlyArray<AlertRow>, StorageError>
     /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
-    /** The reach of each agent of the configs in force. */
     readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
     /** The parts of the daemon as they run now; none before all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>

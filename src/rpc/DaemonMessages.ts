@@ -18,7 +18,6 @@ export const Erasable = Schema.Struct({
   size: Schema.Int,
   /** Runes of its stream that repeat its texts; of an erasure: those that went with it. Not there: an older daemon. */
   also: Schema.optionalKey(Schema.Array(Schema.Struct({ eventId: Schema.Int, kind: Schema.String }))),
-  /** Whether there are more of them. */
   more: Schema.optionalKey(Schema.Boolean)
 })
 
@@ -32,7 +31,6 @@ export const Check = Schema.Struct({
 })
 export type Check = typeof Check.Type
 
-/** The daemon about itself. */
 /** The user's own config, where its file cannot be used: what was in force before is. */
 const OwnConfigTrouble = Schema.Struct({
   path: Schema.String,
@@ -52,7 +50,6 @@ export const DaemonStatus = Schema.Struct({
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),
   /** ms since the epoch */
   startedAt: Schema.Finite,
-  /** The state folder. */
   state: Schema.String,
   socket: Schema.String,
   phase: Schema.Literals(["recovering", "ready", "stopping"]),
@@ -139,7 +136,6 @@ export const DaemonStatus = Schema.Struct({
 })
 export type DaemonStatus = typeof DaemonStatus.Type
 
-/** So many agents are in one state. */
 export const StateCount = Schema.Struct({
   state: Schema.String,
   agents: Schema.Int,
@@ -148,7 +144,6 @@ export const StateCount = Schema.Struct({
 })
 export type StateCount = typeof StateCount.Type
 
-/** So many agents are so. */
 const WordCount = Schema.Struct({ word: Word, agents: Schema.Int, restsOn: Schema.Int })
 export type WordCount = typeof WordCount.Type
 
@@ -219,9 +214,7 @@ export const selection = {
   kinds: Schema.optional(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
   /** Only the newest so many of what is there. */
   tail: Schema.optional(Bounds.between(0, Limits.tail, "Ask for fewer, or leave it out to read everything.")),
-  /** Internal runes, too. */
   internal: Schema.optional(Schema.Boolean),
-  /** Go on with what comes. */
   follow: Schema.Boolean,
   caller: Bounds.caller
 }

@@ -39,7 +39,6 @@ export class FairShare<Owner, A> {
     return gone
   }
 
-  /** The piece is held no more. */
   drop(owner: Owner, piece: A): void {
     const held = this.owners.get(owner)
     const size = held?.pieces.get(piece)

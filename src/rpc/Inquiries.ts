@@ -190,7 +190,6 @@ export const someOf = (
     }
   })
 
-/** All that needs a person. */
 export const listing = (...features: Parameters<typeof gathered>) =>
   Effect.map(gathered(...features), WaitingList.listOf)
 

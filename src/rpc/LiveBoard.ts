@@ -33,7 +33,6 @@ const SPENT_FOR = 5_000
 export interface Options {
   /** `all`: with what ended long ago. */
   readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
-  /** The parts alone. */
   readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
   /** The agents that live now: some begin to without a rune, as where a daemon takes up what it had. */
   readonly addresses: Effect.Effect<ReadonlyArray<Address>>

@@ -71,7 +71,6 @@ export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Sco
         return known(payload)
       }
 
-      /** Adds the name that was meant. */
       const meant = <A, E, R>(
         effect: Effect.Effect<A, E, R>,
         about: "agent" | "conversation" | "nothing",

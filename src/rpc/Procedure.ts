@@ -25,11 +25,9 @@ export interface AnyProcedure {
   readonly run: (features: Features, payload: never) => unknown
 }
 
-/** The procedures as a group of effect/rpc. */
 export const groupOf = <const P extends ReadonlyArray<AnyProcedure>>(procedures: P) =>
   RpcGroup.make(...procedures.map(({ rpc }) => rpc)) as RpcGroup.RpcGroup<P[number]["rpc"]>
 
-/** How a command fails. */
 export const error = Schema.Union([CommandRefused, StorageError])
 
 /** The schema of a payload; the gate reads it there. */

@@ -27,7 +27,6 @@ export const AgentReach = Schema.Struct({
     held: Names,
     putInBy: Schema.NullOr(Schema.Literals(["gateway", "daemon"]))
   }),
-  /** Names. */
   environment: Names,
   /** Whether it can call the daemon as its user would. */
   control: Schema.Boolean,

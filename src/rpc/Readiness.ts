@@ -17,7 +17,6 @@ import type { Check } from "./DaemonMessages.ts"
 type Environment = { readonly [name: string]: string | undefined }
 
 export interface Place {
-  /** The project's root. */
   readonly root: string
   /** The environment that runs inherit. */
   readonly environment: Environment

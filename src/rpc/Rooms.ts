@@ -103,7 +103,6 @@ export class ControlRooms implements Rooms {
   }
 }
 
-/** The next of these events of the connection. */
 const next = (conn: Socket, ...events: ReadonlyArray<"close" | "drain">) =>
   Effect.callback<void>((resume) => {
     const done = () => resume(Effect.void)

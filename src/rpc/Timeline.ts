@@ -82,7 +82,6 @@ export const below = (positions: ReadonlyArray<number>, position: number): numbe
 interface Places {
   readonly total: number
   readonly more: boolean
-  /** The position in the log at a place. */
   readonly position: (place: number) => number
   /** How many places lie before a position in the log. */
   readonly before: (position: number) => number
@@ -218,7 +217,6 @@ const counting = (log: Log) => {
   return { density, positionAt }
 }
 
-/** A rune, and what led to it. */
 const causesOf = Effect.fnUntraced(function* (log: Log, eventId: number, isShown: (rune: Rune) => boolean) {
   const rune = yield* log.get(eventId)
   if (rune === undefined || !isShown(rune)) return { rune: null, chain: [], more: false } satisfies Causes

@@ -23,7 +23,6 @@ export const question = {
   /** Only runes of that time on, and before that time, ms since the epoch; its spans are counted. Neither: all, and the last hour's spans. */
   since: Schema.optionalKey(Schema.Finite),
   until: Schema.optionalKey(Schema.Finite),
-  /** Internal runes, too. */
   internal: Schema.optionalKey(Schema.Boolean),
   caller: Bounds.caller
 }
@@ -70,10 +69,8 @@ export const TimelinePage = Schema.Struct({
 })
 export type TimelinePage = typeof TimelinePage.Type
 
-/** Most causes that are followed. */
 export const MOST_CAUSES = 24
 
-/** A rune, and what led to it. */
 export const Causes = Schema.Struct({
   /** With its payload; null where it is not shown or not there. */
   rune: Schema.NullOr(Schema.Struct({ ...TimelineRow.fields, payload: Schema.String })),

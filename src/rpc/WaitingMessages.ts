@@ -57,7 +57,6 @@ export type WaitingRow = typeof WaitingRow.Type
 
 export const WaitingReply = Schema.Struct({
   rows: Schema.Array(WaitingRow),
-  /** So many more. */
   more: Schema.Int
 })
 export type WaitingReply = typeof WaitingReply.Type

@@ -37,7 +37,6 @@ const tooOld = ({ last }: CronTimes, first: number, latest: number): number | un
   return at !== undefined && at >= first ? at : undefined
 }
 
-/** A single time, as times. */
 export const onceAt = (due: number): CronTimes => ({
   next: (after) => (after < due ? due : undefined),
   last: (before) => (before > due ? due : undefined)

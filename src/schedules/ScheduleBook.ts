@@ -28,14 +28,12 @@ export interface GoalPort {
   ) => Effect.Effect<{ readonly goalId: string; readonly eventId: number }, CommandRefused | StorageError>
   /** The runs of before are known: until then none is open. */
   readonly recovered: Effect.Effect<void>
-  /** Whether it has not ended. */
   readonly isOpen: (conversation: string, goalId: string) => boolean
 }
 
 /** A project's file, as far as schedules read it. */
 export interface Furnished {
   readonly name: string
-  /** The file's path. */
   readonly path: string
   readonly schedules: SchedulesConfig
 }
@@ -54,7 +52,6 @@ interface Plan {
   readonly times: CronTimes.CronTimes
 }
 
-/** The outcome of a look. */
 export interface Looked {
   /** Nothing is due before, ms since the epoch. */
   readonly until: number
@@ -246,7 +243,6 @@ export class ScheduleBook {
     return looked
   })
 
-  /** The rows. */
   readonly rows = (isHeld: boolean): Effect.Effect<ReadonlyArray<ScheduleInfo>> =>
     Effect.forEach(this.names, (name) => this.row(name, isHeld))
 

@@ -40,5 +40,4 @@ const runs = {
 
 export const read = reader({ ...scheduleKinds, ...runs })
 
-/** The author of the runes. */
 export const ACTOR = "schedules"

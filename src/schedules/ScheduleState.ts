@@ -105,7 +105,6 @@ const run = (state: State, { asked, due, name }: Key, messageId: string | null, 
     over: entry.once === null ? entry.over : "done"
   }))
 
-/** Folds a rune in. */
 export const apply = (state: State, rune: Rune): State => {
   if (rune.kind === "session.closed") return empty
   const known = read(rune)
@@ -158,7 +157,6 @@ export const apply = (state: State, rune: Rune): State => {
   }
 }
 
-/** The schedules of a conversation, by its stream. */
 export const fold: StreamFold<State> = {
   name: "schedules",
   version: 1,

@@ -48,7 +48,6 @@ export class Schedules extends Context.Service<
 >()("agentd/schedules/Schedules") {}
 
 export interface Options {
-  /** Where they belong in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   readonly goals: GoalPort
   /** The files in force: now, and whenever one changes. */
@@ -62,7 +61,6 @@ export interface Options {
 /** Schedules for one time of one conversation that are not over. */
 const MAX_ADDED = 1_000
 
-/** Runes that may be the end of a run. */
 const ENDS = [
   "turn.completed",
   "turn.error",
@@ -81,7 +79,6 @@ const written = <A>(effect: Effect.Effect<A, CommandRefused | StorageError | Run
     refuse(message, "See what is wrong with its conversation: agentd doctor")
   )
 
-/** The work in few words. */
 const wordsOf = ({ send }: Work): string => (send === undefined ? "submits a goal" : `sends to ${send.agent}`)
 
 class Keeper {

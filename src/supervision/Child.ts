@@ -17,7 +17,6 @@ export interface ExitObserver {
 
 /** A supervisor's hold on a handle, from the start of an incarnation to its end. */
 export interface Hold {
-  /** The name of the supervisor. */
   readonly supervisor: string
   /** The supervisor's context: one object for all its children. */
   readonly context: Context.Context<never>

@@ -41,10 +41,8 @@ export type Outcome = ChildHandle | typeof ignore | Exit.Failure<unknown, unknow
 export const isHandle = (u: unknown): u is ChildHandle =>
   Predicate.hasProperty(u, "stop") && Predicate.hasProperty(u, "onExit")
 
-/** A start that is a function. */
 export type DirectStart = (by: Hold) => ChildHandle | typeof ignore
 
-/** The bound on a start. */
 export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeout" | "type">): Duration.Duration =>
   Duration.fromInputUnsafe(initTimeout ?? (type === "supervisor" ? Duration.infinity : "30 seconds"))
 

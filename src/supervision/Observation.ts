@@ -44,7 +44,6 @@ export interface Part {
   readonly newest: ReadonlyArray<Taken>
 }
 
-/** A message as it was taken. */
 export interface Taken {
   /** ms since the epoch */
   readonly at: number

@@ -71,7 +71,6 @@ const isWait = (input: Duration.Input) => {
 const isShutdown = (shutdown: NonNullable<ChildSpec["shutdown"]>) =>
   shutdown === "brutal" || shutdown === "infinity" || isWait(shutdown)
 
-/** The settings, or what is wrong with the options. */
 export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   const invalid = (problem: string) => new InvalidSpec({ supervisor: options.name, child: "", problem })
   const { strategy = "one_for_one", intensity = 1, autoShutdown = "never", maxChildren = 100_000 } = options

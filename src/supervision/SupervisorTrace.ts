@@ -7,7 +7,6 @@
 import type { Cause, Exit } from "effect"
 import type { Ending } from "./Restart.ts"
 
-/** Why a supervisor ended. */
 export type EndReason =
   /** Asked to, by its parent or by the closing of its Scope. */
   | "stopped"

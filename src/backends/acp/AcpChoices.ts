@@ -96,7 +96,6 @@ export const updated = (choices: Choices, answer: Messages.SessionAnswer): Choic
   }
 }
 
-/** With the mode that the session is in now. */
 export const inMode = (choices: Choices, current: string): Choices => ({
   ...choices,
   mode: { ...choices.mode, current }
@@ -124,7 +123,6 @@ const asksIn = ({ about = "", id, name }: Offer): boolean | undefined => {
   return LETS.test(`${id} ${name} ${about}`) ? false : undefined
 }
 
-/** How a session asks for leave. */
 export interface Leave {
   /** Empty where the agent has no modes. */
   readonly mode: string
@@ -172,7 +170,6 @@ export interface Chosen {
   readonly id: string
 }
 
-/** Chooses one of these. */
 export const choose = Effect.fnUntraced(function* (
   wire: Wire,
   agent: AcpFault.Agent,

@@ -68,7 +68,6 @@ const remediesOf = (agent: Agent): Fault.Remedies => ({
   model: "correct model in the agent's backend, then start the agent"
 })
 
-/** A login that was refused. */
 export const auth = (message: string, agent: Agent): Fault.Fault => Fault.refusedLogin(message, loginRemedy(agent))
 
 /** `doing` in words, for a message that says nothing by itself. */
@@ -106,7 +105,6 @@ export const unasked = ({ name }: Agent, title: string, mode: string): Fault.Fau
     `see what it did; give it a mode of its own in which it asks${mode === "" ? "" : ` (now: ${mode})`}, by its own config or by mode, or approvals.mode auto; then start the agent`
   )
 
-/** The fault in a turn's stop reason, where it is one. */
 export const ofStopReason = (reason: string, agent: Agent): Fault.Fault | undefined => {
   switch (reason) {
     case "max_tokens":

@@ -37,7 +37,6 @@ export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: strin
       Effect.fail(refusalOf(error))
     )
   return {
-    /** With `missingIsEmpty` a file that does not exist reads as an empty one. */
     read: Effect.fnUntraced(function* (params: unknown, missingIsEmpty: boolean, id: unknown) {
       const request = Messages.read(Messages.ReadFile, params)
       if (request === undefined) return yield* Effect.fail(malformed("fs/read_text_file"))

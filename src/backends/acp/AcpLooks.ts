@@ -24,7 +24,6 @@ export interface Of {
   readonly isRecalling: () => boolean
   /** Rises with each line. */
   readonly lines: () => number
-  /** Questions that wait. */
   readonly questions: () => number
   readonly fail: (fault: AcpFault.Fault) => Effect.Effect<void>
   /** Ends the turn of its own. */

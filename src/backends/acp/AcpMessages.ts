@@ -197,7 +197,6 @@ export const given = ({ args, command, cwd, env }: typeof CreateTerminal.Type): 
 
 export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 
-/** The message, if it is one. */
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 

@@ -43,7 +43,6 @@ export class AcpPermissions {
     this.options = options
   }
 
-  /** How many wait. */
   get size(): number {
     return this.open.size
   }

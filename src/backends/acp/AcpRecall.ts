@@ -105,7 +105,6 @@ export class AcpRecall {
     return { asked, options: undefined }
   }
 
-  /** Takes that the request was asked again. */
   askedAgain(id: unknown): ReadonlyArray<RunEvent> {
     const call = this.calls.get(JSON.stringify(id))
     const asked = call === undefined ? undefined : this.updates.askAgain(call.callId)
@@ -144,7 +143,6 @@ export class AcpRecall {
     return left
   }
 
-  /** The call of a command. */
   callOf(number: number): string | undefined {
     return this.left.get(number)?.callId
   }

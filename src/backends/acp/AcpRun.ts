@@ -42,7 +42,6 @@ export interface Options {
   readonly program: RunProcess.RunProcess
   /** Costs of sessions, as earlier processes told them. */
   readonly costs: SessionCosts
-  /** The content of a prompt, with files that come with it. */
   readonly content: AcpPrompt.Content
   /** Undefined where no path can be checked. */
   readonly workspace: Workspace | undefined
@@ -75,7 +74,6 @@ const CANCEL: AcpHistory.Note = { say: "cancel" }
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
-/** The parts of a run. */
 interface Parts {
   readonly queue: Events
   readonly scope: Scope.Scope
@@ -111,7 +109,6 @@ class AcpRun {
   private readonly look: Effect.Effect<void>
   /** True once the agent has told of its commands: a loaded session is replayed by then. */
   private isReplayed = false
-  /** Rises with each line. */
   private lines = 0
   private said = ""
   /** Knowledge of an earlier daemon about it, until all of that is told again. */

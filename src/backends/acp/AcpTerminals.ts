@@ -28,7 +28,6 @@ import { services } from "../Services.ts"
 
 export interface Options extends Mark {
   readonly cwd: string
-  /** Of the run. */
   readonly env: Environment
   readonly grace: Duration.Duration
   readonly limits: RunProcess.RunProcessSpec["limits"]
@@ -41,7 +40,6 @@ export interface Options extends Mark {
   readonly deeds: AcpDeeds
   /** So many were begun by earlier daemons, and are gone. */
   readonly begun: number
-  /** The call is this terminal's. */
   readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
   /** Takes a command's output, as it comes. */
@@ -54,7 +52,6 @@ export interface Options extends Mark {
   readonly untold: (id: unknown) => Effect.Effect<void>
 }
 
-/** A command that runs. */
 interface Running {
   readonly program: RunProcess.RunProcess
   readonly scope: Scope.Closeable
@@ -228,7 +225,6 @@ const told = ({ deeds }: Options, { callId, exit, number, output }: Terminal): E
   return deeds.settle(callId, code === 0 ? "success" : "error", `${output().output}\n[${how}]`, note)
 }
 
-/** Tells of its end. */
 const watch = (options: Options, terminal: Terminal): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { code, signal } = yield* terminal.program.exited
@@ -390,7 +386,6 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       ),
       "terminal/release": later(release)
     } as { readonly [method: string]: Does },
-    /** Ends the command of this call. */
     cancel: (callId: string) =>
       Effect.suspend(
         () => [...terminals.values()].find((terminal) => terminal.callId === callId)?.program.interrupt ?? Effect.void

@@ -73,7 +73,6 @@ interface Turn {
   text: string
   before: string
   messageId: string | undefined
-  /** The newest piece of text. */
   piece: string
   /** The newest error of its provider that the agent told of, in a form of its own. */
   trouble: unknown
@@ -94,7 +93,6 @@ export interface Asked {
   readonly events: ReadonlyArray<RunEvent>
 }
 
-/** How a turn came to its end. */
 export type End =
   | { readonly _tag: "Completed" }
   | { readonly _tag: "Interrupted" }
@@ -261,7 +259,6 @@ export class AcpUpdates {
     return { used: [...used], changes, deeds, ownTurns, usage: usages.known }
   }
 
-  /** The turn that is under way. */
   get active(): string | undefined {
     return this.turn?.turnId
   }
@@ -336,7 +333,6 @@ export class AcpUpdates {
     return over
   }
 
-  /** The turn has been asked to stop. */
   cancel(): void {
     if (this.turn !== undefined) this.turn.cancelled = true
   }
@@ -349,7 +345,6 @@ export class AcpUpdates {
     return [{ _tag: "TurnStarted", turnId: turn.turnId }]
   }
 
-  /** The `update` of a `session/update`. */
   update(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
     const kind = update.sessionUpdate
     const own = this.turn === undefined && this.isWork(update) ? this.opens() : []
@@ -554,7 +549,6 @@ export class AcpUpdates {
     return { callId: open.ids.at(-1)!, events: [...sign, ...held, ...(isNews ? [] : this.question(open))] }
   }
 
-  /** The call is another one from now on. */
   private renew(open: Open): void {
     open.ids.push(this.unique(open.known.toolCallId))
     open.told = false
@@ -604,7 +598,6 @@ export class AcpUpdates {
     return [{ _tag: "ApprovalWithdrawn", callId }]
   }
 
-  /** The question of this call has its answer. */
   answered(callId: string, allowed: boolean): ReadonlyArray<RunEvent> {
     const open = this.byId(callId)
     if (open === undefined) return []
@@ -656,7 +649,6 @@ export class AcpUpdates {
     return [{ _tag: "ToolResult", callId, status, output: bounded(output) }]
   }
 
-  /** Output of a terminal. */
   terminal(terminalId: string, stream: "stdout" | "stderr", chunk: string): ReadonlyArray<RunEvent> {
     const [callId] = [...(this.turn?.deeds ?? [])].find(([, deed]) => deed.terminalId === terminalId) ?? []
     if (callId === undefined) return []

@@ -17,7 +17,6 @@ export interface KnownUsage {
   readonly total?: typeof NONE | undefined
 }
 
-/** Sessions of which the cost is remembered. */
 const MAX_SESSIONS = 1_000
 
 /** The costs of sessions as they were said last, for further processes of the same ones. */

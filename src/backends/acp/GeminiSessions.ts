@@ -26,7 +26,6 @@ export const isGemini = (argv: ReadonlyArray<string>): boolean =>
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Whether a message is the program's own. */
 const isOwn = (message: unknown): boolean => {
   const content = isObject(message) && message["type"] === "user" ? message["content"] : undefined
   return (

@@ -19,7 +19,6 @@ import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import { services } from "../Services.ts"
 
-/** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, host: Host) {
   const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
   const read = yield* FileContents.reader

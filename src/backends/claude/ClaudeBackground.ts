@@ -37,7 +37,6 @@ export class ClaudeBackground {
     return { tasks: this.tasks, wakeUps: [...this.wakeUps.values()] }
   }
 
-  /** Counts the sub-agents at work. */
   get agents(): number {
     return this.tasks.filter(({ kind }) => kind === "sub-agent").length
   }

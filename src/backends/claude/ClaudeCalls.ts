@@ -91,7 +91,6 @@ export class ClaudeCalls {
     return [this.named(open, toolUse, tool, told)]
   }
 
-  /** The input of a call as a person is shown it. */
   private shown(tool: string, input: unknown): unknown {
     const isBare = typeof input === "object" && input !== null && !("plan" in input)
     return tool === PLANS && isBare && this.plan !== undefined ? { ...input, plan: this.plan.text } : input
@@ -108,7 +107,6 @@ export class ClaudeCalls {
     return { _tag: "ToolCall", callId, tool, arguments: input, readOnly: isReadOnly(tool), ...voice }
   }
 
-  /** Records that the call runs. */
   runs(toolUse: string): ReadonlyArray<RunEvent> {
     const open = this.open.get(toolUse)
     if (open === undefined || open.runs) return []
@@ -179,7 +177,6 @@ export class ClaudeCalls {
     })
   }
 
-  /** A `user` record with results. */
   results(record: ClaudeRecord, interrupted: boolean): ReadonlyArray<RunEvent> {
     const metas = list(record, "tool_result_meta")
     return list(inner(record, "message"), "content").flatMap((block): ReadonlyArray<RunEvent> => {

@@ -15,7 +15,6 @@ import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type * as RunProcess from "../process/RunProcess.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
 
-/** The session in which the run works. */
 export type Session =
   | { readonly _tag: "New"; readonly id: string }
   | { readonly _tag: "Resumed"; readonly id: string }

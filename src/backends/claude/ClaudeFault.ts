@@ -25,7 +25,6 @@ export interface Context {
   readonly error: string
   /** When the limit on use is lifted, ms since the epoch. */
   readonly resetsAt: number | undefined
-  /** We have asked for an interrupt. */
   readonly interrupted: boolean
   readonly now: number
 }
@@ -52,7 +51,6 @@ const resetIn = (words: string): number | undefined => {
   return at === undefined ? undefined : epoch(Number(at))
 }
 
-/** The end of a turn by its `result`. */
 export const endOf = (result: ClaudeRecord, context: Context): End => {
   const [subtype, reason] = [text(result, "subtype"), text(result, "terminal_reason")]
   const output = text(result, "result")
@@ -74,7 +72,6 @@ const GONE = /no conversation found|requires a valid session id/i
 const HELD = /already (open|running|in use)|open in another|in use by|running elsewhere/i
 const ARGUMENTS = /^error: (unknown|option|too many|invalid)|cannot be used with root|invalid mcp config/im
 
-/** How the program ended, in words. */
 export const exitWords = ({ code, signal }: ExitStatus, said: string): string => {
   const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
   const last = oneLine(said)

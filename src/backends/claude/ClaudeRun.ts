@@ -60,7 +60,6 @@ type Context = Scope.Scope | ProcessTree | Reaper
 
 /** A process. A run has a second one where the first found no session to go on with. */
 interface Attempt {
-  /** The session's id. */
   readonly session: string
   readonly program: RunProcess.RunProcess
   readonly stream: ClaudeStream
@@ -130,7 +129,6 @@ const blocksOf = ({ found, gone }: FileContents.Contents): ReadonlyArray<ClaudeR
   ...gone.map((text) => ({ type: "text", text }))
 ]
 
-/** The parts of a run. */
 interface Parts {
   readonly attempt: Attempt
   readonly queue: Queue.Queue<RunEvent, Cause.Done>
@@ -183,7 +181,6 @@ class ClaudeRun {
   private readonly order = Semaphore.makeUnsafe(1)
   private attempt: Attempt
   private ending = false
-  /** The last turn has ended. */
   private idle = Deferred.makeUnsafe<void>()
   /** The run's outcome, if it does not end as it was asked to. */
   private verdict: Outcome | undefined = undefined

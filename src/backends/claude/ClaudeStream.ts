@@ -20,7 +20,6 @@ import * as Offers from "../Offers.ts"
 import { ClaudeUsage, type KnownUsage } from "./ClaudeUsage.ts"
 import * as ClaudeWindows from "./ClaudeWindows.ts"
 
-/** The effect of a record. */
 export interface Heard {
   readonly events: ReadonlyArray<RunEvent>
   /** For the CLI, to be written now. */
@@ -47,7 +46,6 @@ interface Turn {
   takesIn: boolean
   /** The input's name on the wire; "" for a turn of its own. */
   readonly uuid: string
-  /** The CLI has taken the input. */
   taken: boolean
   /** `TurnStarted` was told. */
   started: boolean
@@ -128,7 +126,6 @@ export class ClaudeStream {
   private requests: number
   /** Requests of ours whose answer somebody waits for. */
   private readonly asks = new Map<string, (refusal: string | undefined) => void>()
-  /** Commands that it has told of. */
   private commands: string
   /** The session's mode, once it was one in which calls run unasked. */
   private mode = ""
@@ -546,7 +543,6 @@ export class ClaudeStream {
     this.tell(...this.calls.results(record, this.interrupted))
   }
 
-  /** Takes what its calls have scheduled. */
   private scheduled(record: ClaudeRecord): void {
     const changes = list(inner(record, "message"), "content").filter((block) => {
       const call = this.calls.made(text(block, "tool_use_id"))

@@ -80,7 +80,6 @@ export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Qu
         }))
     : []
 
-/** The input of a call that is allowed, with what was answered to its questions. */
 export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = []): ClaudeRecord => {
   const questions = list(input, "questions")
   if (answers.length === 0) return input
@@ -92,7 +91,6 @@ export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = [
 /** The tool that asks for leave to carry out a plan. */
 export const PLANS = "ExitPlanMode"
 
-/** Whether the CLI keeps its plans there. */
 export const isPlanFile = (path: unknown): boolean => typeof path === "string" && /\/plans\/[^/]{1,200}\.md$/.test(path)
 
 export interface Plan {

@@ -38,7 +38,6 @@ export interface KnownUsage {
 
 /** Messages whose usage is remembered, since the last result. */
 const MAX_MESSAGES = 256
-/** Models that a result may name. */
 const MAX_MODELS = 32
 
 const count = (record: ClaudeRecord, key: string) => Math.max(0, number(record, key) ?? 0)

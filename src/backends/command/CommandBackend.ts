@@ -267,7 +267,6 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   return GatewayMeter.metered(result, passed)
 })
 
-/** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (command: CommandConfig, host: Host) {
   const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
   const backend: Backend = {

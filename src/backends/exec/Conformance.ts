@@ -52,7 +52,6 @@ type Heard = ExecRecord.Read | { readonly _tag: "Ended"; readonly words: string 
 const QUIET = "400 millis"
 const MAX_RECORD = 8 * 1024 * 1024
 
-/** The program's process, and what is heard of it. */
 const begun = Effect.fnUntraced(function* ({ argv, cwd, env }: Options) {
   const program = yield* RunProcess.make({
     store: "conformance",

@@ -68,7 +68,6 @@ const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Hos
 const isBegun = (runId: string) =>
   KeptProcess.isHeldWith(runId, (inputs, point) => point !== undefined || inputs.length > 1)
 
-/** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host) {
   const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
   const backend: Backend = {

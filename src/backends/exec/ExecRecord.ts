@@ -58,7 +58,6 @@ type Types = keyof typeof Said
 export type Said = { readonly [T in Types]: (typeof Said)[T]["Type"] }[Types]
 export type Named<T extends Types> = (typeof Said)[T]["Type"]
 
-/** A line as it was read. */
 export type Read =
   | { readonly _tag: "Said"; readonly said: Said }
   | { readonly _tag: "Unknown"; readonly type: string }

@@ -72,7 +72,6 @@ class ExecRun {
   /** Keeps the order: one event after the other, each with its state. */
   private readonly order = Semaphore.makeUnsafe(1)
   private ending = false
-  /** The last turn has ended. */
   private idle = Deferred.makeUnsafe<void>()
   /** The run's outcome, if it does not end as it was asked to. */
   private verdict: Outcome | undefined = undefined

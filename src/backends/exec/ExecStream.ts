@@ -74,10 +74,8 @@ export class ExecStream {
   private readonly calls = new Map<string, boolean>()
   /** The names of all calls: unique within the run. */
   private readonly named = new Set<string>()
-  /** The names of all turns. */
   private readonly turns = new Set<string>()
   session: string | undefined
-  /** The fault that the run ends with. */
   fault: Outcome | undefined = undefined
 
   /** `readOnly`: tools that are taken to have no side effects; `session`: of a process that is heard from a rest of its on. */

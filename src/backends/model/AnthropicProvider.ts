@@ -85,7 +85,6 @@ const messagesOf = (history: ReadonlyArray<Message>) => {
 
 const cached = { cache_control: { type: "ephemeral" } }
 
-/** The body of a request. */
 export const bodyOf = (model: string, { system, messages, tools, maxOutputTokens }: ModelRequest): JsonObject => ({
   model,
   max_tokens: maxOutputTokens,
@@ -142,7 +141,6 @@ const stops: { readonly [reason: string]: Stop } = {
   pause_turn: "pause"
 }
 
-/** A block as it grows. */
 interface Growing {
   readonly block: JsonObject
   text: string

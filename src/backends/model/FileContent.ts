@@ -10,7 +10,6 @@ import * as PathContainment from "../sandbox/PathContainment.ts"
 import { call, FileFailed, type Held, shown } from "../sandbox/PathContainment.ts"
 
 export interface ReadOptions {
-  /** The most that is returned. */
   readonly maxBytes: number
   /** The first line, from 1. */
   readonly line?: number | undefined

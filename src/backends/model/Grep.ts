@@ -17,7 +17,6 @@ export interface Hit {
 }
 
 export interface Grep {
-  /** Picks the paths that the glob matches. */
   readonly select: (paths: ReadonlyArray<string>, glob: string) => Effect.Effect<ReadonlyArray<string>, GrepFailed>
   /** The lines that match, up to a limit. */
   readonly hits: (text: string) => Effect.Effect<ReadonlyArray<Hit>, GrepFailed>

@@ -46,7 +46,6 @@ const decodeFrame = Schema.decodeUnknownOption(Schema.fromJsonString(Frame))
 
 type Reply = Effect.Effect<unknown, McpError>
 
-/** Lines of a pipe, to its end. */
 const lines = Effect.fnUntraced(function* (
   pipe: RunProcess.RunProcess["stdout"],
   take: (line: string) => Effect.Effect<void>

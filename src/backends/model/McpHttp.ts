@@ -43,7 +43,6 @@ const wordsOf = ({ reason }: HttpClientError.HttpClientError): string => {
   return cause instanceof Error && cause.message !== "" ? cause.message : reason._tag
 }
 
-/** The server has forgotten the session. */
 class Forgotten extends Schema.TaggedError<Forgotten>()("Forgotten", {}) {}
 
 /** `name`: for messages. It lives as long as the scope. */
@@ -59,7 +58,6 @@ export const make = Effect.fnUntraced(function* (
   let next = 1
   let session: string | undefined
   let version: string | undefined
-  /** How the session was begun. */
   let begun: object | undefined
   let known = ""
 

@@ -57,7 +57,6 @@ const Listed = Schema.Struct({
   ),
   nextCursor: Schema.optionalKey(Schema.NullOr(Schema.String))
 })
-/** A tool as its server describes it. */
 export type Described = (typeof Listed.Type)["tools"][number]
 
 /** The connection to a server, and its tools, as long as both are there. */

@@ -97,7 +97,6 @@ export const wrongIn = (
   return undefined
 }
 
-/** How far a server is believed. */
 interface Trust {
   /** True for the server that agentd gave the run. */
   readonly voice: boolean

@@ -106,7 +106,6 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
 
 type Emit = (event: RunEvent) => Effect.Effect<void>
 
-/** The end of a turn, as it is told. */
 const told = (turnId: string, end: TurnEnd): RunEvent => {
   switch (end._tag) {
     case "Completed":
@@ -227,7 +226,6 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
   return run
 })
 
-/** The backend of one agent. */
 export const make = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, toolbox: MakeToolbox<R>) {
   const context = yield* services<FileSystem.FileSystem | R>()
   const backend: Backend = {

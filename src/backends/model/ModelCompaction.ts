@@ -14,7 +14,6 @@ export type Size = (message: Message) => number
 
 export interface Compaction {
   readonly history: ReadonlyArray<Message>
-  /** Results of tools that were cut. */
   readonly cutResults: number
   /** Entries that the summary stands for. */
   readonly summarised: number

@@ -38,7 +38,6 @@ export const failed = (errorType: string, message: string): Failed => ({
 /** Only a part of the answer came: it is shown as such, and is no error of the run. */
 const half = (message: string): Failed => ({ ...failed("max_tokens", message), outcome: { _tag: "Success" } })
 
-/** Pure: what follows from an error of the provider. */
 export const endOf = (error: ProviderError, now: number): TurnEnd => {
   const { kind, message, remedy, retryAfter } = error
   const end = (outcome: Outcome, retry: boolean): TurnEnd => ({

@@ -7,7 +7,6 @@
  */
 import type { CallPart, CallResult, Message, Part } from "./Provider.ts"
 
-/** The result of a call whose own was lost. */
 export const LOST = "The outcome of this call is unknown: agentd was restarted while it ran. Look before you repeat it."
 
 /** Words of an answer that said nothing, in its place. */

@@ -173,7 +173,6 @@ const sweep = Effect.fnUntraced(
   (sweeping) => Effect.ignore(sweeping)
 )
 
-/** The text of a session that is there. */
 const stored = Effect.fnUntraced(function* (folder: string, id: string) {
   const files = yield* FileSystem.FileSystem
   const name = path.join(folder, `${id}.jsonl`)

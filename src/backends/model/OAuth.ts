@@ -206,7 +206,6 @@ export const register = Effect.fnUntraced(function* (
   return (yield* decoded(Client, said, "the registration")).client_id
 })
 
-/** Tokens for what a form shows. */
 export const tokens = Effect.fnUntraced(function* (
   client: HttpClient.HttpClient,
   url: string,

@@ -70,7 +70,6 @@ const messagesOf = (message: Message): ReadonlyArray<JsonObject> => {
   }
 }
 
-/** The body of a request. */
 export const bodyOf = (
   { model, baseUrl }: Pick<Account, "baseUrl" | "model">,
   { system, messages, tools, maxOutputTokens }: ModelRequest
@@ -130,7 +129,6 @@ const decode = Schema.decodeUnknownOption(StreamChunk)
 
 const stops: { readonly [reason: string]: Stop } = { length: "length", content_filter: "filter" }
 
-/** A call as it grows. */
 interface Growing {
   readonly index: number | undefined
   id: string

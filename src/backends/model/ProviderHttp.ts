@@ -23,7 +23,6 @@ export interface Endpoint {
 
 /** Puts one answer together. */
 export interface Assembly {
-  /** The data of the next event. */
   readonly take: (data: string, now: number) => ReadonlyArray<ProviderEvent> | ProviderError
   /** The stream has ended without an `Answer`: one after all, or why not. */
   readonly end: () => ReadonlyArray<ProviderEvent> | ProviderError

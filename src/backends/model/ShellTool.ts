@@ -60,7 +60,6 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
 /** Nobody is there to answer, to leaf or to edit. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
-/** The variables of its commands. */
 export const environmentOf = ({
   config,
   spec,
@@ -74,7 +73,6 @@ export const environmentOf = ({
   ...config.env
 })
 
-/** All that comes from a pipe, to its end. */
 const pump = Effect.fnUntraced(function* (
   pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
@@ -104,7 +102,6 @@ const outcomeOf = (status: ExitStatus, output: string, confined: boolean, networ
     : { status: "sandbox_violation", output: `${text}[${ending}; ${hint}]` }
 }
 
-/** The rules that hold its commands. */
 export const rulesOf = (config: ModelBackend, host: Host, workspace: string, hidden: ReadonlyArray<string>): Rules => ({
   workspace,
   network: config.network,

@@ -12,7 +12,6 @@ import type { ToolStatus } from "../Backend.ts"
 import * as HeadTail from "../HeadTail.ts"
 import type { ToolDefinition } from "./Provider.ts"
 
-/** The context of a call. */
 export interface ToolContext {
   readonly callId: string
   /** Takes the call's output, as it comes, in chunks of bounded size and rate. */
@@ -30,7 +29,6 @@ export interface Tool {
   readonly description: string
   /** A JSON Schema of type object. */
   readonly inputSchema: { readonly [keyword: string]: unknown }
-  /** No side effects. */
   readonly readOnly: boolean
   /** Of the server that agentd gave the run. */
   readonly voice?: boolean
@@ -44,7 +42,6 @@ export interface Tool {
   readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
 }
 
-/** The tools as a model is told of them. */
 export const definitionsOf = (tools: ReadonlyMap<string, Tool>): ReadonlyArray<ToolDefinition> =>
   [...tools.values()].map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
 

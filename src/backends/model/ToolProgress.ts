@@ -16,7 +16,6 @@ type Stream = "stdout" | "stderr"
 
 export interface ToolProgress {
   readonly push: (stream: Stream, text: string) => Effect.Effect<void>
-  /** Tells what is left. */
   readonly flush: Effect.Effect<void>
 }
 

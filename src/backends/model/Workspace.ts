@@ -51,7 +51,6 @@ export interface ListOptions {
 export interface Workspace {
   /** The workspace's real path. */
   readonly root: string
-  /** Lines of a text file. */
   readonly read: (path: string, options: FileContent.ReadOptions) => Effect.Effect<FileContent.Text, WorkspaceError>
   /** All of a file that is no longer than this. */
   readonly whole: (path: string, maxBytes: number) => Effect.Effect<FileContent.Whole, WorkspaceError>

@@ -19,7 +19,6 @@ export interface Before {
   readonly out: number
   readonly err: number
   readonly seq: number
-  /** Where it is read from. */
   readonly point: Point | undefined
 }
 

@@ -30,7 +30,6 @@ const LIMIT = 5_000
 const MAX_OUTPUT = 64 * 1024 * 1024
 /** Processes above one another that are looked at. */
 const MAX_DEPTH = 64
-/** Processes that are remembered. */
 const MAX_KNOWN = 1_000
 
 const unknown = (why: string): Peer => ({ _tag: "Unknown", why })
@@ -84,7 +83,6 @@ const runOf = (env: ReadonlyArray<string>, store: string): string | undefined =>
 
 /** The peers of one store's daemon. */
 export interface Peers {
-  /** Looks the peer up. */
   readonly search: (socket: Socket) => Effect.Effect<Peer>
   /** Looks at the process that a caller says it is, without a search: a few files of /proc. */
   readonly believe: (pid: number) => Effect.Effect<Peer>

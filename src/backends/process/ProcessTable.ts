@@ -40,7 +40,6 @@ const STAT_FIELDS = {
 /** In the flags: a thread of the kernel's own. */
 const KERNEL = 0x00200000
 
-/** The facts of one `stat` line. */
 interface Stat extends Process {
   /** Only waits to be reaped: no signal reaches it, nothing of it runs. */
   readonly ended: boolean

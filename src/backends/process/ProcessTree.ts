@@ -33,7 +33,6 @@ export interface Mark {
   readonly runId: string
 }
 
-/** The variables that carry the mark. */
 export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD_RUN: mark.runId })
 
 /** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
@@ -69,7 +68,6 @@ export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
   remedy: Schema.String
 }) {}
 
-/** The result of a search. */
 interface Found {
   readonly members: ReadonlyArray<Process>
   /** The groups that are the run's as a whole. */
@@ -160,7 +158,6 @@ const send: Machine["signal"] = (pid, signal) => {
   }
 }
 
-/** The present machine, by /proc. */
 const here: Machine = {
   self: process.pid,
   snapshot: ProcessTable.snapshot,

@@ -9,17 +9,14 @@ import type { LimitsConfig } from "../../config/LimitsConfig.ts"
 import { shown } from "../../config/ByteCount.ts"
 import type { Outcome } from "../Outcome.ts"
 
-/** A run, as far as its limits are concerned. */
 export interface Limited {
   readonly runId: string
   /** None for a check of a goal, which has no home. */
   readonly agent?: string
-  /** The workspace. */
   readonly cwd: string
   readonly limits?: LimitsConfig | undefined
 }
 
-/** A limit that a run has passed. */
 export interface Passed {
   readonly limit: "memory" | "tasks" | "disk"
   readonly used: number

@@ -50,7 +50,6 @@ interface Disk {
   walked: number
 }
 
-/** A run that is watched. */
 interface Watched {
   readonly run: Limited
   readonly limits: LimitsConfig

@@ -60,7 +60,6 @@ export interface EnclosureOptions {
   readonly keeps?: boolean
 }
 
-/** A command as it is started. */
 export interface Enclosed {
   readonly argv: Argv
   readonly cwd: string
@@ -69,7 +68,6 @@ export interface Enclosed {
 
 export interface Enclosure {
   readonly confined: boolean
-  /** The variables of its programs. */
   readonly env: Environment
   /** The counts of the gateway, where it counts. */
   readonly passed?: Effect.Effect<Passed>
@@ -113,7 +111,6 @@ const folder = (name: string) =>
       )
   })
 
-/** A folder that is gone with the scope. */
 const passingFolder = (name: string) =>
   Effect.flatMap(Keeper, (keeper) =>
     Effect.acquireRelease(folder(name), (made) =>
@@ -328,7 +325,6 @@ interface Quarters {
   readonly home: string
   readonly exit: Exit | undefined
   readonly env: Environment
-  /** The run outlives the daemon. */
   readonly outlives: boolean
 }
 
@@ -429,7 +425,6 @@ type Plan =
       readonly way: Way
     }
 
-/** The home that is kept for an agent that is confined. */
 export const homeIn = (homes: string, agent: string, workspace: string): string =>
   path.join(homes, `${agent}-${short(real(workspace) ?? workspace)}`)
 
@@ -518,7 +513,6 @@ export interface View {
   } | null
   /** Why nothing holds it although it was asked for. */
   readonly why: string | undefined
-  /** The variables of its programs. */
   readonly env: Environment
 }
 

@@ -21,14 +21,12 @@ import { NAMESPACE_SCRIPT } from "./NamespaceScript.ts"
 import * as Seccomp from "./Seccomp.ts"
 import { type Environment, hand } from "../process/ChildProcess.ts"
 
-/** A command as it is started. */
 export interface Confined {
   readonly argv: Argv
   /** The content of its descriptors 3, 4 … while it is made: no file that could be exchanged. */
   readonly handed: ReadonlyArray<Uint8Array>
 }
 
-/** The mechanism on which it rests. */
 export type Mechanism =
   | {
       readonly kind: "bubblewrap" | "namespaces"
@@ -61,7 +59,6 @@ export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effe
       Effect.map(Effect.cached(probe(environment, ["bubblewrap", "namespaces"])), (mechanism) => ({ mechanism }))
     )
 
-  /** As on a machine that has nothing. */
   static readonly layerNone = Layer.succeed(Sandbox, {
     mechanism: Effect.succeed<Mechanism>({ kind: "none", note: "no sandbox was looked for" })
   })
