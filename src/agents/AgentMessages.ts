@@ -17,8 +17,7 @@ import type * as WorkerMachine from "./WorkerMachine.ts"
 export type InboxMessage =
   /** `how` as the sender wants it heard. Answers `Received`. */
   | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
-  /** Answers whether it is taken back. */
-  /** All of them, or none. */
+  /** All of them, or none; answers whether they are taken back. */
   | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
   /** The turn that carried them came to no answer. */
   | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: Dropped.End }

@@ -101,7 +101,6 @@ const PATIENCE = 60_000
 
 export class AgentScope {
   readonly setting: AgentSetting["Service"]
-  /** The agent's child in the supervision tree. */
   readonly child: CommitScope
   readonly actors: Actors
   readonly slot: RunSupervisor.RunSupervisor

@@ -68,7 +68,6 @@ export class Agents extends Context.Service<
      * nobody has agreed to yet takes effect as far as the caller agrees; where nothing is said, as it stands.
      */
     readonly register: (config: string, caller: Caller, agreed?: Agreed) => Command<ProjectInfo>
-    /** How a project's file differs from the config in force. */
     /** Puts a change of its file aside; `hash`: of the text that was shown. */
     readonly configKeep: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
     readonly configChange: (name: string, caller: Caller) => Effect.Effect<ConfigChangeInfo, CommandRefused>

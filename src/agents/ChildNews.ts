@@ -38,7 +38,6 @@ export interface News {
 
 export const none = (): News => ({ told: new Map(), asked: new Map(), owed: new Map() })
 
-/** The facts of the child that a rune tells of. */
 export interface Child {
   readonly name: string
   readonly parent: string | null

@@ -73,7 +73,6 @@ const limitsOf = (config: ConversationConfig) => ({
 
 export class ConversationActor {
   readonly home: ConversationPort
-  /** The conversation's child in the supervision tree. */
   readonly child: CommitScope
   private readonly actor: ActorHandle<ConversationSnapshot, ConversationMachine.Event, never>
   private readonly around: Around
@@ -81,7 +80,6 @@ export class ConversationActor {
   private readonly scope: Scope.Scope
   private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Budget.Expense }> = []
   private readonly force = Deferred.makeUnsafe<void>()
-  /** Agents that are being ended. */
   private readonly endings = new Map<string, Fiber.Fiber<void, StorageError>>()
   /** Completed when its stream is sealed. */
   readonly closed = Deferred.makeUnsafe<void>()

@@ -77,7 +77,6 @@ export interface Life {
   readonly ended: Map<string, number>
   /** News of sub-agents that their parents have not heard yet. */
   readonly news: ChildNews.News
-  /** The file that holds its payloads. */
   archive: string | undefined
 }
 

@@ -22,7 +22,6 @@ import type { Projects } from "./Projects.ts"
 /** Most runes of one conversation in a batch. */
 export const BATCH = 100
 
-/** The name by which the log says who erased. */
 export const ERASER = "agentd keepPrompts"
 
 const KINDS: ReadonlyArray<string> = [

@@ -23,7 +23,6 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
   /** A turn has begun: these it carries, and nothing else. `runId` is the turn's id. */
   Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
-  /** The sender takes the message back. */
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
   /** The turn that carried these came to no answer, and they are not offered again. */
   Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...Dropped.End.fields }),

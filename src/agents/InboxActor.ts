@@ -44,8 +44,7 @@ export interface Received {
   readonly eventId: number
   /** True for the first message under its id. */
   readonly isNew: boolean
-  /** A run ends for it, a turn is steered away for it, or it waits. */
-  /** `rests`: it is not told, and waits for a person. */
+  /** A run ends for it, a turn is steered away for it, or it waits; `rests`: it is not told, and waits for a person. */
   readonly heard: "urgent" | "steered" | "waits" | "rests"
 }
 

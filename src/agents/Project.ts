@@ -149,7 +149,6 @@ export class Project {
     return all.length === 0 ? {} : { unmetered: all }
   }
 
-  /** The conversation machine's state. */
   get state() {
     return this.life.snapshot.state
   }
@@ -340,7 +339,6 @@ export class Project {
       return rune!.eventId
     }).pipe(this.reading.withPermit)
 
-  /** How the file differs from what is in force. */
   get change(): Effect.Effect<ConfigChangeInfo> {
     return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)
   }

@@ -330,7 +330,6 @@ export class Projects {
     yield* Effect.forkIn(this.await(lost), this.scope)
   })
 
-  /** How a project's file differs from what is in force. */
   readonly configChange = (entry: Finder.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
     if (entry._tag === "Open") return entry.project.change
     const { record } = entry

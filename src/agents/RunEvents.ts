@@ -50,7 +50,6 @@ interface Known {
   readonly words: KnownWords
 }
 
-/** The actors that hear of a run. */
 export interface Hearers {
   readonly tools: ActorHandle<ToolsState, ToolsMessage>
   readonly worker: ActorHandle<WorkerState, WorkerMessage>

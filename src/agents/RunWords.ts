@@ -28,7 +28,6 @@ const MAX_CHUNK = 128 * 1024
 /** How long words are held back for what may follow them. */
 const HELD = "200 millis"
 
-/** Knowledge of what a run has said. */
 export interface KnownWords {
   readonly answer: number
   readonly thought: number
@@ -38,7 +37,6 @@ export interface KnownWords {
 
 /** The words of the turn. */
 const ANSWER = "answer"
-/** The thoughts of the run's model. */
 const THOUGHT = "thought"
 /** Longest thoughts of a turn that are kept, characters. */
 const MAX_THOUGHT = 256 * 1024

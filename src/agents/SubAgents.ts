@@ -52,7 +52,6 @@ export interface Asked {
   readonly request: SpawnRequest
   /** `project/agent` */
   readonly parent: string
-  /** The project's file names such an agent. */
   readonly inFile: boolean
   readonly all: ReadonlyArray<SubAgent>
   /** How deep the sub-agent would be, and may be: 1 for one of an agent of the file. Undefined: a person asks. */

@@ -68,7 +68,6 @@ type Act =
   /** The call waits for nobody. Its whole input is kept while it waits for a person (RunEvents keeps it), and no longer. */
   | { readonly _tag: "Drop"; readonly callId: string }
 
-/** The effect of a person's answer. */
 export interface Answered {
   readonly eventId: number
   readonly tool: string
@@ -84,7 +83,6 @@ const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_IN
 const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
 const OVER = "the run that made the call is over; what it did is not known"
 
-/** Tells a person of a call that expired. */
 const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
   `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
 

@@ -35,7 +35,6 @@ export interface Call {
 
 /** An answer that holds for the same call when it is made again. */
 export interface Grant {
-  /** The person who gave the answer. */
   readonly by: string
   readonly answers: ReadonlyArray<string> | null
 }

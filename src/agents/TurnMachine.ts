@@ -11,8 +11,7 @@ import { define, evolve, illegal, on, postpone, type Snapshot, stale, to } from 
 
 export type State = "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error"
 
-/** Where the input of a turn comes from. */
-/** `own`: the run has begun it by itself. */
+/** Where the input of a turn comes from; `own`: the run has begun it by itself. */
 export const Source = Schema.Literals(["resume", "steer", "queue", "own"])
 export type Source = typeof Source.Type
 

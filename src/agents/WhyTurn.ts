@@ -142,7 +142,6 @@ export const said = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number)
 
 /** The present facts, beside the agent's own row. */
 export interface Now {
-  /** The agent's open calls. */
   readonly calls?: ReadonlyArray<CallInfo>
   readonly conversation?: ConversationInfo
 }

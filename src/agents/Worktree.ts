@@ -415,7 +415,6 @@ export const removeBranch = Effect.fn("Worktree.removeBranch")(function* (stores
   if (store !== undefined) yield* deleteBranch(store, branch.agent, branch.tip)
 })
 
-/** The facts that a removal needs. */
 interface Removable {
   readonly _tag: "Removable"
   readonly store: Store.Store

@@ -58,7 +58,6 @@ export interface Receipt {
   readonly refused?: ReadonlyArray<Refused>
 }
 
-/** A message to take back. */
 export interface Withdrawal {
   /** Of the withdrawal itself: the same at each attempt. */
   readonly id: string

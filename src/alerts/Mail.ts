@@ -31,9 +31,7 @@ export interface Letter {
   readonly told: ReadonlyArray<Told>
   /** So many more troubles that are not named. */
   readonly more: number
-  /** The machine's name. */
   readonly host: string
-  /** Takes known secrets out of a text. */
   readonly redact: (text: string) => string
   /** A text with its commands as they must be typed; default: as they are. */
   readonly typed?: (text: string) => string

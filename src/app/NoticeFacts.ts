@@ -21,7 +21,6 @@ import { Plates } from "../plates/Plates.ts"
 /** So long a notice waits for the name of its project, at a start. */
 const NAMES_WITHIN = "30 seconds"
 
-/** Sub-agents of a conversation that are looked at. */
 const MAX_SPAWNED = 1_000
 /** Of starts and ends of daemons. */
 const DAEMON_RUNES = 20

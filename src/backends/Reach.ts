@@ -67,7 +67,6 @@ export interface Place {
   readonly mechanism: Mechanism
   /** The daemon's control socket. */
   readonly socket: string
-  /** The servers that agentd gives a run. */
   readonly mcp: RunSpec["mcp"]
 }
 

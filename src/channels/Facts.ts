@@ -170,7 +170,6 @@ const withhold = (transaction: ChannelTransaction, { agent, turnId }: Ended, tex
   if (text !== "") transaction.record("channel.withheld", { agent, turnId, text: bounded(text), why }, "ended")
 }
 
-/** Posts what a turn of the floor has said. */
 const post = (
   transaction: ChannelTransaction,
   { agent, prompt }: Seated,

@@ -94,7 +94,6 @@ export class Presence {
     return this.agents.get(keyOf(conversation, agent))?.heardAt
   }
 
-  /** The messages of its turn under way. */
   carried(conversation: string, agent: string): ReadonlyArray<string> {
     return this.agents.get(keyOf(conversation, agent))?.carries ?? []
   }

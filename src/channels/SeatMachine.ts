@@ -37,8 +37,7 @@ export const Event = Schema.Union([
   }),
   /** Nothing more comes of it: it ended with an error, was ended by a person, or never began (`untold`). */
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
-  /** The turn's run has said something; told every few seconds at most. */
-  /** `beganAt`: its time counts from then, where some of it was a person's. */
+  /** The turn's run has said something; told every few seconds at most. `beganAt`: its time counts from then, where some of it was a person's. */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite, beganAt: Schema.optional(Schema.Finite) }),
   /** `untold`: no turn began in all that time that told it what is new. */
   Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),

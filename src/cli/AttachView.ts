@@ -149,7 +149,6 @@ export class AttachView {
     return [...rest, ...(begin === undefined ? this.lines(rune) : this.begins(begin, any.at))]
   }
 
-  /** Ends the line under way. */
   flush(): ReadonlyArray<Line> {
     return [...this.thoughtOver(), ...this.answerOver()]
   }

@@ -15,7 +15,6 @@ export type Item =
   /** Rows of the group that are folded into one line. */
   | { readonly _tag: "Project"; readonly project: string; readonly count: number }
 
-/** Orders of the rows of a group. */
 export const SORTS = ["state", "name", "age", "cost"] as const
 export type Sort = (typeof SORTS)[number]
 

@@ -84,7 +84,6 @@ const args = {
 }
 export type LogInput = Input<typeof args>
 
-/** The selection of runes for the given flags. */
 export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSelection => {
   const { follow, internal, kinds, stream } = input
   const agent = input.agent ?? input.of

@@ -3,7 +3,6 @@ import type { TreeRow } from "../rpc/TreeMessages.ts"
 import { declare, maybeWord, read, type World } from "./DeclaredVerb.ts"
 import { age, clock, count, paint, plain, stateColour } from "./Output.ts"
 
-/** The facts behind a part's name. */
 const facts = (row: TreeRow, { colour, now }: World): string => {
   const { crash, hidden, kind, mailbox, restarts, state, status } = row
   const word = kind === "supervisor" && status === "running" ? state : (state ?? status)

@@ -5,7 +5,7 @@
  * dangerous unless it is known to be harmless, or is known to be tightened: one that a later
  * agentd adds is never passed over. Of the text nothing is left out but unchanged lines.
  */
-import { Schema } from "effect"
+import { Schema, TextDiff } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import type { Project } from "./ConfigFile.ts"
 
@@ -185,56 +185,14 @@ export const consequencesOf = (before: Project | undefined, after: Project): Rea
 
 /** Unchanged lines around a change. */
 const CONTEXT = 3
-/** Cells of the table that compares lines: texts of some 2,000 changed lines each; longer ones are told as taken out and put in whole. */
-const MAX_CELLS = 4_000_000
-
-type Line = readonly [sign: "-" | "+" | " ", text: string]
-
-/** The longest common subsequence of lines, by its table. */
-const compared = (old: ReadonlyArray<string>, next: ReadonlyArray<string>): ReadonlyArray<Line> => {
-  if (old.length * next.length > MAX_CELLS) {
-    return [...old.map((text): Line => ["-", text]), ...next.map((text): Line => ["+", text])]
-  }
-  const width = next.length + 1
-  const longest = new Uint32Array((old.length + 1) * width)
-  for (let i = old.length - 1; i >= 0; i--) {
-    for (let j = next.length - 1; j >= 0; j--) {
-      longest[i * width + j] =
-        old[i] === next[j]
-          ? longest[(i + 1) * width + j + 1]! + 1
-          : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!)
-    }
-  }
-  const lines: Array<Line> = []
-  let [i, j] = [0, 0]
-  while (i < old.length || j < next.length) {
-    if (i < old.length && j < next.length && old[i] === next[j]) {
-      lines.push([" ", old[i]!])
-      i += 1
-      j += 1
-    } else if (j >= next.length || (i < old.length && longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!)) {
-      lines.push(["-", old[i]!])
-      i += 1
-    } else {
-      lines.push(["+", next[j]!])
-      j += 1
-    }
-  }
-  return lines
-}
+/** Changed lines that are compared; of texts with more some are told as taken out and put in whole. */
+const MAX_EDITS = 4_000
+const SIGNS = { Delete: "-", Insert: "+", Equal: " " } as const
 
 /** The lines taken out (`-`), put in (`+`), and some around them; `@ N`: what follows begins at line N of the new text. */
 export const diffOf = (before: string, after: string): ReadonlyArray<string> => {
-  const [old, next] = [before.split("\n"), after.split("\n")]
-  let [from, end] = [0, 0]
-  while (from < old.length && from < next.length && old[from] === next[from]) from += 1
-  while (end < old.length - from && end < next.length - from && old.at(-1 - end) === next.at(-1 - end)) end += 1
-  const kept = (text: string): Line => [" ", text]
-  const lines = [
-    ...old.slice(0, from).map(kept),
-    ...compared(old.slice(from, old.length - end), next.slice(from, next.length - end)),
-    ...old.slice(old.length - end).map(kept)
-  ]
+  const edits = TextDiff.diff(before.split("\n"), after.split("\n"), { maxEdits: MAX_EDITS })
+  const lines = edits.flatMap(({ _tag, items }) => items.map((text) => [SIGNS[_tag], text] as const))
   const near = new Set<number>()
   lines.forEach(([sign], index) => {
     if (sign === " ") return

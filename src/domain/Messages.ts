@@ -57,7 +57,6 @@ export const ConfigChangeInfo = Schema.Struct({
 })
 export type ConfigChangeInfo = typeof ConfigChangeInfo.Type
 
-/** An agent's row on the board. */
 export const AgentInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
@@ -338,7 +337,6 @@ export const SpawnRequest = Schema.Struct({
 })
 export type SpawnRequest = typeof SpawnRequest.Type
 
-/** An agent's report on a task. */
 export const Report = Schema.Struct({
   status: Schema.Literals(["done", "failed", "blocked"]),
   summary: Schema.String,

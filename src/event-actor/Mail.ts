@@ -25,7 +25,6 @@ export interface Addressee {
 
 export class Mail {
   readonly message: unknown
-  /** The rune that led here. */
   readonly cause: Cause | null
   crashes = 0
   /** Taken back: the macrostep that sent it never came to be. */

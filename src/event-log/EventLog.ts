@@ -46,7 +46,6 @@ export interface StreamHead {
   readonly isSealed: boolean
 }
 
-/** The contents of an archive's file. */
 export interface Archived {
   /** As it is called from the state folder. */
   readonly file: string

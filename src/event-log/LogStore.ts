@@ -19,7 +19,6 @@ import { dirname, join } from "node:path"
 import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
-/** The log's state at its opening. */
 export interface Opened {
   /** The position given last. */
   readonly head: number
@@ -158,7 +157,6 @@ export class LogStore {
     this.chores.onTrouble = told
   }
 
-  /** A small step of such work. */
   chore(): void {
     this.chores.step()
   }

@@ -26,7 +26,6 @@ import type { StoreOptions } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
 import { logThread } from "./ThreadFile.ts"
 
-/** The parts of a log whose store is open. */
 export interface Parts {
   readonly admission: AdmissionState
   readonly drafts: EventDraft

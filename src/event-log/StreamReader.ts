@@ -76,7 +76,6 @@ interface Progress {
   at: Recovered<unknown>
   /** The position in the log up to which the stream holds nothing more. */
   upTo: number
-  /** The error that the fold threw. */
   thrown: unknown
 }
 

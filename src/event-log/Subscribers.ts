@@ -45,27 +45,21 @@ export interface Skipped {
 /** Runes that a subscriber crashes on one after the other: then it is not the runes. */
 const MAX_SKIPPED = 20
 
+interface Of {
+  /** Says that a rune was passed over. */
+  readonly skipped: (skipped: Skipped) => Effect.Effect<void>
+  readonly positions: Positions
+  readonly reader: LogReader
+  readonly recent: RecentEvents
+  readonly page: (selection: Selection, after: number, upTo: number) => Effect.Effect<Piece, StorageError>
+}
+
 export class Subscribers {
   private readonly inARow = new Map<string, number>()
-  private readonly skipped: (skipped: Skipped) => Effect.Effect<void>
-  private readonly positions: Positions
-  private readonly reader: LogReader
-  private readonly recent: RecentEvents
-  private readonly page: (selection: Selection, after: number, upTo: number) => Effect.Effect<Piece, StorageError>
+  private readonly of: Of
 
-  constructor(of: {
-    /** Says that a rune was passed over. */
-    readonly skipped: (skipped: Skipped) => Effect.Effect<void>
-    readonly positions: Positions
-    readonly reader: LogReader
-    readonly recent: RecentEvents
-    readonly page: (selection: Selection, after: number, upTo: number) => Effect.Effect<Piece, StorageError>
-  }) {
-    this.skipped = of.skipped
-    this.positions = of.positions
-    this.reader = of.reader
-    this.recent = of.recent
-    this.page = of.page
+  constructor(of: Of) {
+    this.of = of
   }
 
   /** Ends with the log. */
@@ -78,12 +72,12 @@ export class Subscribers {
       let kept = yield* this.position(name)
       let cursor = Math.max(kept, selection.after ?? 0)
       const keep = () => {
-        if (cursor > kept) this.positions.keep(name, cursor)
+        if (cursor > kept) this.of.positions.keep(name, cursor)
         kept = cursor
       }
       const following = Effect.gen({ self: this }, function* () {
-        while (yield* this.recent.beyond(cursor)) {
-          const piece = yield* this.readable(name, selection, cursor, this.recent.head)
+        while (yield* this.of.recent.beyond(cursor)) {
+          const piece = yield* this.readable(name, selection, cursor, this.of.recent.head)
           if (piece.runes.length > 0) yield* this.handed(name, piece.runes, handle)
           cursor = piece.cursor
           if (cursor - kept >= KEEP_EVERY) keep()
@@ -100,12 +94,12 @@ export class Subscribers {
     upTo: number
   ): Effect.Effect<Piece, StorageError> {
     return Effect.catchIf(
-      this.page(selection, after, upTo),
+      this.of.page(selection, after, upTo),
       ({ reason }) => reason === "corrupt",
       (error) =>
         upTo - after > 1
           ? this.readable(subscriber, selection, after, after + ((upTo - after) >> 1))
-          : Effect.as(this.skipped({ subscriber, eventId: upTo, rune: undefined, message: error.message }), {
+          : Effect.as(this.of.skipped({ subscriber, eventId: upTo, rune: undefined, message: error.message }), {
               runes: [],
               cursor: upTo
             })
@@ -131,15 +125,15 @@ export class Subscribers {
       }
       const message = Cause.pretty(Cause.die(defect)).split("\n")[0]!
       this.inARow.set(subscriber, inARow + 1)
-      return this.skipped({ subscriber, eventId: rune.eventId, rune, message })
+      return this.of.skipped({ subscriber, eventId: rune.eventId, rune, message })
     })
   }
 
   private position(name: string): Effect.Effect<number, StorageError> {
     return Effect.gen({ self: this }, function* () {
-      const position = yield* this.positions.get(name)
+      const position = yield* this.of.positions.get(name)
       if (position === undefined) return 0
-      const [rune] = yield* this.reader.at([position.eventId])
+      const [rune] = yield* this.of.reader.at([position.eventId])
       return rune?.hash === position.hash ? position.eventId : 0
     })
   }

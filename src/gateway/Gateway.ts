@@ -19,7 +19,6 @@ import type * as net from "node:net"
 import { type Headers, MAX_WINDOWS, type ToldWindows, windowsIn } from "./LimitHeaders.ts"
 import { type Tokens, UsageReader } from "./UsageReader.ts"
 
-/** A run's way to its provider. */
 export interface Route {
   /** The socket to listen on, which lies in a folder that exists. */
   readonly socket: string

@@ -32,7 +32,6 @@ const FORM = `Answer with one JSON object, in a fenced block:
 
 Without an error the goal is met: then give an empty list. Write plain JSON, without the comments.`
 
-/** The facts of a task that a review reads. */
 export interface Shown {
   readonly id: string
   readonly evidence: Evidence | undefined
@@ -137,7 +136,6 @@ const followUp = (goal: GoalState, id: string, finding: Finding, workers: Readon
   }
 }
 
-/** The consequence of a round's findings. */
 export const verdict = (
   goal: GoalState,
   findings: ReadonlyArray<Finding>,

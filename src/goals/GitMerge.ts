@@ -35,7 +35,6 @@ const MAX_COMMITS = 10_000
 
 const refuse = (message: string, remedy: string) => new MergeRefused({ message, remedy })
 
-/** The store of a project's repository. */
 export const storeOf = Effect.fnUntraced(function* (stores: string, root: string) {
   const store = yield* Store.open(stores, root)
   if (store !== undefined) return store

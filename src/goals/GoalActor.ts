@@ -36,7 +36,6 @@ export interface Project {
 
 export type Furnished = Project & { readonly goals: GoalConfig }
 
-/** The services and facts that a goal uses. */
 export interface Surroundings {
   readonly conversation: string
   readonly agents: AgentPort["Service"]
@@ -145,7 +144,6 @@ export class GoalActor {
     )
   }
 
-  /** Hears a fact about an agent of the conversation. */
   heard(report: AgentReport): void {
     if (report._tag === "Active") return
     if (report._tag === "Reported" && report.turnId !== null) {

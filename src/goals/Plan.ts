@@ -161,7 +161,6 @@ interface Parts {
   readonly counts: TaskCounts
   readonly flying: ReadonlySet<number>
   readonly errors: number
-  /** How many entries were made so far. */
   readonly entries: number
 }
 
@@ -311,7 +310,7 @@ export class Plan {
   /** Fails the task for good, or until a person lets it be tried again. */
   fail(id: string, error: string, at: number): Plan {
     return this.with(id, (draft, node) => {
-      draft.errors++
+      draft.next.errors++
       draft.to({ ...node, error, errors: node.errors + 1 }, "failed", at)
     })
   }
@@ -324,7 +323,7 @@ export class Plan {
   ): Plan {
     return this.with(id, (draft, node) => {
       const { counts, error, until } = why
-      if (counts) draft.errors++
+      if (counts) draft.next.errors++
       draft.to({ ...node, error, errors: node.errors + (counts ? 1 : 0), notBefore: until }, "pending", at)
     })
   }
@@ -339,7 +338,7 @@ export class Plan {
     const node = this.find(id)
     if (node?.state !== "failed") return this
     return this.changed((draft) => {
-      draft.errors -= node.errors
+      draft.next.errors -= node.errors
       draft.to({ ...node, errors: 0, notBefore: 0 }, "pending", at)
     })
   }
@@ -350,54 +349,27 @@ class Draft {
   private readonly nodes: Edit<Node>
   private readonly waiting: Edit<Waiting | undefined>
   private readonly lanes: Edit<Lane>
+  readonly next: { -readonly [part in keyof Parts]: Parts[part] }
   private readonly counts: { -readonly [state in keyof TaskCounts]: number }
-  private places: Places
-  private links: ReadonlyArray<Links>
-  private awaited: Awaited
-  private laneOf: Places
-  private later: Heap.Heap<Entry> | undefined
-  private flying: ReadonlySet<number>
-  private entries: number
   /** Lanes of which an entry may have become void. */
   private readonly worn = new Set<number>()
-  errors: number
 
   constructor(before: Parts) {
     this.nodes = before.nodes.edit()
     this.waiting = before.waiting.edit()
     this.lanes = before.lanes.edit()
     this.counts = { ...before.counts }
-    this.places = before.places
-    this.links = before.links
-    this.awaited = before.awaited
-    this.laneOf = before.laneOf
-    this.later = before.later
-    this.flying = before.flying
-    this.entries = before.entries
-    this.errors = before.errors
+    this.next = { ...before, counts: this.counts }
   }
 
   done(): Parts {
-    if (this.worn.size > 0) this.later = this.inForce(this.later, sooner)
+    if (this.worn.size > 0) this.next.later = this.inForce(this.next.later, sooner)
     for (const index of this.worn) {
       const lane = this.lanes.get(index)
       const heap = this.inForce(lane.heap, first)
       if (heap !== lane.heap) this.lanes.set(index, { ...lane, heap })
     }
-    return {
-      nodes: this.nodes.done(),
-      places: this.places,
-      links: this.links,
-      waiting: this.waiting.done(),
-      awaited: this.awaited,
-      lanes: this.lanes.done(),
-      laneOf: this.laneOf,
-      later: this.later,
-      counts: this.counts,
-      flying: this.flying,
-      errors: this.errors,
-      entries: this.entries
-    }
+    return { ...this.next, nodes: this.nodes.done(), waiting: this.waiting.done(), lanes: this.lanes.done() }
   }
 
   /** The heap without void entries at its front. */
@@ -421,13 +393,14 @@ class Draft {
     }
     for (const row of rows) this.enter(row, piece)
     const arrived = this.arrive(piece)
-    this.places = this.places.with(piece.added.keys())
-    this.awaited = HashMap.mutate(this.awaited, (all) => {
+    this.next.places = this.next.places.with(piece.added.keys())
+    this.next.awaited = HashMap.mutate(this.next.awaited, (all) => {
       for (const [id, indexes] of piece.awaited) {
         HashMap.set(all, id, [...Option.getOrElse(HashMap.get(all, id), () => []), ...indexes])
       }
     })
-    if (piece.dependencies.length > 0) this.links = [...this.links, new Links(piece.dependencies, piece.dependents)]
+    if (piece.dependencies.length > 0)
+      this.next.links = [...this.next.links, new Links(piece.dependencies, piece.dependents)]
     for (const index of arrived) this.wait(index)
     for (let index = from; index < this.nodes.size; index++) {
       if (this.nodes.get(index).waits) this.wait(index)
@@ -444,7 +417,7 @@ class Draft {
     let broken = 0
     for (const id of task.dependsOn) {
       const beside = added.get(id)
-      const place = beside ?? this.places.find(id)
+      const place = beside ?? this.next.places.find(id)
       if (place === undefined) {
         waits = isAwaiting = true
         const waiting = awaited.get(id)
@@ -459,9 +432,9 @@ class Draft {
       if (BREAKS.has(state)) broken++
     }
     this.counts[state]++
-    this.errors += row.errors
-    if (FLIES.has(state)) this.flying = new Set([...this.flying, index])
-    const links = this.links.length
+    this.next.errors += row.errors
+    if (FLIES.has(state)) this.next.flying = new Set([...this.next.flying, index])
+    const links = this.next.links.length
     this.nodes.push({ ...row, index, lane: this.laneFor(task), waits, broken, entry: 0, links, awaited: isAwaiting })
     this.waiting.push(undefined)
   }
@@ -469,8 +442,8 @@ class Draft {
   /** Links the tasks that awaited tasks of this piece; answers with their places. */
   private arrive({ added, dependencies, dependents }: Piece): ReadonlySet<number> {
     const arrived = new Set<number>()
-    if (HashMap.isEmpty(this.awaited)) return arrived
-    this.awaited = HashMap.mutate(this.awaited, (all) => {
+    if (HashMap.isEmpty(this.next.awaited)) return arrived
+    this.next.awaited = HashMap.mutate(this.next.awaited, (all) => {
       for (const [id, index] of added) {
         const waiting = Option.getOrUndefined(HashMap.get(all, id))
         if (waiting === undefined) continue
@@ -487,33 +460,37 @@ class Draft {
 
   /** Lets the task wait for one open dependency, searching on from where the last search ended; false where none is open. */
   private wait(index: number, from?: Waiting): boolean {
-    let { known, link, place } = from ?? { known: this.links.length, link: this.links.length - 1, place: Infinity }
+    let { known, link, place } = from ?? {
+      known: this.next.links.length,
+      link: this.next.links.length - 1,
+      place: Infinity
+    }
     const isOpen = (dependency: number) => this.nodes.get(dependency).state !== "completed"
     const node = this.nodes.get(index)
     for (let last = node.links; ;) {
       for (; link >= last; link--, place = Infinity) {
-        const links = this.links[link]!
+        const links = this.next.links[link]!
         place = links.youngest(index, place, isOpen)
         if (place === -1) continue
-        const dependency = links.at(place)
+        const dependency = links.at(index, place)
         this.waiting.set(dependency, { index, known, link, place, beside: this.waiting.get(dependency) })
         return true
       }
-      if (known === this.links.length || !node.awaited) break
+      if (known === this.next.links.length || !node.awaited) break
       // awaited dependencies have come since
       last = known
-      known = this.links.length
+      known = this.next.links.length
       link = known - 1
     }
-    return node.awaited && node.task.dependsOn.some((id) => this.places.find(id) === undefined)
+    return node.awaited && node.task.dependsOn.some((id) => this.next.places.find(id) === undefined)
   }
 
   private laneFor(task: Task): number {
     const key = laneKey(task)
-    const known = this.laneOf.find(key)
+    const known = this.next.laneOf.find(key)
     if (known !== undefined) return known
     const lane = this.lanes.push({ owner: task.owner, needs: task.needs, heap: undefined })
-    this.laneOf = this.laneOf.with([key])
+    this.next.laneOf = this.next.laneOf.with([key])
     return lane
   }
 
@@ -541,7 +518,7 @@ class Draft {
     if (state === "completed") this.release(index, open)
     const change = Number(BREAKS.has(state)) - Number(BREAKS.has(before))
     if (change === 0) return
-    for (const links of this.links) {
+    for (const links of this.next.links) {
       links.dependents(index, (dependent) => {
         const other = this.nodes.get(dependent)
         this.nodes.set(dependent, { ...other, broken: other.broken + change })
@@ -568,11 +545,11 @@ class Draft {
     const open: Array<number> = []
     this.move(node, state, at, open)
     const flies = FLIES.has(state)
-    if (flies !== this.flying.has(node.index)) {
-      const flying = new Set(this.flying)
+    if (flies !== this.next.flying.has(node.index)) {
+      const flying = new Set(this.next.flying)
       if (flies) flying.add(node.index)
       else flying.delete(node.index)
-      this.flying = flying
+      this.next.flying = flying
     }
     this.queue(node.index)
     for (const other of open) this.settle(other, at)
@@ -582,10 +559,10 @@ class Draft {
   private queue(index: number): void {
     const node = this.nodes.get(index)
     if (!isReady(node) || node.entry > 0) return
-    const entry = { number: ++this.entries, index, priority: node.task.priority, notBefore: node.notBefore }
+    const entry = { number: ++this.next.entries, index, priority: node.task.priority, notBefore: node.notBefore }
     this.nodes.set(index, { ...node, entry: entry.number })
     if (node.notBefore > 0) {
-      this.later = Heap.push(this.later, entry, sooner)
+      this.next.later = Heap.push(this.next.later, entry, sooner)
       return
     }
     const lane = this.lanes.get(node.lane)
@@ -593,9 +570,9 @@ class Draft {
   }
 
   advance(now: number): void {
-    while (this.later !== undefined && this.later.item.notBefore <= now) {
-      const { index } = this.later.item
-      this.later = this.inForce(Heap.pop(this.later, sooner), sooner)
+    while (this.next.later !== undefined && this.next.later.item.notBefore <= now) {
+      const { index } = this.next.later.item
+      this.next.later = this.inForce(Heap.pop(this.next.later, sooner), sooner)
       this.nodes.set(index, { ...this.nodes.get(index), notBefore: 0, entry: 0 })
       this.queue(index)
     }

@@ -1,56 +1,32 @@
 /**
- * Vector: an immutable list whose changes cost what they touch: a tree of sixteen
- * branches a level, of which a change copies one path and shares the rest.
+ * Vector: an immutable list whose changes cost what they touch: its items lie in pieces of
+ * a fixed size, of which a change copies one and shares the rest.
  *
- * Guarantees: a vector never changes; reading, changing and adding take logarithmic
- * time; many changes in a row copy each part once, by an `Edit`, which nobody else sees.
+ * Guarantees: a vector never changes; many changes in a row copy each piece once, by an
+ * `Edit`, which nobody else sees.
  */
 
-const BITS = 4
-const WIDTH = 1 << BITS
-const MASK = WIDTH - 1
-
-/** A part of the tree. Only the edit that made a branch may change it. */
-class Branch {
-  readonly slots: Array<unknown>
-  readonly owner: object
-  constructor(slots: Array<unknown>, owner: object) {
-    this.slots = slots
-    this.owner = owner
-  }
-}
-
-const NOBODY = {}
-
-const leafOf = (root: Branch, depth: number, index: number): Branch => {
-  let branch = root
-  for (let shift = depth; shift > 0; shift -= BITS) branch = branch.slots[(index >> shift) & MASK] as Branch
-  return branch
-}
+const BITS = 9
+const MASK = (1 << BITS) - 1
 
 export class Vector<A> implements Iterable<A> {
   readonly size: number
-  private readonly root: Branch
-  /** Bits of an index that are above those of a leaf. */
-  private readonly depth: number
+  private readonly pieces: ReadonlyArray<ReadonlyArray<A>>
 
-  private constructor(root: Branch, depth: number, size: number) {
-    this.root = root
-    this.depth = depth
+  constructor(pieces: ReadonlyArray<ReadonlyArray<A>>, size: number) {
+    this.pieces = pieces
     this.size = size
   }
 
-  static readonly empty: Vector<never> = new Vector<never>(new Branch([], NOBODY), 0, 0)
+  static readonly empty: Vector<never> = new Vector<never>([], 0)
 
   /** Undefined beyond the end. */
   get(index: number): A | undefined {
-    return index < 0 || index >= this.size ? undefined : (leafOf(this.root, this.depth, index).slots[index & MASK] as A)
+    return this.pieces[index >> BITS]?.[index & MASK]
   }
 
   *[Symbol.iterator](): Generator<A, void> {
-    for (let from = 0; from < this.size; from += WIDTH) {
-      yield* leafOf(this.root, this.depth, from).slots as Array<A>
-    }
+    for (const piece of this.pieces) yield* piece
   }
 
   slice(from: number, to: number): Array<A> {
@@ -66,28 +42,20 @@ export class Vector<A> implements Iterable<A> {
   }
 
   edit(): Edit<A> {
-    return new Edit<A>(this.root, this.depth, this.size, (root, depth, size) => new Vector<A>(root, depth, size))
+    return new Edit<A>([...this.pieces], this.size)
   }
 }
 
 /** Many changes, from one vector to the next. */
 export class Edit<A> {
-  private root: Branch
-  private depth: number
+  private readonly pieces: Array<ReadonlyArray<A>>
+  /** Pieces that are copied already, by their places. */
+  private readonly owned = new Map<number, Array<A>>()
   private length: number
-  private owner = {}
-  private readonly made: (root: Branch, depth: number, size: number) => Vector<A>
 
-  constructor(
-    root: Branch,
-    depth: number,
-    size: number,
-    made: (root: Branch, depth: number, size: number) => Vector<A>
-  ) {
-    this.root = root
-    this.depth = depth
+  constructor(pieces: Array<ReadonlyArray<A>>, size: number) {
+    this.pieces = pieces
     this.length = size
-    this.made = made
   }
 
   get size(): number {
@@ -96,42 +64,31 @@ export class Edit<A> {
 
   /** The index must be there. */
   get(index: number): A {
-    return leafOf(this.root, this.depth, index).slots[index & MASK] as A
+    return this.pieces[index >> BITS]![index & MASK]!
   }
 
   set(index: number, item: A): void {
-    this.own(index).slots[index & MASK] = item
+    this.own(index)[index & MASK] = item
   }
 
   /** Answers with the index. */
   push(item: A): number {
-    const index = this.length
-    if (index === 1 << (this.depth + BITS)) {
-      this.root = new Branch([this.root], this.owner)
-      this.depth += BITS
-    }
-    this.own(index).slots[index & MASK] = item
-    this.length++
-    return index
+    this.own(this.length).push(item)
+    return this.length++
   }
 
+  /** Ends the edit. */
   done(): Vector<A> {
-    this.owner = {}
-    return this.made(this.root, this.depth, this.length)
+    return new Vector<A>(this.pieces, this.length)
   }
 
-  /** The leaf of an index; the whole path to it becomes this edit's own. */
-  private own(index: number): Branch {
-    let branch = (this.root = this.owned(this.root))
-    for (let shift = this.depth; shift > 0; shift -= BITS) {
-      const at = (index >> shift) & MASK
-      branch = branch.slots[at] = this.owned(branch.slots[at] as Branch | undefined)
-    }
-    return branch
-  }
-
-  private owned(branch: Branch | undefined): Branch {
-    if (branch === undefined) return new Branch([], this.owner)
-    return branch.owner === this.owner ? branch : new Branch(branch.slots.slice(), this.owner)
+  private own(index: number): Array<A> {
+    const place = index >> BITS
+    const known = this.owned.get(place)
+    if (known !== undefined) return known
+    const piece = [...(this.pieces[place] ?? [])]
+    this.owned.set(place, piece)
+    this.pieces[place] = piece
+    return piece
   }
 }

@@ -21,29 +21,25 @@ const MAX_MET = 10_000
 /** Claude Code's name for the folder of a project's transcripts. */
 const slug = (cwd: string): string => cwd.replaceAll(/[^A-Za-z0-9]/g, "-")
 
-export class Discovery {
-  private readonly roster: PlateRegistry
-  private readonly reception: EventIntake
-  private readonly fs: FileSystem.FileSystem
+interface Parts {
+  readonly roster: PlateRegistry
+  readonly reception: EventIntake
+  readonly fs: FileSystem.FileSystem
   /** Claude Code's own: `~/.claude`. */
-  private readonly config: string
+  readonly config: string
+}
+
+export class Discovery {
+  private readonly parts: Parts
   private readonly met = new Set<string>()
 
-  constructor(parts: {
-    readonly roster: PlateRegistry
-    readonly reception: EventIntake
-    readonly fs: FileSystem.FileSystem
-    readonly config: string
-  }) {
-    this.roster = parts.roster
-    this.reception = parts.reception
-    this.fs = parts.fs
-    this.config = parts.config
+  constructor(parts: Parts) {
+    this.parts = parts
   }
 
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     while (true) {
-      if (this.reception.isOpen) yield* this.round
+      if (this.parts.reception.isOpen) yield* this.round
       yield* Effect.sleep(INTERVAL)
     }
   })
@@ -51,9 +47,9 @@ export class Discovery {
   private readonly round = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
     const notes = yield* Effect.provideService(
-      ClaudeSessions.all(ClaudeSessions.folderIn(this.config)),
+      ClaudeSessions.all(ClaudeSessions.folderIn(this.parts.config)),
       FileSystem.FileSystem,
-      this.fs
+      this.parts.fs
     )
     for (const note of notes) {
       if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
@@ -66,7 +62,7 @@ export class Discovery {
 
   /** Another process that has a session open which is on the board: both are that row's. */
   private join({ cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number): void {
-    const plate = this.roster.ofSession(sessionId)
+    const plate = this.parts.roster.ofSession(sessionId)
     if (plate?.isOpen !== true || plate.process === undefined || plate.stand.data.runId !== null) return
     if (plate.processes.some((process) => process.pid === pid)) return
     const { plateId } = plate
@@ -75,9 +71,9 @@ export class Discovery {
 
   /** By its id; or a person has forgotten it; or it is a run of ours, which tells all itself. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
-    if (this.roster.ofSession(sessionId)?.isOpen === true) return true
-    if (this.roster.isForgotten(sessionId, { pid, startedAt })) return true
-    return this.roster.open.some(({ process, stand }) => stand.data.runId !== null && process?.pid === pid)
+    if (this.parts.roster.ofSession(sessionId)?.isOpen === true) return true
+    if (this.parts.roster.isForgotten(sessionId, { pid, startedAt })) return true
+    return this.parts.roster.open.some(({ process, stand }) => stand.data.runId !== null && process?.pid === pid)
   }
 
   /** False: there is no room for it. */
@@ -89,12 +85,12 @@ export class Discovery {
       if (this.met.has(key)) return true
       this.met.add(key)
       if (this.met.size > MAX_MET) this.met.delete(this.met.values().next().value!)
-      const transcriptPath = join(this.config, "projects", slug(cwd), `${sessionId}.jsonl`)
+      const transcriptPath = join(this.parts.config, "projects", slug(cwd), `${sessionId}.jsonl`)
       // What it notes is as old as the note: it is not older than what we have heard.
       const at = Math.min(now, statusUpdatedAt)
       const event = { _tag: "HookSessionStart", at, sessionId, source: "noted", noted: true } as const
       const heard = { name: "SessionStart", sessionId, cwd, transcriptPath, event }
-      return yield* this.reception.take(heard, { plate: undefined, run: undefined, pid }).pipe(
+      return yield* this.parts.reception.take(heard, { plate: undefined, run: undefined, pid }).pipe(
         Effect.as(true),
         Effect.catch(({ message }) => {
           this.met.delete(key)

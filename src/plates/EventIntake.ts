@@ -189,7 +189,6 @@ export class EventIntake {
     return Effect.void
   }
 
-  /** Takes the report of a run of ours about itself. */
   readonly report = Effect.fnUntraced({ self: this }, function* (this: EventIntake, report: RunReport) {
     const { agent, event, runId } = report
     const at = yield* Clock.currentTimeMillis

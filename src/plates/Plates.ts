@@ -133,15 +133,7 @@ class Board {
   readonly redact: Redact["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
 
-  constructor(parts: {
-    readonly roster: PlateRegistry
-    readonly reception: EventIntake
-    readonly health: HealthCheck
-    readonly approvals: Approvals
-    readonly refusals: Refusals
-    readonly redact: Redact["Service"]
-    readonly ready: Deferred.Deferred<void, StorageError>
-  }) {
+  constructor(parts: Pick<Board, "roster" | "reception" | "health" | "approvals" | "refusals" | "redact" | "ready">) {
     this.roster = parts.roster
     this.reception = parts.reception
     this.health = parts.health

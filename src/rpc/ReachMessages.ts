@@ -35,8 +35,7 @@ export const AgentReach = Schema.Struct({
     mode: Schema.Literals(["read_only", "auto", "full_access"]),
     always: Names,
     never: Names,
-    /** ms */
-    /** Null: a call waits until it is answered. */
+    /** ms; null: a call waits until it is answered. */
     timeout: Schema.NullOr(Schema.Finite),
     /** The calls that they bind, in words. */
     bind: Schema.String

@@ -29,7 +29,6 @@ export const question = {
 const TimelineQuestion = Schema.Struct(question)
 export type TimelineQuestion = typeof TimelineQuestion.Type
 
-/** A rune's line. */
 export const TimelineRow = Schema.Struct({
   place: Schema.Int,
   eventId: Schema.Int,

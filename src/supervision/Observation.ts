@@ -8,7 +8,6 @@
 /** Most children that are shown of one supervisor. */
 export const MAX_SHOWN = 1_000
 
-/** A child's newest crash. */
 export interface Crash {
   /** ms since the epoch */
   readonly at: number
@@ -21,7 +20,6 @@ export interface History {
   readonly crash: Crash | undefined
 }
 
-/** A handle's description of itself. */
 export type Inspection =
   | {
       readonly _tag: "Supervisor"

@@ -18,56 +18,32 @@ const MAX_OPEN = 10_000
 /** Seconds: from a commit to a day's turn. */
 const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60, 300, 1_800, 7_200, 86_400]
 
-const runes = Metric.counter("agentd_runes_total", {
-  description: "Runes that became durable, by kind",
-  incremental: true
-})
-const runsStarted = Metric.counter("agentd_agent_runs_total", { description: "Runs begun", incremental: true })
-const restarts = Metric.counter("agentd_agent_restarts_total", {
-  description: "Runs that were begun again after a wait",
-  incremental: true
-})
-const errors = Metric.counter("agentd_agent_errors_total", {
-  description: "Runs that ended with an error, or ran out of time",
-  incremental: true
-})
-const tokens = Metric.counter("agentd_agent_tokens_total", {
-  description: "Tokens that agents used",
-  incremental: true
-})
-const toolCalls = Metric.counter("agentd_agent_tool_calls_total", {
-  description: "Tool calls that agents made",
-  incremental: true
-})
-const usd = Metric.counter("agentd_agent_cost_usd_total", {
-  description: "What agents cost, in US dollars",
-  incremental: true
-})
-const backoff = Metric.histogram("agentd_agent_backoff_seconds", {
-  description: "Waits between the end of a run and the next one",
-  boundaries: SECONDS
-})
-const queued = Metric.histogram("agentd_message_queue_seconds", {
-  description: "How long messages waited for the turn that carried them",
-  boundaries: SECONDS
-})
-const turns = Metric.histogram("agentd_turn_seconds", { description: "Turns, by how they ended", boundaries: SECONDS })
-const appended = Metric.histogram("agentd_append_seconds", {
-  description: "From a rune's making until it was durable and heard of, of those for which the log was watched",
-  boundaries: SECONDS
-})
-const hooks = Metric.histogram("agentd_hook_seconds", {
-  description: "Requests of hooks, from their arrival to the answer",
-  boundaries: SECONDS
-})
-const mailbox = Metric.gauge("agentd_mailbox_messages", { description: "Messages that wait at actors, in all" })
-const deepest = Metric.gauge("agentd_mailbox_messages_max", {
-  description: "Messages that wait at the actor with most"
-})
-const childRestarts = Metric.gauge("agentd_supervisor_restarts", {
-  description: "Restarts of supervised parts since their supervisors started"
-})
-const children = Metric.gauge("agentd_supervised_parts", { description: "Supervised parts that run" })
+const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
+const histogram = (name: string, description: string) => Metric.histogram(name, { description, boundaries: SECONDS })
+const gauge = (name: string, description: string) => Metric.gauge(name, { description })
+
+const runes = counter("agentd_runes_total", "Runes that became durable, by kind")
+const runsStarted = counter("agentd_agent_runs_total", "Runs begun")
+const restarts = counter("agentd_agent_restarts_total", "Runs that were begun again after a wait")
+const errors = counter("agentd_agent_errors_total", "Runs that ended with an error, or ran out of time")
+const tokens = counter("agentd_agent_tokens_total", "Tokens that agents used")
+const toolCalls = counter("agentd_agent_tool_calls_total", "Tool calls that agents made")
+const usd = counter("agentd_agent_cost_usd_total", "What agents cost, in US dollars")
+const backoff = histogram("agentd_agent_backoff_seconds", "Waits between the end of a run and the next one")
+const queued = histogram("agentd_message_queue_seconds", "How long messages waited for the turn that carried them")
+const turns = histogram("agentd_turn_seconds", "Turns, by how they ended")
+const appended = histogram(
+  "agentd_append_seconds",
+  "From a rune's making until it was durable and heard of, of those for which the log was watched"
+)
+const hooks = histogram("agentd_hook_seconds", "Requests of hooks, from their arrival to the answer")
+const mailbox = gauge("agentd_mailbox_messages", "Messages that wait at actors, in all")
+const deepest = gauge("agentd_mailbox_messages_max", "Messages that wait at the actor with most")
+const childRestarts = gauge(
+  "agentd_supervisor_restarts",
+  "Restarts of supervised parts since their supervisors started"
+)
+const children = gauge("agentd_supervised_parts", "Supervised parts that run")
 
 /** Reads the runes whose payloads are measured; of all others only the kind counts. */
 const read = reader({

@@ -28,7 +28,6 @@ export interface Options {
   readonly argv: readonly [string, ...ReadonlyArray<string>]
   readonly cwd: string
   readonly env: Environment
-  /** How long each step may take. */
   readonly patience: Duration.Duration
   readonly prompts: Prompts
 }

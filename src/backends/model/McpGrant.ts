@@ -16,7 +16,6 @@ import { KnownSecrets } from "../KnownSecrets.ts"
 import * as OAuth from "./OAuth.ts"
 
 export const Grant = Schema.Struct({
-  /** The server's address. */
   url: Schema.String,
   tokenEndpoint: Schema.String,
   clientId: Schema.String,

@@ -26,7 +26,6 @@ export interface ModelSession {
 
 export interface Opened {
   readonly session: ModelSession
-  /** Notices to a person about the found history. */
   readonly notices: ReadonlyArray<string>
 }
 

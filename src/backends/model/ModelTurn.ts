@@ -20,7 +20,6 @@ import type { CallPart, Message, Part, Provider, ProviderError } from "./Provide
 import { HistoryReplay } from "../HistoryReplay.ts"
 import { definitionsOf, type Tool } from "./Tool.ts"
 
-/** The parts of a run that a turn uses. */
 export interface TurnOptions {
   readonly config: Pick<
     Config.ModelBackend,

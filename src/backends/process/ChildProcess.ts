@@ -41,7 +41,6 @@ export interface ExitStatus {
   readonly signal: NodeJS.Signals | null
 }
 
-/** A program's output. */
 export interface Pipe {
   /** The next bytes; none at the end. */
   readonly read: Effect.Effect<Uint8Array | undefined>

@@ -117,10 +117,10 @@ export class Reaper extends Context.Service<
   })
 }
 
-/** Starts one shell. It is not waited for when we stop: it must outlive us. */
 /** How long it is until the next one takes over. */
 const TAKES_OVER: Backoff.Policy = { base: 100, factor: 2, cap: 60_000, jitter: 0 }
 
+/** Starts one shell. It is not waited for when we stop: it must outlive us. */
 const startShell = ({ store, grace }: ReaperConfig) => {
   const tenths = Math.ceil(Duration.toMillis(grace) / 100)
   const shell = spawn("/bin/sh", ["-c", SCRIPT, "agentd-reaper", store, String(tenths)], {
