@@ -2,9 +2,8 @@
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { Right } from "../access/AccessKinds.ts"
-import { Done } from "../domain/Messages.ts"
 import * as Bounds from "./Bounds.ts"
-import { error, input, procedure, Speaks } from "./Procedure.ts"
+import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
 /** A token that opens the HTTP server, as people see it. */
 export const AccessRow = Schema.Struct({
@@ -54,12 +53,10 @@ export const access = [
     )
   ),
   /** By its id or a unique beginning of it. */
-  procedure(
-    Rpc.make("Revoke", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
-    ({ access }, { caller, name }) =>
-      Effect.map(access.revoke(name, caller), ({ eventId, grant }) => ({
-        eventId,
-        message: `Revoked: ${grant.id} (${grant.right}, ${grant.label}). It opens nothing any more.`
-      }))
+  procedure(command("Revoke", {}, "decides"), ({ access }, { caller, name }) =>
+    Effect.map(access.revoke(name, caller), ({ eventId, grant }) => ({
+      eventId,
+      message: `Revoked: ${grant.id} (${grant.right}, ${grant.label}). It opens nothing any more.`
+    }))
   )
 ] as const

@@ -14,7 +14,7 @@ import { type Caller, CommandRefused, Done } from "../domain/Messages.ts"
 import { speaking } from "./AgentApiProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import type { Features } from "./Features.ts"
-import { error, input, procedure, Speaks } from "./Procedure.ts"
+import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
 const agents = Bounds.list(Bounds.agentName, MAX_SEATS, "Make several channels.")
 const agent = Bounds.agentName
@@ -89,92 +89,49 @@ export const channels = [
     Rpc.make("Channel", { payload: input(Bounds.named), success: ChannelView, error: CommandRefused }),
     (features, input) => orOver(features, input, features.channels.show(input.name, input.caller))
   ),
-  procedure(
-    Rpc.make("NewChannel", {
-      payload: input({ ...Bounds.named, agents, order: Order, topic: Bounds.reason }),
-      success: Done,
-      error
-    }).annotate(Speaks, "acts"),
-    (features, input) =>
-      orOver(
-        features,
-        input,
-        Effect.flatMap(features.channels.create(input.name, settingsOf(input), input.caller), (done) =>
-          withAbsent(features, input, input.agents, done)
-        )
+  procedure(command("NewChannel", { agents, order: Order, topic: Bounds.reason }, "acts"), (features, input) =>
+    orOver(
+      features,
+      input,
+      Effect.flatMap(features.channels.create(input.name, settingsOf(input), input.caller), (done) =>
+        withAbsent(features, input, input.agents, done)
       )
+    )
   ),
-  procedure(
-    Rpc.make("CloseChannel", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
-    (features, input) => orOver(features, input, features.channels.close(input.name, input.caller))
+  procedure(command("CloseChannel", {}, "acts"), (features, input) =>
+    orOver(features, input, features.channels.close(input.name, input.caller))
   ),
-  procedure(
-    Rpc.make("AssignSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
-      Speaks,
-      "acts"
-    ),
-    (features, { agent, ...input }) =>
-      orOver(
-        features,
-        input,
-        Effect.flatMap(features.channels.assign(input.name, agent, input.caller), (done) =>
-          withAbsent(features, input, [agent], done)
-        )
+  procedure(command("AssignSeat", { agent }, "acts"), (features, { agent, ...input }) =>
+    orOver(
+      features,
+      input,
+      Effect.flatMap(features.channels.assign(input.name, agent, input.caller), (done) =>
+        withAbsent(features, input, [agent], done)
       )
+    )
   ),
-  procedure(
-    Rpc.make("RemoveSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
-      Speaks,
-      "acts"
-    ),
-    (features, { agent, ...input }) =>
-      orOver(features, input, features.channels.remove(input.name, agent, input.caller))
+  procedure(command("RemoveSeat", { agent }, "acts"), (features, { agent, ...input }) =>
+    orOver(features, input, features.channels.remove(input.name, agent, input.caller))
   ),
-  procedure(
-    Rpc.make("PostToChannel", { payload: input({ ...Bounds.named, text: post }), success: Done, error }).annotate(
-      Speaks,
-      "acts"
-    ),
-    (features, { text, ...input }) => orOver(features, input, features.channels.post(input.name, text, input.caller))
+  procedure(command("PostToChannel", { text: post }, "acts"), (features, { text, ...input }) =>
+    orOver(features, input, features.channels.post(input.name, text, input.caller))
   ),
   /** `agents`: who stands first in the queue, in that order. */
-  procedure(
-    Rpc.make("OrderChannel", {
-      payload: input({ ...Bounds.named, order: Order, agents }),
-      success: Done,
-      error
-    }).annotate(Speaks, "acts"),
-    (features, { agents, order, ...input }) =>
-      orOver(features, input, features.channels.order(input.name, order, agents, input.caller))
+  procedure(command("OrderChannel", { order: Order, agents }, "acts"), (features, { agents, order, ...input }) =>
+    orOver(features, input, features.channels.order(input.name, order, agents, input.caller))
   ),
-  procedure(
-    Rpc.make("GrantFloor", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
-      Speaks,
-      "acts"
-    ),
-    (features, { agent, ...input }) => orOver(features, input, features.channels.grant(input.name, agent, input.caller))
+  procedure(command("GrantFloor", { agent }, "acts"), (features, { agent, ...input }) =>
+    orOver(features, input, features.channels.grant(input.name, agent, input.caller))
   ),
-  procedure(
-    Rpc.make("SkipFloor", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
-    (features, input) => orOver(features, input, features.channels.skip(input.name, input.caller))
+  procedure(command("SkipFloor", {}, "acts"), (features, input) =>
+    orOver(features, input, features.channels.skip(input.name, input.caller))
   ),
   /** `agent`, which waits or has the floor, goes to the end of the queue. */
-  procedure(
-    Rpc.make("RequeueSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
-      Speaks,
-      "acts"
-    ),
-    (features, { agent, ...input }) =>
-      orOver(features, input, features.channels.requeue(input.name, agent, input.caller))
+  procedure(command("RequeueSeat", { agent }, "acts"), (features, { agent, ...input }) =>
+    orOver(features, input, features.channels.requeue(input.name, agent, input.caller))
   ),
-  procedure(
-    Rpc.make("PauseChannel", {
-      payload: input({ ...Bounds.named, paused: Schema.Boolean }),
-      success: Done,
-      error
-    }).annotate(Speaks, "acts"),
-    (features, { paused, ...input }) =>
-      orOver(features, input, features.channels.pause(input.name, paused, input.caller))
+  procedure(command("PauseChannel", { paused: Schema.Boolean }, "acts"), (features, { paused, ...input }) =>
+    orOver(features, input, features.channels.pause(input.name, paused, input.caller))
   ),
   voiceChannel
 ] as const

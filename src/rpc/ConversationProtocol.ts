@@ -4,9 +4,9 @@
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
-import { CallInfo, CommandRefused, ConversationInfo, Done, SpawnRequest } from "../domain/Messages.ts"
+import { CallInfo, ConversationInfo, SpawnRequest } from "../domain/Messages.ts"
 import * as Bounds from "./Bounds.ts"
-import { About, AtOnce, error, input, procedure, Speaks } from "./Procedure.ts"
+import { AtOnce, command, error, input, procedure, question, Speaks } from "./Procedure.ts"
 
 /** A sub-agent's name is checked where names are; here only that nothing is beyond its bound. */
 export const spawnRequest = Schema.Struct({
@@ -29,13 +29,8 @@ export const conversations = [
     ({ agents }) => agents.conversations
   ),
   /** By its id, a unique beginning of it, or its project's name; empty: the caller's own. */
-  procedure(
-    Rpc.make("Conversation", {
-      payload: input(Bounds.named),
-      success: ConversationInfo,
-      error: CommandRefused
-    }).annotate(About, "conversation"),
-    ({ agents }, { caller, name }) => agents.conversation(name, caller)
+  procedure(question("Conversation", ConversationInfo, "conversation"), ({ agents }, { caller, name }) =>
+    agents.conversation(name, caller)
   ),
   procedure(
     Rpc.make("NewConversation", {
@@ -46,60 +41,38 @@ export const conversations = [
     ({ agents }, { caller, config }) => agents.newConversation(config, caller)
   ),
   /** Ends all agents of a project; none starts until it is started again. */
-  procedure(
-    Rpc.make("StopProject", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "conversation"),
-    ({ agents }, { caller, name }) => agents.stopProject(name, caller)
+  procedure(command("StopProject", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.stopProject(name, caller)
+  ),
+  procedure(command("StartProject", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.startProject(name, caller)
   ),
   procedure(
-    Rpc.make("StartProject", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "conversation"),
-    ({ agents }, { caller, name }) => agents.startProject(name, caller)
-  ),
-  procedure(
-    Rpc.make("Pause", {
-      payload: input({ ...Bounds.named, inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "acts")
-      .annotate(About, "conversation"),
+    command(
+      "Pause",
+      { inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason },
+      "acts",
+      "conversation"
+    ),
     ({ agents }, { caller, inFlight, name, reason }) => agents.pause(name, { inFlight, reason }, caller)
   ),
-  procedure(
-    Rpc.make("Resume", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "conversation"),
-    ({ agents }, { caller, name }) => agents.resume(name, caller)
+  procedure(command("Resume", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.resume(name, caller)
   ),
   /** Answers when every agent of it is stopped and its log is sealed. */
   procedure(
-    Rpc.make("Close", {
-      payload: input({ ...Bounds.named, reason: Bounds.reason, force: Schema.Boolean }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "acts")
-      .annotate(About, "conversation"),
+    command("Close", { reason: Bounds.reason, force: Schema.Boolean }, "acts", "conversation"),
     ({ agents, goals }, { caller, force, name, reason }) =>
       agents.conversation(name, caller).pipe(
         Effect.tap(({ conversation }) => goals.stopAll(conversation, caller.by, "its conversation is closed")),
         Effect.andThen(agents.close(name, { reason, force }, caller))
       )
   ),
-  procedure(
-    Rpc.make("Archive", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "conversation"),
-    ({ agents }, { caller, name }) => agents.archive(name, caller)
+  procedure(command("Archive", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.archive(name, caller)
   ),
   /** `name`: the parent. */
-  procedure(
-    Rpc.make("Spawn", { payload: input({ ...Bounds.named, request: spawnRequest }), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
-    ({ agents }, { caller, name, request }) => agents.spawn(name, request, caller)
+  procedure(command("Spawn", { request: spawnRequest }, "acts", "agent"), ({ agents }, { caller, name, request }) =>
+    agents.spawn(name, request, caller)
   )
 ] as const

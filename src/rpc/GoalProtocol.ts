@@ -8,7 +8,7 @@ import { Done } from "../domain/Messages.ts"
 import { MAX_CHECKS } from "../config/GoalConfig.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { error, input, procedure, Speaks } from "./Procedure.ts"
+import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
 const goalRequest = Schema.Struct({
   ...GoalRequest.fields,
@@ -47,12 +47,8 @@ export const goals = [
     ({ goals }, { caller, from, name }) => goals.page(name, Math.max(0, from), caller)
   ),
   /** `path`: of a plan's file, absolute. */
-  procedure(
-    Rpc.make("GoalPlan", { payload: input({ ...Bounds.named, path: Bounds.path }), success: Done, error }).annotate(
-      Speaks,
-      "acts"
-    ),
-    ({ goals }, { caller, name, path }) => goals.plan(name, path, caller)
+  procedure(command("GoalPlan", { path: Bounds.path }, "acts"), ({ goals }, { caller, name, path }) =>
+    goals.plan(name, path, caller)
   ),
   /** The plan that an approval would let be carried out, whole, from that task on. */
   procedure(
@@ -60,41 +56,25 @@ export const goals = [
     ({ goals }, { caller, from, name }) => goals.asked(name, Math.max(0, from), caller)
   ),
   procedure(
-    Rpc.make("GoalApprove", {
-      payload: input({
-        ...Bounds.named,
+    command(
+      "GoalApprove",
+      {
         /** Of what was seen: leave is given to a plan that is still this one, and to none without it. */
         hash: Schema.optionalKey(Bounds.name)
-      }),
-      success: Done,
-      error
-    }).annotate(Speaks, "decides"),
+      },
+      "decides"
+    ),
     ({ goals }, { caller, hash, name }) => goals.approve(name, hash, caller)
   ),
-  procedure(
-    Rpc.make("GoalReject", {
-      payload: input({ ...Bounds.named, reason: Bounds.reason }),
-      success: Done,
-      error
-    }).annotate(Speaks, "decides"),
-    ({ goals }, { caller, name, reason }) => goals.reject(name, reason, caller)
+  procedure(command("GoalReject", { reason: Bounds.reason }, "decides"), ({ goals }, { caller, name, reason }) =>
+    goals.reject(name, reason, caller)
   ),
-  procedure(
-    Rpc.make("GoalCancel", {
-      payload: input({ ...Bounds.named, reason: Bounds.reason }),
-      success: Done,
-      error
-    }).annotate(Speaks, "acts"),
-    ({ goals }, { caller, name, reason }) => goals.cancel(name, reason, caller)
+  procedure(command("GoalCancel", { reason: Bounds.reason }, "acts"), ({ goals }, { caller, name, reason }) =>
+    goals.cancel(name, reason, caller)
   ),
   /** `task`: null for all that failed. */
-  procedure(
-    Rpc.make("GoalRetry", {
-      payload: input({ ...Bounds.named, task: Schema.NullOr(Bounds.name) }),
-      success: Done,
-      error
-    }).annotate(Speaks, "acts"),
-    ({ goals }, { caller, name, task }) => goals.retry(name, task, caller)
+  procedure(command("GoalRetry", { task: Schema.NullOr(Bounds.name) }, "acts"), ({ goals }, { caller, name, task }) =>
+    goals.retry(name, task, caller)
   ),
   procedure(
     Rpc.make("GoalMerge", {

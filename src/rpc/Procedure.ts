@@ -6,9 +6,10 @@
  * the protocol loads none of them.
  */
 import { Context, Schema } from "effect"
-import { type Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
-import { CommandRefused } from "../domain/Messages.ts"
+import { Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
+import { CommandRefused, Done } from "../domain/Messages.ts"
 import { StorageError } from "../event-log/EventLog.ts"
+import * as Bounds from "./Bounds.ts"
 import type { Features } from "./Features.ts"
 
 export interface Procedure<R extends Rpc.Any> {
@@ -45,8 +46,10 @@ export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields)
 /** Answered at once and counted nowhere: what a person needs to see when everything else is full. */
 export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
 
+type Named = "agent" | "conversation" | "nothing"
+
 /** The kind of thing that `name` names: a refusal for an unknown name suggests the one that was meant. */
-export const About = Context.Reference<"agent" | "conversation" | "nothing">("agentd/rpc/About", {
+export const About = Context.Reference<Named>("agentd/rpc/About", {
   defaultValue: () => "nothing"
 })
 
@@ -57,6 +60,21 @@ export type Voice = "decides" | "acts" | "speaks"
 export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agentd/rpc/Speaks", {
   defaultValue: () => undefined
 })
+
+/** A command on what `name` names, with further fields. */
+export const command = <const Name extends string, const Fields extends Schema.Struct.Fields>(
+  name: Name,
+  fields: Fields,
+  voice: Voice,
+  about: Named = "nothing"
+) =>
+  Rpc.make(name, { payload: input({ ...Bounds.named, ...fields }), success: Done, error })
+    .annotate(Speaks, voice)
+    .annotate(About, about)
+
+/** A question about what `name` names. */
+export const question = <const Name extends string, S extends Schema.Top>(name: Name, success: S, about: Named) =>
+  Rpc.make(name, { payload: input(Bounds.named), success, error: CommandRefused }).annotate(About, about)
 
 /** The middleware that every call passes before its procedure. */
 export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error }) {}

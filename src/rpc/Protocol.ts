@@ -14,7 +14,6 @@ import {
   AskedCall,
   CommandRefused,
   ConfigChangeInfo,
-  Done,
   OffersInfo,
   PlateInfo,
   ProjectInfo
@@ -34,7 +33,19 @@ import { schedules } from "./ScheduleProtocol.ts"
 import { histories } from "./HistoryProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { About, AtOnce, error, Gate, type Gated, groupOf, input, procedure, Speaks } from "./Procedure.ts"
+import {
+  About,
+  AtOnce,
+  command,
+  error,
+  Gate,
+  type Gated,
+  groupOf,
+  input,
+  procedure,
+  question,
+  Speaks
+} from "./Procedure.ts"
 import { AgentReach } from "./ReachMessages.ts"
 import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
@@ -80,23 +91,12 @@ const daemon = [
       )
   ),
   /** `name`: of the project or its conversation; empty: the caller's own. */
-  procedure(
-    Rpc.make("ConfigChange", {
-      payload: input(Bounds.named),
-      success: ConfigChangeInfo,
-      error: CommandRefused
-    }).annotate(About, "conversation"),
-    ({ agents }, { caller, name }) => agents.configChange(name, caller)
+  procedure(question("ConfigChange", ConfigChangeInfo, "conversation"), ({ agents }, { caller, name }) =>
+    agents.configChange(name, caller)
   ),
   /** Keeps what is in force: the change asks no more until the file changes again. `hash`: of the text that was shown. */
   procedure(
-    Rpc.make("ConfigKeep", {
-      payload: input({ ...Bounds.named, hash: Schema.optionalKey(Bounds.name) }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "decides")
-      .annotate(About, "conversation"),
+    command("ConfigKeep", { hash: Schema.optionalKey(Bounds.name) }, "decides", "conversation"),
     ({ agents }, { caller, hash, name }) => agents.configKeep(name, hash, caller)
   ),
   procedure(
@@ -123,73 +123,35 @@ const daemon = [
     Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.all
   ),
-  procedure(
-    Rpc.make("Agent", { payload: input(Bounds.named), success: AgentInfo, error: CommandRefused }).annotate(
-      About,
-      "agent"
-    ),
-    ({ agents }, { caller, name }) => agents.agent(name, caller)
+  procedure(question("Agent", AgentInfo, "agent"), ({ agents }, { caller, name }) => agents.agent(name, caller)),
+  procedure(command("Start", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.start(name, caller)),
+  procedure(command("Stop", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.stop(name, caller)),
+  procedure(command("Restart", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.restart(name, caller)),
+  procedure(command("Interrupt", {}, "acts", "agent"), ({ agents }, { caller, name }) =>
+    agents.interrupt(name, caller)
   ),
   procedure(
-    Rpc.make("Start", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
-    ({ agents }, { caller, name }) => agents.start(name, caller)
-  ),
-  procedure(
-    Rpc.make("Stop", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
-    ({ agents }, { caller, name }) => agents.stop(name, caller)
-  ),
-  procedure(
-    Rpc.make("Restart", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
-    ({ agents }, { caller, name }) => agents.restart(name, caller)
-  ),
-  procedure(
-    Rpc.make("Interrupt", { payload: input(Bounds.named), success: Done, error })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
-    ({ agents }, { caller, name }) => agents.interrupt(name, caller)
-  ),
-  procedure(
-    Rpc.make("Set", {
-      payload: input({
-        ...Bounds.named,
+    command(
+      "Set",
+      {
         /** Null: as it was chosen before. */
         model: Schema.NullOr(Bounds.name),
         mode: Schema.NullOr(Bounds.name),
         /** Forgets first what was chosen before. */
         reset: Schema.Boolean
-      }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
+      },
+      "acts",
+      "agent"
+    ),
     ({ agents }, { caller, name, ...choice }) => agents.choose(name, choice, caller)
   ),
-  procedure(
-    Rpc.make("Offers", { payload: input(Bounds.named), success: OffersInfo, error: CommandRefused }).annotate(
-      About,
-      "agent"
-    ),
-    ({ agents }, { caller, name }) => agents.offers(name, caller)
-  ),
+  procedure(question("Offers", OffersInfo, "agent"), ({ agents }, { caller, name }) => agents.offers(name, caller)),
   /** The changes of the agent in its folder since its work began: files, and a patch. */
+  procedure(question("Diff", DiffInfo, "agent"), ({ agents }, { caller, name }) => agents.diff(name, caller)),
   procedure(
-    Rpc.make("Diff", { payload: input(Bounds.named), success: DiffInfo, error: CommandRefused }).annotate(
-      About,
-      "agent"
-    ),
-    ({ agents }, { caller, name }) => agents.diff(name, caller)
-  ),
-  procedure(
-    Rpc.make("Send", {
-      payload: input({
-        ...Bounds.named,
+    command(
+      "Send",
+      {
         text: Bounds.text(),
         how: Schema.Literals(["queue", "steer", "urgent"]),
         /** Files that come with it, once their contents are here (`AddFile`). */
@@ -200,12 +162,10 @@ const daemon = [
             "Send some of them with a message of their own."
           )
         )
-      }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
+      },
+      "acts",
+      "agent"
+    ),
     ({ agents }, { caller, name, ...message }) => agents.send(name, message, caller)
   ),
   /**
@@ -259,24 +219,12 @@ const daemon = [
   ),
   /** Asks again what came to no answer: the message of that id, or all of the agent's. */
   procedure(
-    Rpc.make("Retry", {
-      payload: input({ ...Bounds.named, message: Schema.optionalKey(Bounds.name) }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
+    command("Retry", { message: Schema.optionalKey(Bounds.name) }, "acts", "agent"),
     ({ agents }, { caller, message, name }) => agents.retry(name, message, caller)
   ),
   /** Lets it go; `held`: the messages that the agent holds, instead. */
   procedure(
-    Rpc.make("Dismiss", {
-      payload: input({ ...Bounds.named, message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }),
-      success: Done,
-      error
-    })
-      .annotate(Speaks, "acts")
-      .annotate(About, "agent"),
+    command("Dismiss", { message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }, "acts", "agent"),
     ({ agents }, { caller, held, message, name }) => agents.dismiss(name, { which: message, held }, caller)
   ),
   /** Attention first, then the newest. */
@@ -295,15 +243,12 @@ const daemon = [
     Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
     ({ plates }, { name }) => plates.find(name)
   ),
-  procedure(
-    Rpc.make("ForgetPlate", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
-    ({ plates }, { caller, name }) => plates.forget(name, caller)
-  ),
+  procedure(command("ForgetPlate", {}, "acts"), ({ plates }, { caller, name }) => plates.forget(name, caller)),
   /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
   procedure(
-    Rpc.make("Answer", {
-      payload: input({
-        ...Bounds.named,
+    command(
+      "Answer",
+      {
         decision: Schema.Literals(["allow", "deny"]),
         reason: Bounds.reason,
         /** To what the call asks to choose: the number of an option, its label, or a text. */
@@ -312,10 +257,9 @@ const daemon = [
         ),
         /** Of what was seen: leave is given to a call that is still this one, and to none without it. */
         hash: Schema.optionalKey(Bounds.name)
-      }),
-      success: Done,
-      error
-    }).annotate(Speaks, "decides"),
+      },
+      "decides"
+    ),
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
   ),

@@ -10,7 +10,7 @@ import { Done } from "../domain/Messages.ts"
 import { ScheduleInfo } from "../domain/ScheduleMessages.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { error, input, procedure, Speaks } from "./Procedure.ts"
+import { command, error, input, procedure, Speaks } from "./Procedure.ts"
 
 /** A year in which nobody who asks for it works any more. */
 const LAST = 253_402_300_799_000
@@ -58,21 +58,15 @@ export const schedules = [
     ({ schedules }, { all, caller }) => schedules.list({ all }, caller)
   ),
   /** Of those for one time; one of a file is refused. */
-  procedure(
-    Rpc.make("ScheduleRemove", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
-    ({ schedules }, { caller, name }) => schedules.remove(name, caller)
+  procedure(command("ScheduleRemove", {}, "decides"), ({ schedules }, { caller, name }) =>
+    schedules.remove(name, caller)
   ),
   /** Now, besides its times. */
-  procedure(
-    Rpc.make("ScheduleRun", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
-    ({ schedules }, { caller, name }) => schedules.run(name, caller)
+  procedure(command("ScheduleRun", {}, "decides"), ({ schedules }, { caller, name }) => schedules.run(name, caller)),
+  procedure(command("SchedulePause", {}, "decides"), ({ schedules }, { caller, name }) =>
+    schedules.pause(name, caller)
   ),
-  procedure(
-    Rpc.make("SchedulePause", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
-    ({ schedules }, { caller, name }) => schedules.pause(name, caller)
-  ),
-  procedure(
-    Rpc.make("ScheduleResume", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
-    ({ schedules }, { caller, name }) => schedules.resume(name, caller)
+  procedure(command("ScheduleResume", {}, "decides"), ({ schedules }, { caller, name }) =>
+    schedules.resume(name, caller)
   )
 ] as const
