@@ -1,5 +1,5 @@
 /** `agentd access ls|new|revoke`: the tokens by which pages and programs come in over HTTP. */
-import { declare, off, read, said, send, word } from "./DeclaredVerb.ts"
+import { act, declare, off, read, send, word } from "./DeclaredVerb.ts"
 import { age, plain, table } from "./Output.ts"
 
 const HEAD = ["ID", "RIGHT", "LABEL", "SINCE", "BY"]
@@ -21,8 +21,7 @@ export const ls = declare({
             }))
           ),
           world
-        ),
-  quick: true
+        )
 })
 
 export const make = declare({
@@ -37,16 +36,13 @@ export const make = declare({
   view: ({ address, id }) => [
     `Token ${plain(id)}, shown this once; send it as "authorization: Bearer …" to ${plain(address)}/v1/VERB:`
   ],
-  verbatim: ({ token }) => [plain(token)],
-  quick: true
+  verbatim: ({ token }) => [plain(token)]
 })
 
-export const revoke = declare({
+export const revoke = act({
   path: ["access", "revoke"],
   description: "Take a token back: what it opened ends at once",
   examples: [{ command: "agentd access revoke 3kq9", description: "By its id or the beginning of it" }],
   args: { id: word("Its id or the beginning of it", { name: "ID" }) },
-  rpc: ({ id }, caller) => send("Revoke", { name: id, caller }),
-  view: said,
-  quick: true
+  rpc: ({ id }, caller) => send("Revoke", { name: id, caller })
 })

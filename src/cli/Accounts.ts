@@ -75,6 +75,5 @@ export const accounts = declare({
           HEAD,
           rows.flatMap((row) => cells(row, world)),
           world
-        ),
-  quick: true
+        )
 })

@@ -2,7 +2,7 @@
  * `agentd start|stop|restart AGENT…`: whether agents are to run. Without a name the three are
  * about the daemon, which the whole program sees to.
  */
-import { declare, off, oneOf, option, said, send, type Targets, words } from "./DeclaredVerb.ts"
+import { act, off, oneOf, option, send, type Targets, words } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { labels, yes } from "./Names.ts"
 
@@ -22,7 +22,7 @@ const both = {
   exitCode: ExitCode.usage
 }
 
-export const start = declare({
+export const start = act({
   path: ["start"],
   description: "Start the daemon in the background with the project of this folder, or stopped agents",
   examples: [
@@ -41,11 +41,10 @@ export const start = declare({
   several: { kind: "agent" },
   wrong: (input) => (input.as !== undefined && isOfAgent(input) ? both : undefined),
   rpc: ({ names }, caller) => send("Start", { name: oneOf(names), caller }),
-  view: said,
   quick: isOfAgent
 })
 
-export const stop = declare({
+export const stop = act({
   path: ["stop"],
   description: "Stop the daemon in order, or agents until they are started again",
   examples: [
@@ -61,11 +60,10 @@ export const stop = declare({
   several: { kind: "agent", ends: () => "stops", changes: () => "stops" },
   wrong: (input) => (input.daemon && isOfAgent(input) ? daemonToo : undefined),
   rpc: ({ names }, caller) => send("Stop", { name: oneOf(names), caller }),
-  view: said,
   quick: isOfAgent
 })
 
-export const restart = declare({
+export const restart = act({
   path: ["restart"],
   description: "Restart the daemon, or agents with fresh error counters",
   examples: [
@@ -77,6 +75,5 @@ export const restart = declare({
   args: { names, labels, yes, drain: off("Wait until no agent is in the midst of a turn") },
   several: { kind: "agent", ends: () => "restarts", changes: () => "restarts" },
   rpc: ({ names }, caller) => send("Restart", { name: oneOf(names), caller }),
-  view: said,
   quick: isOfAgent
 })

@@ -60,6 +60,5 @@ export const alerts = declare({
   view: (rows, world) =>
     rows.length === 0
       ? ["Nobody was told of anything. Whether mail arrives: agentd alert test"]
-      : rows.flatMap((row) => lines(row, world)),
-  quick: true
+      : rows.flatMap((row) => lines(row, world))
 })

@@ -49,8 +49,7 @@ export const answer = declare({
     answers: words("An option's number or label, or a text; a comma between several, one for each question", "answer")
   },
   rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
-  view,
-  quick: true
+  view
 })
 
 export const approve = declare({
@@ -73,6 +72,5 @@ export const deny = declare({
   examples: [{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }],
   args: { call, reason: option("TEXT", "What the agent or the session is told") },
   rpc: (input, caller) => rpc({ ...input, decision: "deny" }, caller),
-  view,
-  quick: true
+  view
 })

@@ -85,6 +85,5 @@ export const at = declare({
   },
   view: ({ due, message, name }, { now }) => [
     `${plain(message)} Due ${moment(due, now)}. Take it back: agentd schedule rm ${plain(name)}`
-  ],
-  quick: true
+  ]
 })

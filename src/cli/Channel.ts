@@ -2,6 +2,7 @@
 import type { Order } from "../config/ChannelConfig.ts"
 import * as ChannelTable from "./ChannelTable.ts"
 import {
+  act,
   choice,
   declare,
   oneOf,
@@ -9,7 +10,6 @@ import {
   pick,
   read,
   readDecoded,
-  said,
   send,
   text,
   word,
@@ -44,8 +44,7 @@ export const ls = declare({
   examples: [{ command: "agentd channel ls", description: "Of all projects" }],
   args: {},
   rpc: () => read("Channels", null),
-  view: (channels, { colour, columns, now }) => ChannelTable.list(channels, now, { colour, columns }),
-  quick: true
+  view: (channels, { colour, columns, now }) => ChannelTable.list(channels, now, { colour, columns })
 })
 
 export const show = declare({
@@ -59,7 +58,7 @@ export const show = declare({
   quick: false
 })
 
-export const post = declare({
+export const post = act({
   path: ["channel", "post"],
   description: "Say something in a channel; for a word to one agent there is agentd send",
   examples: [
@@ -69,12 +68,10 @@ export const post = declare({
     }
   ],
   args: { name, text: text("What is said; - or nothing: standard input") },
-  rpc: ({ name, text }, caller) => send("PostToChannel", { name, text, caller }),
-  view: said,
-  quick: true
+  rpc: ({ name, text }, caller) => send("PostToChannel", { name, text, caller })
 })
 
-export const begin = declare({
+export const begin = act({
   path: ["channel", "new"],
   description: "Make a channel in the project of this folder; agentd.jsonc can name them, too",
   examples: [
@@ -87,32 +84,26 @@ export const begin = declare({
     topic: option("TEXT", "What it is for; each agent is told")
   },
   rpc: ({ agents, name, order, topic }, caller) =>
-    send("NewChannel", { name, agents, order, topic: topic ?? "", caller }),
-  view: said,
-  quick: true
+    send("NewChannel", { name, agents, order, topic: topic ?? "", caller })
 })
 
-export const assign = declare({
+export const assign = act({
   path: ["channel", "assign"],
   description: "Give an agent a seat: its turn comes after everybody else's",
   examples: [{ command: "agentd channel assign reviews qa", description: "After a crash, too" }],
   args: { name, agent },
-  rpc: ({ agent, name }, caller) => send("AssignSeat", { name, agent, caller }),
-  view: said,
-  quick: true
+  rpc: ({ agent, name }, caller) => send("AssignSeat", { name, agent, caller })
 })
 
-export const remove = declare({
+export const remove = act({
   path: ["channel", "remove"],
   description: "Take an agent's seat away; if it has the floor, the next one gets it",
   examples: [{ command: "agentd channel remove reviews qa", description: "Its turn is ended" }],
   args: { name, agent },
-  rpc: ({ agent, name }, caller) => send("RemoveSeat", { name, agent, caller }),
-  view: said,
-  quick: true
+  rpc: ({ agent, name }, caller) => send("RemoveSeat", { name, agent, caller })
 })
 
-export const order = declare({
+export const order = act({
   path: ["channel", "order"],
   description: "Change how the floor goes on, and who stands first in the queue",
   examples: [
@@ -123,34 +114,28 @@ export const order = declare({
     { command: "agentd channel order reviews manual", description: "Only whom you give it with agentd channel grant" }
   ],
   args: { name, order: pick(ORDERS, "How the next one is found"), agents },
-  rpc: ({ agents, name, order }, caller) => send("OrderChannel", { name, order, agents, caller }),
-  view: said,
-  quick: true
+  rpc: ({ agents, name, order }, caller) => send("OrderChannel", { name, order, agents, caller })
 })
 
-export const grant = declare({
+export const grant = act({
   path: ["channel", "grant"],
   description: "Give the floor to an agent now; who has it loses it, who waits goes on",
   examples: [{ command: "agentd channel grant reviews dev", description: "Its turn begins" }],
   args: { name, agent },
-  rpc: ({ agent, name }, caller) => send("GrantFloor", { name, agent, caller }),
-  view: said,
-  quick: true
+  rpc: ({ agent, name }, caller) => send("GrantFloor", { name, agent, caller })
 })
 
-export const skip = declare({
+export const skip = act({
   path: ["channel", "skip"],
   description: "Take the floor from who has it; the next one gets it",
   examples: [{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }],
   args: { names },
   several: { kind: "channel" },
   wrong: none("skip"),
-  rpc: ({ names }, caller) => send("SkipFloor", { name: oneOf(names), caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("SkipFloor", { name: oneOf(names), caller })
 })
 
-export const requeue = declare({
+export const requeue = act({
   path: ["channel", "requeue"],
   description: "End an agent's wait, or its turn: it goes to the end of the queue, like after its turn",
   examples: [
@@ -160,43 +145,35 @@ export const requeue = declare({
     }
   ],
   args: { name, agent },
-  rpc: ({ agent, name }, caller) => send("RequeueSeat", { name, agent, caller }),
-  view: said,
-  quick: true
+  rpc: ({ agent, name }, caller) => send("RequeueSeat", { name, agent, caller })
 })
 
-export const pause = declare({
+export const pause = act({
   path: ["channel", "pause"],
   description: "Give the floor to nobody until it is resumed; the turn in progress ends by itself",
   examples: [{ command: "agentd channel pause reviews", description: "What is said meanwhile is kept" }],
   args: { names },
   several: { kind: "channel" },
   wrong: none("pause"),
-  rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: true, caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: true, caller })
 })
 
-export const resume = declare({
+export const resume = act({
   path: ["channel", "resume"],
   description: "Go on after a pause, or where the channel rests since its agents only talked to each other",
   examples: [{ command: "agentd channel resume reviews", description: "The next one gets the floor" }],
   args: { names },
   several: { kind: "channel" },
   wrong: none("resume"),
-  rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: false, caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: false, caller })
 })
 
-export const close = declare({
+export const close = act({
   path: ["channel", "close"],
   description: "Close a channel that was made with agentd channel new",
   examples: [{ command: "agentd channel close reviews", description: "What was said stays in the log" }],
   args: { names, yes },
   several: { kind: "channel", ends: () => "closes" },
   wrong: none("close"),
-  rpc: ({ names }, caller) => send("CloseChannel", { name: oneOf(names), caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("CloseChannel", { name: oneOf(names), caller })
 })

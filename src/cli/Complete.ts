@@ -63,6 +63,5 @@ export const complete = declare({
       offers(kind, board.rows, projectAt(projects, config))
     ),
   view: (names) => names.map(({ is, name }) => `${name}\t${plain(is).slice(0, MAX_IS)}`),
-  fleeting: 500,
-  quick: true
+  fleeting: 500
 })

@@ -1,6 +1,6 @@
 /** `agentd config diff|keep [PROJECT]`: what a changed agentd.jsonc would do, and how its text differs; or it is put aside. Nothing is put into force. */
 import * as ConfigRows from "./ConfigRows.ts"
-import { declare, maybeWord, read, said, send } from "./DeclaredVerb.ts"
+import { act, declare, maybeWord, read, send } from "./DeclaredVerb.ts"
 import { age, plain } from "./Output.ts"
 
 const project = maybeWord("A project's name; none: the project of this folder", "PROJECT")
@@ -32,11 +32,10 @@ export const diff = declare({
       `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`,
       ...(kept === undefined ? [`To keep what is in force: agentd config keep ${plain(project)}`] : [])
     ]
-  },
-  quick: true
+  }
 })
 
-export const keep = declare({
+export const keep = act({
   path: ["config", "keep"],
   description: "Keep what is in force: a changed agentd.jsonc asks no more until it changes again",
   examples: [
@@ -44,7 +43,5 @@ export const keep = declare({
     { command: "agentd config diff shop && agentd config keep shop", description: "Look at it first" }
   ],
   args: { project },
-  rpc: ({ project }, caller) => send("ConfigKeep", { name: project ?? "", caller }),
-  view: said,
-  quick: true
+  rpc: ({ project }, caller) => send("ConfigKeep", { name: project ?? "", caller })
 })

@@ -75,8 +75,7 @@ export const ls = declare({
   examples: [{ command: "agentd conversation ls", description: "What is paused, and what it has spent" }],
   args: { all: off("With those that are closed") },
   rpc: ({ all }) => map(read("Conversations", null), (found) => (all ? found : found.filter((one) => !isOver(one)))),
-  view: (shown, { colour, columns, now }) => list(shown, now, { colour, columns }),
-  quick: true
+  view: (shown, { colour, columns, now }) => list(shown, now, { colour, columns })
 })
 
 export const name = word("Its id or the beginning of it, or its project's name; default: that of this folder", {
@@ -95,8 +94,7 @@ export const show = declare({
   examples: [{ command: "agentd conversation show web", description: "By its project's name" }],
   args: { name },
   rpc: ({ name }, caller) => read("Conversation", { name, caller }),
-  view: (found, { colour, now }) => describe(found, now, colour),
-  quick: true
+  view: (found, { colour, now }) => describe(found, now, colour)
 })
 
 export const begin = declare({
@@ -108,6 +106,5 @@ export const begin = declare({
   rpc: (_, caller) => send("NewConversation", { config: caller.config ?? "", caller }),
   view: ({ agents, conversation }) => [
     `${conversation} has begun: ${agents.length === 0 ? "no agents" : agents.join(", ")}. See them: agentd ps`
-  ],
-  quick: true
+  ]
 })

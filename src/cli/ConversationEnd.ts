@@ -1,11 +1,11 @@
 /** `agentd close|archive [CONVERSATION…]`: what ends conversations for good. Asked by a person, the whole program asks back first. */
 import { names } from "./Conversation.ts"
-import { declare, off, oneOf, option, said, send } from "./DeclaredVerb.ts"
+import { act, off, oneOf, option, send } from "./DeclaredVerb.ts"
 import { yes } from "./Names.ts"
 
 export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
 
-export const close = declare({
+export const close = act({
   path: ["close"],
   description: "End a conversation for good: its agents stop in order, its log is sealed",
   examples: [{ command: "agentd close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }],
@@ -17,11 +17,10 @@ export const close = declare({
   },
   several: { kind: "conversation", ends: () => "closes", always: true },
   rpc: ({ force, names, reason }, caller) => send("Close", { name: oneOf(names), reason: reason ?? "", force, caller }),
-  view: said,
   quick: isSure
 })
 
-export const archive = declare({
+export const archive = act({
   path: ["archive"],
   description: "Move what the runes of a closed conversation hold into a compressed file",
   examples: [
@@ -33,6 +32,5 @@ export const archive = declare({
   args: { names, yes },
   several: { kind: "conversation", ends: () => "archives", always: true, closed: true },
   rpc: ({ names }, caller) => send("Archive", { name: oneOf(names), caller }),
-  view: said,
   quick: isSure
 })

@@ -119,6 +119,5 @@ export const cost = declare({
           ]
         : []
     return table(head, [...body, ...sum], { colour, columns })
-  },
-  quick: true
+  }
 })

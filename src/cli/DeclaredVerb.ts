@@ -254,7 +254,9 @@ export const doesOutside = (
 /** The one name; empty: none. */
 export const oneOf = ([name = ""]: ReadonlyArray<string>): string => name
 
-interface Declaration<A extends Args, V> {
+type Quick<A extends Args> = boolean | ((input: Input<A>, json: boolean) => boolean)
+
+interface Form<A extends Args, V> {
   /** The words that name it: `["channel", "ls"]`. */
   readonly path: readonly [string] | readonly [string, string]
   readonly description: string
@@ -266,18 +268,25 @@ interface Declaration<A extends Args, V> {
   /** Arguments that each can be read, and exclude each other. */
   readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
-  /** As lines, whose hints are ours: in a world of its own they name it. */
-  readonly view: (value: V, world: World) => ReadonlyArray<string>
   /** Further lines, word for word: others have written them. */
   readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
   /** `--json` prints the value; `lines`: each of its values on a line. */
   readonly json?: "lines"
   /** The part of the value that `--json` prints; left out: all of it. */
   readonly value?: (value: V) => unknown
-  /** Whether the quick entry may answer. */
-  readonly quick: boolean | ((input: Input<A>, json: boolean) => boolean)
+  /** Whether the quick entry may answer; default: it may. */
+  readonly quick?: Quick<A>
   /** An answer that may be missing: where none comes within so many ms, nothing is printed, and nothing is wrong. */
   readonly fleeting?: number
+}
+
+interface Viewed<A extends Args, V> extends Form<A, V> {
+  /** As lines, whose hints are ours: in a world of its own they name it. */
+  readonly view: (value: V, world: World) => ReadonlyArray<string>
+}
+
+interface Declaration<A extends Args, V> extends Viewed<A, V> {
+  readonly quick: Quick<A>
 }
 
 /** A declaration whose arguments and reply are checked, and known to itself alone. */
@@ -295,7 +304,11 @@ export interface DeclaredVerb extends Omit<
   readonly quick: boolean | ((input: never, json: boolean) => boolean)
 }
 
-export const declare = <const A extends Args, V>(verb: Declaration<A, V>): Declaration<A, V> => verb
+export const declare = <const A extends Args, V>(verb: Viewed<A, V>): Declaration<A, V> => ({ quick: true, ...verb })
+
+/** A verb whose answer is the daemon's words for what was carried out. */
+export const act = <const A extends Args, V extends Pick<Done, "message">>(verb: Form<A, V>): Declaration<A, V> =>
+  declare({ ...verb, view: said })
 
 export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: boolean): ReadonlyArray<string> => {
   if (json) {

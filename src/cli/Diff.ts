@@ -64,6 +64,5 @@ export const diff = declare({
     const lines = summary(found).map((line) => painted(line, world))
     return found.patch === "" ? lines : [...lines, ""]
   },
-  verbatim: ({ patch }, world) => linesOf(patch).map((line) => painted(line, world)),
-  quick: true
+  verbatim: ({ patch }, world) => linesOf(patch).map((line) => painted(line, world))
 })

@@ -1,5 +1,5 @@
 /** `agentd forget PLATE…`: takes sessions off the board. */
-import { declare, oneOf, said, send, words } from "./DeclaredVerb.ts"
+import { act, oneOf, send, words } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 
 const nothing = {
@@ -8,14 +8,12 @@ const nothing = {
   exitCode: ExitCode.usage
 }
 
-export const forget = declare({
+export const forget = act({
   path: ["forget"],
   description: "Take a session off the board; a later hook of it opens a new plate",
   examples: [{ command: "agentd forget 01k9", description: "Its runes stay in the log" }],
   args: { names: words("Ids or their beginnings, the session's own id, or patterns", "plate") },
   several: { kind: "session" },
   wrong: ({ names }) => (names.length === 0 ? nothing : undefined),
-  rpc: ({ names }, caller) => send("ForgetPlate", { name: oneOf(names), caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("ForgetPlate", { name: oneOf(names), caller })
 })

@@ -1,6 +1,6 @@
 /** `agentd goal TEXT`: gives the agents of this project a goal. */
 import * as NodePath from "node:path"
-import { declare, maybeText, off, option, said, send, type Wrong } from "./DeclaredVerb.ts"
+import { act, maybeText, off, option, send, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import * as GoalFlags from "./GoalFlags.ts"
 
@@ -23,7 +23,7 @@ const wrongOf = (text: string | undefined, plan: string | undefined): Wrong | un
     : undefined
 }
 
-export const goal = declare({
+export const goal = act({
   path: ["goal"],
   description: "Give the agents of this project a goal: it is planned, worked off, and reviewed",
   examples: [
@@ -48,6 +48,5 @@ export const goal = declare({
       },
       caller
     }),
-  view: said,
   quick: ({ wait }) => !wait
 })

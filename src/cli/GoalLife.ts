@@ -1,6 +1,6 @@
 /** `agentd goal approve|reject|plan|cancel|retry GOAL`: what a person decides about a goal. */
 import * as NodePath from "node:path"
-import { declare, maybeWord, oneOf, option, said, send, word, words } from "./DeclaredVerb.ts"
+import { act, maybeWord, oneOf, option, send, word, words } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { yes } from "./Names.ts"
 
@@ -18,7 +18,7 @@ const none =
         }
 const reason = option("TEXT", "Why; it is kept in the log")
 
-export const approve = declare({
+export const approve = act({
   path: ["goal", "approve"],
   description: "Let a plan be carried out",
   examples: [
@@ -30,51 +30,42 @@ export const approve = declare({
   ],
   args: { name, hash: maybeWord("The hash that was shown with the plan", "hash") },
   rpc: ({ hash, name }, caller) => send("GoalApprove", { name, caller, ...(hash === undefined ? {} : { hash }) }),
-  view: said,
   quick: ({ hash }) => hash !== undefined
 })
 
-export const reject = declare({
+export const reject = act({
   path: ["goal", "reject"],
   description: "Send a plan back to its planner",
   examples: [{ command: 'agentd goal reject g3 --reason "no new dependencies"', description: "It is told" }],
   args: { names, reason },
   several: { kind: "goal" },
   wrong: none("reject"),
-  rpc: ({ names, reason }, caller) => send("GoalReject", { name: oneOf(names), caller, reason: reason ?? "" }),
-  view: said,
-  quick: true
+  rpc: ({ names, reason }, caller) => send("GoalReject", { name: oneOf(names), caller, reason: reason ?? "" })
 })
 
-export const plan = declare({
+export const plan = act({
   path: ["goal", "plan"],
   description: "Give a plan to a goal that waits for one",
   examples: [{ command: "agentd goal plan g3 plan.json", description: "After agentd goal reject g3" }],
   args: { name, file: word("The plan, as JSON") },
-  rpc: ({ file, name }, caller) => send("GoalPlan", { name, caller, path: NodePath.resolve(file) }),
-  view: said,
-  quick: true
+  rpc: ({ file, name }, caller) => send("GoalPlan", { name, caller, path: NodePath.resolve(file) })
 })
 
-export const cancel = declare({
+export const cancel = act({
   path: ["goal", "cancel"],
   description: "Stop a goal for good; turns under way are ended, commits are kept by name",
   examples: [{ command: 'agentd goal cancel g3 --reason "done by hand"', description: "In any state" }],
   args: { names, reason, yes },
   several: { kind: "goal", ends: () => "cancels" },
   wrong: none("cancel"),
-  rpc: ({ names, reason }, caller) => send("GoalCancel", { name: oneOf(names), caller, reason: reason ?? "" }),
-  view: said,
-  quick: true
+  rpc: ({ names, reason }, caller) => send("GoalCancel", { name: oneOf(names), caller, reason: reason ?? "" })
 })
 
-export const retry = declare({
+export const retry = act({
   path: ["goal", "retry"],
   description: "Let a blocked goal go on: what failed is tried again",
   examples: [{ command: "agentd goal retry g3 parser", description: "One task, with a clean slate" }],
   args: { name, task: maybeWord("Only this task; default: all that failed") },
   several: { kind: "goal" },
-  rpc: ({ name, task }, caller) => send("GoalRetry", { name, caller, task: task ?? null }),
-  view: said,
-  quick: true
+  rpc: ({ name, task }, caller) => send("GoalRetry", { name, caller, task: task ?? null })
 })

@@ -9,8 +9,7 @@ export const ls = declare({
   examples: [{ command: "agentd goal ls --all", description: "What waits for a person stands out" }],
   args: { all: off("Those of all projects") },
   rpc: ({ all }, caller) => read("Goals", { all, caller }),
-  view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns }),
-  quick: true
+  view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns })
 })
 
 /** A person sees the first page of its tasks; a script gets all of them, which `GoalShow` reads. */

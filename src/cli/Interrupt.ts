@@ -1,8 +1,8 @@
 /** `agentd interrupt AGENT…`: ends a turn, or a run where there are no turns. */
-import { declare, oneOf, said, send } from "./DeclaredVerb.ts"
+import { act, oneOf, send } from "./DeclaredVerb.ts"
 import { agents, labels, nobody, yes } from "./Names.ts"
 
-export const interrupt = declare({
+export const interrupt = act({
   path: ["interrupt"],
   description: "End an agent's turn, or its run where there are no turns; counts no error",
   examples: [
@@ -12,7 +12,5 @@ export const interrupt = declare({
   args: { names: agents, labels, yes },
   several: { kind: "agent", ends: () => "interrupts", changes: () => "interrupts" },
   wrong: (input) => nobody(input, "interrupt"),
-  rpc: ({ names }, caller) => send("Interrupt", { name: oneOf(names), caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("Interrupt", { name: oneOf(names), caller })
 })

@@ -1,6 +1,6 @@
 /** `agentd notify ls|test`: the channels by which a person is told, and whether each works. */
 import type { NotifyRow } from "../domain/AlertMessages.ts"
-import { declare, read, said, send, word, type World } from "./DeclaredVerb.ts"
+import { act, declare, read, send, word, type World } from "./DeclaredVerb.ts"
 import { count, paint, plain } from "./Output.ts"
 
 const NONE = ["No channel is configured: only mail, where there is a mail section. How: docs/notifications.md"]
@@ -26,16 +26,13 @@ export const ls = declare({
   examples: [{ command: "agentd notify ls", description: "Nothing is sent by it" }],
   args: {},
   rpc: () => read("NotifyList", null),
-  view: (rows, world) => (rows.length === 0 ? NONE : rows.flatMap((row) => lines(row, world))),
-  quick: true
+  view: (rows, world) => (rows.length === 0 ? NONE : rows.flatMap((row) => lines(row, world)))
 })
 
-export const test = declare({
+export const test = act({
   path: ["notify", "test"],
   description: "Send a message by a channel, now, and say what its receiver answered",
   examples: [{ command: "agentd notify test phone", description: "Do it once after setting it up" }],
   args: { name: word("The channel, as the config calls it", { name: "NAME" }) },
-  rpc: ({ name }) => send("NotifyTest", { name }),
-  view: said,
-  quick: true
+  rpc: ({ name }) => send("NotifyTest", { name })
 })

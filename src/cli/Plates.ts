@@ -11,6 +11,5 @@ export const plates = declare({
   view: (plates, { colour, columns, now }) =>
     plates.length === 0
       ? ["No sessions are known. Let Claude Code tell of them: agentd hooks install"]
-      : SessionTable.full(plates, now, { colour, columns }),
-  quick: true
+      : SessionTable.full(plates, now, { colour, columns })
 })

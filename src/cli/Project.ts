@@ -4,7 +4,7 @@ import type { Board, BoardRow } from "../domain/BoardMessages.ts"
 import type { ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
 import { LOOKS, rankOf, type Word, WORDS } from "../domain/Words.ts"
 import { spentOf } from "./Board.ts"
-import { all, declare, map, off, oneOf, option, read, said, send, words, type World } from "./DeclaredVerb.ts"
+import { act, all, declare, map, off, oneOf, option, read, send, words, type World } from "./DeclaredVerb.ts"
 import { yes } from "./Names.ts"
 import { lookColour, plain, table } from "./Output.ts"
 
@@ -158,24 +158,21 @@ export const ls = declare({
       }),
       (given) => rowsOf(given, over)
     ),
-  view,
-  quick: true
+  view
 })
 
 export const names = words("Names or patterns; default: that of this folder", "project")
 
-export const start = declare({
+export const start = act({
   path: ["project", "start"],
   description: "Start a project that is stopped: the agents that were stopped with it",
   examples: [{ command: "agentd project start shop", description: "One that was stopped before stays so" }],
   args: { names },
   several: { kind: "project" },
-  rpc: ({ names }, caller) => send("StartProject", { name: oneOf(names), caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("StartProject", { name: oneOf(names), caller })
 })
 
-export const stop = declare({
+export const stop = act({
   path: ["project", "stop"],
   description: "End a project's agents, and keep them stopped until it is started again",
   examples: [
@@ -185,11 +182,10 @@ export const stop = declare({
   args: { names, yes },
   several: { kind: "project", ends: () => "stops" },
   rpc: ({ names }, caller) => send("StopProject", { name: oneOf(names), caller }),
-  view: said,
   quick: ({ yes }) => yes
 })
 
-export const pause = declare({
+export const pause = act({
   path: ["project", "pause"],
   description: "Let no turn of a project begin until it is resumed; its agents stay",
   examples: [{ command: "agentd project pause shop --complete", description: "Turns under way come to their end" }],
@@ -200,18 +196,14 @@ export const pause = declare({
   },
   several: { kind: "project" },
   rpc: ({ complete, names, reason }, caller) =>
-    send("Pause", { name: oneOf(names), inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller }),
-  view: said,
-  quick: true
+    send("Pause", { name: oneOf(names), inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller })
 })
 
-export const resume = declare({
+export const resume = act({
   path: ["project", "resume"],
   description: "Let a project go on after a pause or a suspension",
   examples: [{ command: "agentd project resume shop", description: "What waited in its inboxes is taken up" }],
   args: { names },
   several: { kind: "project" },
-  rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller }),
-  view: said,
-  quick: true
+  rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller })
 })

@@ -1,5 +1,5 @@
 /** `agentd retry|dismiss AGENT… [MESSAGE]`: what came to no answer is asked again, or let go. */
-import { declare, off, oneOf, option, said, send } from "./DeclaredVerb.ts"
+import { act, off, oneOf, option, send } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { agents, labels, nobody, yes } from "./Names.ts"
 
@@ -36,7 +36,7 @@ const both = {
   exitCode: ExitCode.usage
 }
 
-export const retry = declare({
+export const retry = act({
   path: ["retry"],
   description: "Ask an agent again what came to no answer: a refusal, a limit, an error",
   examples: [
@@ -51,14 +51,12 @@ export const retry = declare({
   rpc: (input, caller) => {
     const { message, names } = meant(input)
     return send("Retry", { name: oneOf(names), ...(message === undefined ? {} : { message }), caller })
-  },
-  view: said,
-  quick: true
+  }
 })
 
 const LETS_GO = "lets go what is open of"
 
-export const dismiss = declare({
+export const dismiss = act({
   path: ["dismiss"],
   description: "Let go what came to no answer, or what a stopped agent holds",
   examples: [
@@ -81,7 +79,5 @@ export const dismiss = declare({
   rpc: (input, caller) => {
     const { held, message, names } = meant(input)
     return send("Dismiss", { name: oneOf(names), held, ...(message === undefined ? {} : { message }), caller })
-  },
-  view: said,
-  quick: true
+  }
 })

@@ -260,6 +260,5 @@ export const runs = declare({
     })
     return table(HEAD, cells, { colour, columns, spare: SPARE })
   },
-  value: ({ rows }) => rows,
-  quick: true
+  value: ({ rows }) => rows
 })

@@ -1,5 +1,5 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
-import { declare, off, options, said, send as sent, text, word, type Wrong } from "./DeclaredVerb.ts"
+import { act, off, options, send as sent, text, word, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { labels, yes } from "./Names.ts"
 import { troubleIn } from "./PlainText.ts"
@@ -24,7 +24,7 @@ export const wrong = ({ steer, text = "", urgent }: Manner & { readonly text?: s
 }
 
 /** A message with files has a program of its own: it hands their contents over first. */
-export const send = declare({
+export const send = act({
   path: ["send"],
   description: "Put a message into an agent's inbox; its next turn or run carries it",
   examples: [
@@ -57,6 +57,5 @@ export const send = declare({
   wrong,
   several: { kind: "agent", ends: ({ urgent }) => (urgent ? "ends the runs of" : undefined) },
   rpc: ({ name, text, ...manner }, caller) => sent("Send", { name, text, how: howOf(manner), caller }),
-  view: said,
   quick: ({ file }) => file.length === 0
 })

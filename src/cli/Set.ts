@@ -90,6 +90,5 @@ export const set = declare({
       ? read("Offers", { name: oneOf(names), caller })
       : send("Set", { name: oneOf(names), model: model ?? null, mode: mode ?? null, reset, caller }),
   view: (reply: Done | OffersInfo, world: World): ReadonlyArray<string> =>
-    "message" in reply ? said(reply) : listed(reply, world),
-  quick: true
+    "message" in reply ? said(reply) : listed(reply, world)
 })

@@ -1,7 +1,7 @@
 /** `agentd spawn PARENT NAME TASK`: a sub-agent of a running agent, with its first task. */
-import { declare, option, said, send, word } from "./DeclaredVerb.ts"
+import { act, option, send, word } from "./DeclaredVerb.ts"
 
-export const spawn = declare({
+export const spawn = act({
   path: ["spawn"],
   description: "Give a running agent a sub-agent with a task; it ends with its parent",
   examples: [
@@ -24,7 +24,5 @@ export const spawn = declare({
         ...(instructions === undefined ? {} : { instructions })
       },
       caller
-    }),
-  view: said,
-  quick: true
+    })
 })

@@ -146,6 +146,5 @@ export const status = declare({
   examples: [{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }],
   args: {},
   rpc: () => read("Status", null),
-  view,
-  quick: true
+  view
 })

@@ -62,6 +62,5 @@ export const tree = declare({
       rows,
       world,
       rows.some(({ newest }) => newest.length > 0)
-    ),
-  quick: true
+    )
 })

@@ -9,6 +9,5 @@ export const waiting = declare({
   examples: [{ command: "agentd waiting", description: "Each with the command that helps, as it stands" }],
   args: {},
   rpc: () => read("Waiting", null),
-  view,
-  quick: true
+  view
 })

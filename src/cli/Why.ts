@@ -46,6 +46,5 @@ export const why = declare({
   rpc: ({ name }, caller): Ask<ExplainReply> =>
     // an agent is asked for as by an older agentd, whose daemon knows no other way
     GOAL.test(name) ? read("Explain", { name, caller }) : read("Why", { name, caller }),
-  view,
-  quick: true
+  view
 })

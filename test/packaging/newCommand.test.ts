@@ -13,21 +13,18 @@ const root = join(import.meta.dirname, "../..")
 
 const PROCEDURE = `export const channels = [
   /** Asks each agent of a channel for a word. */
-  procedure(
-    Rpc.make("RollCall", { payload: input({ ...Bounds.named, word: Bounds.line(40) }), success: Done, error }),
-    ({ channels }, { caller, name, word }) => channels.post(name, \`Say \${word}.\`, caller)
+  procedure(command("RollCall", { word: Bounds.line(40) }, "acts"), ({ channels }, { caller, name, word }) =>
+    channels.post(name, \`Say \${word}.\`, caller)
   ),
 `
 
 const VERB = `
-export const roll = declare({
+export const roll = act({
   path: ["channel", "roll"],
   description: "Ask each agent of a channel for a word",
   examples: [{ command: "agentd channel roll reviews here", description: "Who is there" }],
   args: { name, word: word("What to say") },
-  rpc: ({ name, word }, caller) => send("RollCall", { name, word, caller }),
-  view: said,
-  quick: true
+  rpc: ({ name, word }, caller) => send("RollCall", { name, word, caller })
 })
 `
 
