@@ -47,6 +47,14 @@ export interface Given {
 type Row = WaitingRow
 type Commands = Row["commands"]
 
+/** A row without details, without a time, and until it is settled, unless it says otherwise. */
+const matter = (of: Omit<Row, "details" | "since" | "until"> & Partial<Row>): Row => ({
+  details: [],
+  since: 0,
+  until: null,
+  ...of
+})
+
 const MAX_ROWS = 1_000
 /** Dropped messages of one agent that are named. */
 const MAX_NAMED = 5
@@ -159,7 +167,7 @@ export const isAsking = ({ status }: PlateInfo): boolean => status === "Awaiting
 const ofPlate = (plate: PlateInfo, id: string): Row => {
   const { agent, approval, cwd, detail, plateId, questions, since } = plate
   const isOurs = approval !== null
-  return {
+  return matter({
     id: `plate/${plateId}/${since}`,
     of: BoardRow.ofSession({ plateId }),
     kind: !isOurs ? "session" : questions === undefined ? "approval" : "question",
@@ -167,13 +175,12 @@ const ofPlate = (plate: PlateInfo, id: string): Row => {
     text: detail,
     details: [...choicesOf(questions ?? []), ...(plate.arguments === undefined ? [] : shownArguments(plate.arguments))],
     since,
-    until: null,
     commands: isOurs
       ? answers(id, questions)
       : agent === null
         ? [run("it asks in its terminal", "focus", id)]
         : [run("see what it does", "attach", agent)]
-  }
+  })
 }
 
 const asked = (given: Given): ReadonlyArray<Row> => {
@@ -200,7 +207,7 @@ const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
   const name = `${named(backlog)}/${agent}`
   const left = dropped.length - MAX_NAMED
   return [
-    {
+    matter({
       id: `dropped/${backlog.conversation}/${agent}/${newest.messageId}`,
       of: BoardRow.ofAgent(backlog),
       kind: newest.errorType === "circle" ? "bound" : "dropped",
@@ -220,44 +227,40 @@ const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
         ...(more === 0 ? [] : [`… and ${more} older ones, of which only the number is kept`])
       ],
       since: dropped[0]!.since,
-      until: null,
       commands: [run("ask it again", "retry", name), run("let it go", "dismiss", name)]
-    }
+    })
   ]
 }
 
 const ofQuestions = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
   (backlog.questions ?? []).map(({ eventId, question, since }) => {
     const name = `${named(backlog)}/${backlog.agent}`
-    return {
+    return matter({
       id: `asked/${backlog.conversation}/${eventId}`,
       of: BoardRow.ofAgent(backlog),
-      kind: "question" as const,
+      kind: "question",
       who: `${backlog.project}/${backlog.agent}`,
       text: "asks you",
       details: [cut(question, ARGUMENTS)],
       since,
-      until: null,
       commands: [run("answer it, in words of yours", "send", name, "…"), run("let it go", "dismiss", name)]
-    }
+    })
   })
 
 const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
   (backlog.bounds ?? []).map(({ eventId, holds = false, since, text }) => {
     const name = `${named(backlog)}/${backlog.agent}`
-    return {
+    return matter({
       id: `bound/${backlog.conversation}/${eventId}`,
       of: BoardRow.ofAgent(backlog),
-      kind: "bound" as const,
+      kind: "bound",
       who: `${backlog.project}/${backlog.agent}`,
       text: cut(text),
-      details: [],
       since,
-      until: null,
       commands: holds
         ? [run("let it go on", "retry", name), run("stop it", "stop", name), run("see why", "why", name)]
         : [run("let it be", "dismiss", name), run("see why", "why", name)]
-    }
+    })
   })
 
 /** Where messages are held. */
@@ -293,17 +296,16 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
         ? run("see what it was spent for", "cost", "--by", "agent,model")
         : run("start it", "start", name)
   return [
-    {
+    matter({
       id: `held/${conversation}/${agent}`,
       of: BoardRow.ofAgent(backlog),
       kind: "held",
       who: `${project}/${agent}`,
       text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
-      details: [],
       since: heldSince ?? 0,
       until: isSpent ? row.nextAt : null,
       commands: [lets, run("let them go", "dismiss", name, "--held")]
-    }
+    })
   ]
 }
 
@@ -312,31 +314,27 @@ const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
   const name = `${named(agent)}/${agent.agent}`
   if (agent.spent === true && agent.nextAt === null && agent.inbox === 0)
     return [
-      {
+      matter({
         id: `spent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
         of: BoardRow.ofAgent(agent),
         kind: "bound",
         who: `${agent.project}/${agent.agent}`,
         text: cut(agent.detail),
-        details: [],
         since: agent.since,
-        until: null,
         commands: [run("see what it was spent for", "cost", "--by", "agent,model"), run("stop it", "stop", name)]
-      }
+      })
     ]
   if (agent.failed !== true) return []
   return [
-    {
+    matter({
       id: `agent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
       of: BoardRow.ofAgent(agent),
       kind: "agent",
       who: `${agent.project}/${agent.agent}`,
       text: `stopped for good: ${cut(putRight(agent.detail))}`,
-      details: [],
       since: agent.since,
-      until: null,
       commands: [run("see why", "why", name), run("start it again", "start", name)]
-    }
+    })
   ]
 }
 
@@ -345,35 +343,30 @@ const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Ro
   damage === undefined
     ? []
     : [
-        {
+        matter({
           id: `damage/${conversation}`,
           kind: "damage",
           who: name,
           text: `is set apart, and nothing of it runs: its log is damaged: ${cut(damage)}`,
-          details: [],
-          since: 0,
-          until: null,
           commands: [
             run("mend it, once the daemon is stopped; says first what is lost", "repair", conversation),
             run("give it up; a new one can be begun then", "close", conversation)
           ]
-        }
+        })
       ]
 
 const ofConversation = ({ conversation, detail, restsOn, since, state }: ConversationInfo): ReadonlyArray<Row> =>
   HELD.has(state)
     ? [
-        {
+        matter({
           id: `conversation/${conversation}/${restsOn}`,
           of: BoardRow.ofProject({ conversation }),
           kind: "conversation",
           who: conversation,
           text: `is ${detail.startsWith(state) ? cut(detail) : `${state}${detail === "" ? "" : `: ${cut(detail)}`}`}`,
-          details: [],
           since,
-          until: null,
           commands: [run("let it go on", "resume", conversation)]
-        }
+        })
       ]
     : []
 
@@ -383,22 +376,20 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
   if (waits !== undefined) {
     const often = waits.changes === undefined || waits.changes < 2 ? "" : ` ${waits.changes} times`
     return [
-      {
+      matter({
         id: `config/${conversation}/${waits.hash}`,
         kind: "config",
         who: name,
         text: `agentd.jsonc of ${name} has changed${often} and waits for you; the one before is in force`,
-        details: [],
         since: waits.since,
-        until: null,
         commands: [run("look at it, and agree", "trust", called)]
-      }
+      })
     ]
   }
   if (problems.length === 0) return []
   const isGone = problems.some((problem) => problem.endsWith(GONE))
   return [
-    {
+    matter({
       id: `project/${conversation}`,
       kind: "project",
       who: name,
@@ -406,12 +397,10 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
         ? `the folder of the project ${name} is not there any more: bring it back, or end the project`
         : `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
       details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
-      since: 0,
-      until: null,
       commands: isGone
         ? [run("end the project; its log is kept", "project", "remove", called)]
         : [run("see what is wrong", "status")]
-    }
+    })
   ]
 }
 
@@ -430,7 +419,7 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
         : []
   if (commands.length === 0) return []
   return [
-    {
+    matter({
       id: `goal/${conversation}/${goalId}/${restsOn}`,
       of: BoardRow.ofGoal(goal),
       kind: "goal",
@@ -438,9 +427,8 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
       text: cut(state === "blocked" ? `is blocked: ${goal.reason ?? detail}` : "has a plan that waits for approval"),
       details: [cut(goal.goal)],
       since,
-      until: null,
       commands
-    }
+    })
   ]
 }
 
@@ -459,17 +447,15 @@ const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
       ? [run("see it", "channel", "show", name)]
       : [run("give it a turn", "channel", "assign", name, seat.agent)]
   return [
-    {
+    matter({
       id: `channel/${conversation}/${channel.name}/${isStranded ? restsOn : "rests"}`,
       of: BoardRow.ofChannel(channel),
       kind: "channel",
       who: `#${channel.name} of ${project}`,
       text: paused ? "is paused: nobody gets the floor" : cut(matterOf(waits!)),
-      details: [],
       since,
-      until: null,
       commands
-    }
+    })
   ]
 }
 
@@ -477,48 +463,39 @@ const ofMail = ({ failed, lastError, waiting }: Given["outbox"]): ReadonlyArray<
   lastError === null || failed + waiting === 0
     ? []
     : [
-        {
+        matter({
           id: "mail",
           kind: "mail",
           who: "mail",
           text: `${failed > 0 ? `${counted(failed, "mail")} could not be sent` : `${counted(waiting, "mail")} cannot be sent for now`}: ${cut(lastError)}`,
-          details: [],
-          since: 0,
-          until: null,
           commands: [run("try it", "alert", "test"), run("see how it is set up", "status")]
-        }
+        })
       ]
 
 const ofDisk = (log: Given["log"]): ReadonlyArray<Row> => {
   if (!DiskRoom.isShort(log)) return []
   const lasts = DiskRoom.lasts(log)
   return [
-    {
+    matter({
       id: "disk",
       kind: "disk",
       who: "disk",
       text: `is nearly full: ${shown(log.free ?? 0)} are free${lasts === undefined ? "" : `, which lasts ${lasts}`}; without room agentd stops`,
-      details: [],
-      since: 0,
-      until: null,
       commands: [run("see how large the log is", "status")]
-    }
+    })
   ]
 }
 
 const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
   replaced === true
     ? [
-        {
+        matter({
           id: "program",
           kind: "program",
           who: "agentd",
           text: "the daemon runs an older agentd than the one that is installed",
-          details: [],
-          since: 0,
-          until: null,
           commands: [run("take it up; what can goes on meanwhile", "restart")]
-        }
+        })
       ]
     : []
 
@@ -526,7 +503,7 @@ const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
   ownConfig === undefined
     ? []
     : [
-        {
+        matter({
           id: `own-config/${ownConfig.since}`,
           kind: "config",
           who: "agentd",
@@ -539,25 +516,22 @@ const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
               .map((one) => cut(one))
           ],
           since: ownConfig.since,
-          until: null,
           commands: [run("see what is wrong", "doctor")]
-        }
+        })
       ]
 
 const ofZone = ({ doubt }: Given): ReadonlyArray<Row> =>
   doubt === undefined || doubt === null
     ? []
     : [
-        {
+        matter({
           id: "zone",
           kind: "program",
           who: "agentd",
           text: doubt,
           details: ['Set TZ to a name such as "Europe/Berlin", or give each schedule its "timeZone".'],
-          since: 0,
-          until: null,
           commands: [run("then take it up", "restart")]
-        }
+        })
       ]
 
 /** Found when the whole log was checked; each damaged conversation has a row of its own besides. */
@@ -565,19 +539,18 @@ const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
   checked === undefined || checked === null || checked.problems === 0
     ? []
     : [
-        {
+        matter({
           id: `checked/${checked.at}`,
           kind: "damage",
           who: "log",
           text: `has ${counted(checked.problems, "problem")}, as a check of the whole has found: ${cut(checked.first ?? "")}`,
           details: ["What is not damaged goes on. This is said until a check finds all well, or a repair."],
           since: checked.at,
-          until: null,
           commands: [
             run("see all of them; where all is well, this goes", "verify"),
             run("see what a repair would lose", "repair", "--dry-run")
           ]
-        }
+        })
       ]
 
 /** Of a conversation that is set apart as a whole the row says all. */
@@ -585,35 +558,33 @@ const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
   const apart = new Set(projects.flatMap(({ conversation, damage }) => (damage === undefined ? [] : [conversation])))
   return aside
     .filter(({ stream }) => !apart.has(stream))
-    .map(({ message, part, stream }) => ({
-      id: `aside/${stream}/${part}`,
-      kind: "damage",
-      who: stream,
-      text: `${part} is left out: ${cut(message)}`,
-      details: ["All else of it goes on."],
-      since: 0,
-      until: null,
-      commands: [
-        run("see what a repair would lose", "repair", stream, "--dry-run"),
-        run("mend it, once the daemon is stopped", "repair", stream)
-      ]
-    }))
+    .map(({ message, part, stream }) =>
+      matter({
+        id: `aside/${stream}/${part}`,
+        kind: "damage",
+        who: stream,
+        text: `${part} is left out: ${cut(message)}`,
+        details: ["All else of it goes on."],
+        commands: [
+          run("see what a repair would lose", "repair", stream, "--dry-run"),
+          run("mend it, once the daemon is stopped", "repair", stream)
+        ]
+      })
+    )
 }
 
 const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
   behind === undefined
     ? []
     : [
-        {
+        matter({
           id: "log",
           kind: "damage",
           who: "log",
           text: `has lost what it had acknowledged: ${cut(behind)}`,
           details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
-          since: 0,
-          until: null,
           commands: [run("see what is there", "verify")]
-        }
+        })
       ]
 
 /** A login that a person renews. An outage ends by itself: it is on the board, and no matter of a person's. */
