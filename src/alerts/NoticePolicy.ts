@@ -5,6 +5,7 @@
  * Guarantees: a title begins with whom it tells of; a command works as it stands, from any folder; what a person has
  * answered or a turn has overtaken is told of no more.
  */
+import { attempt } from "../config/Attempt.ts"
 import { agentKinds, toolKinds } from "../agents/AgentKinds.ts"
 import type { NoticeKind } from "../config/NotifyConfig.ts"
 import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
@@ -82,11 +83,7 @@ const MAX_INPUT = 200
 /** A command in its own words; else the arguments. */
 const inputOf = (text: string): string => {
   const [, command] = /^\{"command":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
-  try {
-    return command === undefined ? text : (JSON.parse(command) as string)
-  } catch {
-    return text
-  }
+  return attempt(() => (command === undefined ? text : (JSON.parse(command) as string))) ?? text
 }
 
 const left = (until: number | null, now: number): string =>

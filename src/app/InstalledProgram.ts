@@ -6,18 +6,14 @@
  */
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
+import { attempt } from "../config/Attempt.ts"
 
 /** The first file of the bundle, also where the quick entry beside it was called. */
 const entryOf = (script: string): string =>
   basename(script) === "quick.cjs" ? join(dirname(script), "agentd.mjs") : script
 
-const textOf = (file: string): string | undefined => {
-  try {
-    return file.endsWith(".mjs") ? fs.readFileSync(file, "utf8") : undefined
-  } catch {
-    return undefined
-  }
-}
+const textOf = (file: string): string | undefined =>
+  attempt(() => (file.endsWith(".mjs") ? fs.readFileSync(file, "utf8") : undefined))
 
 /** Notes the program as it is now; the answer says whether it is another one by then. */
 export const noted = (script: string): (() => boolean) => {

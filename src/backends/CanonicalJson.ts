@@ -2,6 +2,7 @@
  * CanonicalJson: one JSON text for values that are the same: names sorted, no spaces. Pure.
  * Names such as `__proto__` are names like others.
  */
+import { attempt } from "../config/Attempt.ts"
 
 /** Throws for what is no JSON: a number that is not finite, or a value that is nested too deeply. */
 export const canonical = (value: unknown): string => {
@@ -16,10 +17,4 @@ export const canonical = (value: unknown): string => {
 }
 
 /** Whether two values are the same as JSON; what cannot be told is not the same. */
-export const isSame = (a: unknown, b: unknown): boolean => {
-  try {
-    return canonical(a) === canonical(b)
-  } catch {
-    return false
-  }
-}
+export const isSame = (a: unknown, b: unknown): boolean => attempt(() => canonical(a) === canonical(b)) ?? false

@@ -4,6 +4,7 @@
  * Guarantees: what names a failure, and the status of its answer, go before words; what passes by itself counts against
  * nobody; words of an agent's own tools say nothing of its provider.
  */
+import { attempt } from "../config/Attempt.ts"
 import type { Outcome } from "./Outcome.ts"
 
 export interface Said {
@@ -199,13 +200,7 @@ export const saidIn = (...values: ReadonlyArray<unknown>): Said => {
   return { names: names.join(" "), status, words: words.join("\n") }
 }
 
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 
 const MAX_MESSAGE = 500
 

@@ -13,6 +13,7 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { attempt } from "../config/Attempt.ts"
 import * as OwnRecord from "../git/OwnRecord.ts"
 
 export interface GitFolders {
@@ -20,14 +21,6 @@ export interface GitFolders {
   readonly around: string | undefined
   /** In this order: a later one lies in an earlier one. */
   readonly parts: ReadonlyArray<{ readonly kind: "readOnly" | "writable"; readonly path: string }>
-}
-
-const attempt = <A>(read: () => A): A | undefined => {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }
 
 const { O_NOCTTY, O_NONBLOCK, O_RDONLY } = fs.constants

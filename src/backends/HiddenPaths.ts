@@ -4,17 +4,12 @@
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { attempt } from "../config/Attempt.ts"
 import type { ModelBackend } from "../config/BackendConfig.ts"
 import type { Host } from "./Host.ts"
 
 /** The file itself, behind links; as it is named where it is not there. */
-export const real = (file: string): string => {
-  try {
-    return fs.realpathSync(file)
-  } catch {
-    return path.resolve(file)
-  }
-}
+export const real = (file: string): string => attempt(() => fs.realpathSync(file)) ?? path.resolve(file)
 
 /** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and these. */
 export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {

@@ -11,6 +11,7 @@
  * more, it keeps a line of any length, and it leaves a last request without a line's end unanswered.
  */
 import { Effect, Stream } from "effect"
+import { attempt } from "../config/Attempt.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface RpcError {
@@ -99,13 +100,7 @@ export class Lines {
   }
 }
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const parse = (text: string): unknown => attempt(() => JSON.parse(text))
 
 /** Undefined: nothing to say. */
 const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) {

@@ -1,4 +1,5 @@
 /** LogsWords: levels and patterns as a person types them for `logs`. Pure. */
+import { attempt } from "../config/Attempt.ts"
 
 /** As syslog counts them: the lower, the worse. */
 export const LEVELS = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"] as const
@@ -15,10 +16,5 @@ export const levelOf = (text: string): number | undefined => {
 }
 
 /** As journalctl: a pattern without capitals finds both cases. Undefined: it is no pattern. */
-export const patternOf = (text: string): RegExp | undefined => {
-  try {
-    return new RegExp(text, text === text.toLowerCase() ? "iu" : "u")
-  } catch {
-    return undefined
-  }
-}
+export const patternOf = (text: string): RegExp | undefined =>
+  attempt(() => new RegExp(text, text === text.toLowerCase() ? "iu" : "u"))

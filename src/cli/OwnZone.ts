@@ -5,16 +5,9 @@
  * Guarantees: it always answers with a zone that can be used: UTC, and why, if nobody can know the zone.
  */
 import { readFileSync, realpathSync } from "node:fs"
+import { attempt } from "../config/Attempt.ts"
 
 const ROOT = "/usr/share/zoneinfo"
-
-const attempt = <A>(read: () => A): A | undefined => {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
-}
 
 /** The zone's own name; undefined: it is none. */
 const listed = (name: string | undefined): string | undefined =>

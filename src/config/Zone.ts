@@ -5,14 +5,10 @@
  * readers takes some that the other does not.
  */
 import { DateTime, Option, Schema } from "effect"
+import { attempt } from "./Attempt.ts"
 
-const isOfIntl = (name: string): boolean => {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== ""
-  } catch {
-    return false
-  }
-}
+const isOfIntl = (name: string): boolean =>
+  attempt(() => new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone !== "") ?? false
 
 export const isZone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name)) && isOfIntl(name)
 

@@ -4,6 +4,7 @@
  * Guarantees: bounded, one line; an input that was cut in its midst is read as far as it goes. Who decides about a call
  * is shown all of it elsewhere.
  */
+import { attempt } from "../config/Attempt.ts"
 
 /** Fields that tell most of a call, what tells more first. */
 const TELLING = [
@@ -26,13 +27,7 @@ const TELLING = [
 ]
 const MOST = 80
 
-const unquoted = (text: string): string => {
-  try {
-    return JSON.parse(`"${text}"`) as string
-  } catch {
-    return text
-  }
-}
+const unquoted = (text: string): string => attempt(() => JSON.parse(`"${text}"`) as string) ?? text
 
 export const oneLine = (text: string, most = MOST): string => {
   const line = text

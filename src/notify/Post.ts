@@ -7,6 +7,7 @@
  */
 import { Effect, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { attempt } from "../config/Attempt.ts"
 import { SendError, setup } from "../alerts/SendError.ts"
 import { masked } from "../event-log/Redact.ts"
 import { wordsOfAddress } from "../event-log/SecretValues.ts"
@@ -32,21 +33,9 @@ export interface Answer {
 }
 
 /** Where it goes, for people: no path, which may be a secret. */
-export const hostOf = (url: string): string => {
-  try {
-    return new URL(url).host
-  } catch {
-    return "the address"
-  }
-}
+export const hostOf = (url: string): string => attempt(() => new URL(url).host) ?? "the address"
 
-const isAddress = (url: string): boolean => {
-  try {
-    return /^https?:$/u.test(new URL(url).protocol)
-  } catch {
-    return false
-  }
-}
+const isAddress = (url: string): boolean => attempt(() => /^https?:$/u.test(new URL(url).protocol)) ?? false
 
 /** Whether trying again will help. */
 const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): SendError => {

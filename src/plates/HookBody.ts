@@ -4,6 +4,8 @@
  * Guarantees: pure; of an object that was cut come the fields before the cut, a text that was cut through as far as it
  * came, and a mark, so that the cut is told of.
  */
+import { attempt } from "../config/Attempt.ts"
+
 export const MAX_BYTES = 1024 * 1024
 
 /** The mark's field. */
@@ -43,10 +45,4 @@ export const parse = (text: string): unknown => {
 }
 
 /** Whether it is an object that is whole: a session may leave its end open. */
-export const isWhole = (text: string): boolean => {
-  try {
-    return typeof JSON.parse(text) === "object"
-  } catch {
-    return false
-  }
-}
+export const isWhole = (text: string): boolean => attempt(() => typeof JSON.parse(text) === "object") ?? false

@@ -6,6 +6,7 @@
  * alone, and a file that somebody has changed meanwhile is not overwritten.
  */
 import { Effect, Schema } from "effect"
+import { attempt } from "../../config/Attempt.ts"
 import { described, optional, Text, whole, Word } from "../../config/Fields.ts"
 import { shown } from "../sandbox/PathContainment.ts"
 import { define, failure, MAX_HEAD, success, type Tool } from "./Tool.ts"
@@ -64,13 +65,8 @@ export const write = (workspace: Workspace): Tool =>
       )
   })
 
-const decode = (bytes: Buffer): string | undefined => {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
-}
+const decode = (bytes: Buffer): string | undefined =>
+  attempt(() => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes))
 
 const occurrences = (text: string, part: string): ReadonlyArray<number> => {
   const found: Array<number> = []

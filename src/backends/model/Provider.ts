@@ -7,6 +7,7 @@
  * text of the answer; no error holds the key.
  */
 import { Schema, type Stream } from "effect"
+import { attempt } from "../../config/Attempt.ts"
 import { MEDIA_TYPES } from "../GivenFile.ts"
 import type { ToldWindows } from "../../gateway/LimitHeaders.ts"
 
@@ -133,13 +134,7 @@ export interface Provider {
 /** The longest text of invalid arguments that is kept. */
 const MAX_INVALID = 2_000
 
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const parsed = (text: string): unknown => attempt(() => JSON.parse(text))
 
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -13,6 +13,7 @@ import { Context, Deferred, Effect } from "effect"
 import * as Process from "node:child_process"
 import * as fs from "node:fs"
 import type { Readable, Writable } from "node:stream"
+import { attempt } from "../../config/Attempt.ts"
 import type { LimitsConfig } from "../../config/LimitsConfig.ts"
 import { BackendError } from "../Backend.ts"
 import { identify, type ProcessId } from "./ProcessTable.ts"
@@ -70,13 +71,7 @@ export type Spawn = (program: Program) => Effect.Effect<ChildProcess, BackendErr
 
 const refusal = (message: string, remedy: string, fatal: boolean) => new BackendError({ message, remedy, fatal })
 
-const isFolder = (path: string) => {
-  try {
-    return fs.statSync(path).isDirectory()
-  } catch {
-    return false
-  }
-}
+const isFolder = (path: string) => attempt(() => fs.statSync(path).isDirectory()) ?? false
 
 /** Classifies a failure to start the program, by the system's code. A retry may mend too many processes, too many files, too little memory. */
 export const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {

@@ -14,6 +14,7 @@ import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import * as fs from "node:fs"
 import type { Socket } from "node:net"
+import { attempt } from "../../config/Attempt.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 
 export type Peer =
@@ -38,11 +39,7 @@ const unknown = (why: string): Peer => ({ _tag: "Unknown", why })
 const inodeOf = (socket: Socket): string | undefined => {
   const { fd } = (socket as unknown as { readonly _handle?: { readonly fd?: number } | null })._handle ?? {}
   if (fd === undefined || fd < 0) return undefined
-  try {
-    return /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1]
-  } catch {
-    return undefined
-  }
+  return attempt(() => /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1])
 }
 
 /** All connected unix sockets with their processes, a line each; undefined where that failed. */

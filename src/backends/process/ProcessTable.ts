@@ -12,6 +12,7 @@
  */
 import { Context, Duration, Effect } from "effect"
 import * as fs from "node:fs"
+import { attempt } from "../../config/Attempt.ts"
 
 /** The identity of a process, beyond doubt: pids are used again, a pid with its start time is not. */
 export interface ProcessId {
@@ -122,13 +123,7 @@ export const ticks = (pid: number): number | undefined => {
 }
 
 /** The words of its command, each ended by a NUL; empty where it has ended, or is another user's to see. */
-export const commandLine = (pid: number): string => {
-  try {
-    return fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")
-  } catch {
-    return ""
-  }
-}
+export const commandLine = (pid: number): string => attempt(() => fs.readFileSync(`/proc/${pid}/cmdline`, "utf8")) ?? ""
 
 /** How many processes and threads the machine has begun, and the newest pid that it gave. */
 export interface Births {

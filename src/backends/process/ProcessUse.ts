@@ -7,16 +7,11 @@
  */
 import { Duration, Effect } from "effect"
 import * as fs from "node:fs"
+import { attempt } from "../../config/Attempt.ts"
 
 const KB = 1024
 
-const textOf = (file: string): string => {
-  try {
-    return fs.readFileSync(file, "latin1")
-  } catch {
-    return ""
-  }
-}
+const textOf = (file: string): string => attempt(() => fs.readFileSync(file, "latin1")) ?? ""
 
 /** The number behind a name at the beginning of a line; 0 where there is none. */
 const figure = (text: string, name: string): number => {

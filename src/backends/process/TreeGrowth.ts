@@ -8,6 +8,7 @@
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { attempt } from "../../config/Attempt.ts"
 
 /** In bytes on the disk. */
 export interface Growth {
@@ -22,13 +23,7 @@ const BATCH = 128
 const MAX_FILES = 3_000_000
 const BLOCK = 512
 
-const statOf = (file: string): fs.Stats | undefined => {
-  try {
-    return fs.lstatSync(file)
-  } catch {
-    return undefined
-  }
-}
+const statOf = (file: string): fs.Stats | undefined => attempt(() => fs.lstatSync(file))
 
 /** The names in a folder, a few at a time: it may have millions. */
 function* namesIn(folder: string): Generator<string> {

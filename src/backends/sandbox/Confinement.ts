@@ -15,6 +15,7 @@
 import { Schema } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { attempt } from "../../config/Attempt.ts"
 import { within } from "./PathContainment.ts"
 import * as GitFolders from "../GitFolders.ts"
 import type { Environment } from "../process/ChildProcess.ts"
@@ -77,13 +78,7 @@ const TOOLS = `
 /** Settings that a commit needs; they are looked up in the home. */
 const SETTINGS = [".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"]
 
-const real = (file: string): string | undefined => {
-  try {
-    return fs.realpathSync(file)
-  } catch {
-    return undefined
-  }
-}
+const real = (file: string): string | undefined => attempt(() => fs.realpathSync(file))
 
 const isFolder = (file: string) => fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() === true
 

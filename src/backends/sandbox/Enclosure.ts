@@ -19,6 +19,7 @@ import * as fs from "node:fs"
 import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
+import { attempt } from "../../config/Attempt.ts"
 import { APIS, type Confinement } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
 import { prefixOf } from "../../gateway/Gateway.ts"
@@ -277,13 +278,7 @@ const programOf = (file: string): string => {
   return modules < 0 ? file : file.slice(0, modules + "/node_modules".length)
 }
 
-const real = (file: string): string | undefined => {
-  try {
-    return fs.realpathSync(file)
-  } catch {
-    return undefined
-  }
-}
+const real = (file: string): string | undefined => attempt(() => fs.realpathSync(file))
 
 const NONE: Mechanism = { kind: "none", note: "none is there for this backend" }
 
