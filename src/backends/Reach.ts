@@ -8,11 +8,9 @@
 import { Effect, type FileSystem } from "effect"
 import * as fs from "node:fs"
 import { APIS, type BackendConfig, KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
-import * as AcpBackend from "./acp/AcpBackend.ts"
 import type { BackendError, RunSpec } from "./Backend.ts"
 import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
-import * as ExecBackend from "./exec/ExecBackend.ts"
 import type { Argv, Host } from "./Host.ts"
 import * as McpEnvironment from "./model/McpEnvironment.ts"
 import * as ShellTool from "./model/ShellTool.ts"
@@ -218,9 +216,8 @@ export const of = (config: BackendConfig, place: Place): Effect.Effect<Reach, ne
     case "command":
       return ofProcess(CommandBackend.outlined(config, host, spec), place)
     case "acp":
-      return ofProcess(AcpBackend.outlined(config, host, spec), place)
     case "exec":
-      return ofProcess(ExecBackend.outlined(config, host, spec), place)
+      return ofProcess(Enclosure.outlined(config, host, spec), place)
     case "claude":
       return ofProcess(ClaudeCommand.outlined(config, host, spec), place)
     case "model":

@@ -13,7 +13,21 @@ import * as MomentText from "./MomentText.ts"
 import { ps } from "./Ps.ts"
 import { send } from "./Send.ts"
 import { spanOf } from "./SpanFlag.ts"
-import { agent, off, verb } from "./Verb.ts"
+import { agent, labels, off, verb } from "./Verb.ts"
+
+const readAs =
+  <A>(of: (text: string) => A | undefined, form: string) =>
+  (text: string): A => {
+    const found = of(text)
+    if (found === undefined) throw new Error(`Expected ${form}`)
+    return found
+  }
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** An option whose text is read by `of`; undefined where it is not given. */
+const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))
+const maybe = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 const attach = Command.make(
   "attach",
@@ -22,13 +36,10 @@ const attach = Command.make(
     turns: Flag.Int("turns").pipe(
       Flag.withMetavar("N"),
       Flag.withDescription("Begin with the last N turns"),
-      Flag.mapTryCatch(
-        (count) => {
-          if (count < 0 || count > 100) throw new Error("Expected a number from 0 to 100")
-          return count
-        },
-        (error) => (error instanceof Error ? error.message : String(error))
-      ),
+      Flag.mapTryCatch((count) => {
+        if (count < 0 || count > 100) throw new Error("Expected a number from 0 to 100")
+        return count
+      }, messageOf),
       Flag.withDefault(3)
     ),
     stdin: off("stdin", "Take lines of standard input, when it is no terminal, as what is typed")
@@ -76,10 +87,7 @@ export const conformance = Command.make(
       Flag.withDescription("Words that keep it busy for some seconds"),
       Flag.optional
     ),
-    timeout: Flag.String("timeout").pipe(
-      Flag.withMetavar("TIME"),
-      Flag.withDescription("The longest time of a step: 90s, 10m. Default: 1m"),
-      Flag.mapTryCatch(spanOf, (error) => (error instanceof Error ? error.message : String(error))),
+    timeout: readFlag("timeout", ["TIME", "The longest time of a step: 90s, 10m. Default: 1m"], spanOf).pipe(
       Flag.withDefault(60_000)
     )
   },
@@ -119,23 +127,9 @@ export const wait = Command.make(
       Argument.withDescription("Names or patterns, as agentd ps has them: builder, 'shop/*'"),
       Argument.atLeast(0)
     ),
-    labels: Flag.String("label").pipe(
-      Flag.withAlias("l"),
-      Flag.withMetavar("LABEL"),
-      Flag.withDescription("All agents of this label, of those that are named; repeatable"),
-      Flag.atLeast(0)
-    ),
+    labels: labels("All agents of this label, of those that are named; repeatable"),
     aim: Flag.Literals("for", AIMS).pipe(Flag.withDescription("What is waited for"), Flag.withDefault("idle" as const)),
-    timeout: Flag.String("timeout").pipe(
-      Flag.withMetavar("TIME"),
-      Flag.withDescription("The longest wait: 90s, 10m, 2 hours. Default: none"),
-      Flag.mapTryCatch(
-        (text) => spanOf(text),
-        (error) => (error instanceof Error ? error.message : String(error))
-      ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
-    )
+    timeout: maybe(readFlag("timeout", ["TIME", "The longest wait: 90s, 10m, 2 hours. Default: none"], spanOf))
   },
   verb(() => import("./Wait.ts"))
 ).pipe(
@@ -145,20 +139,6 @@ export const wait = Command.make(
     { command: "agentd wait 'shop/*' --for needs-you", description: "Until all of them ask something" }
   ])
 )
-
-const readAs =
-  <A>(of: (text: string) => A | undefined, form: string) =>
-  (text: string): A => {
-    const found = of(text)
-    if (found === undefined) throw new Error(`Expected ${form}`)
-    return found
-  }
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** An option whose text is read by `of`; undefined where it is not given. */
-const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
-  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))
-const maybe = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 const point = readAs(MomentText.parse, MomentText.FORM)
 const linesOf = (text: string): number | undefined =>

@@ -25,7 +25,7 @@ import { reported } from "./Reported.ts"
 import { service } from "./ServiceVerbs.ts"
 import * as ScheduleVerbs from "./ScheduleVerbs.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
-import { globalFlags, off, verb, yes } from "./Verb.ts"
+import { globalFlags, maybeWord, off, verb, yes } from "./Verb.ts"
 
 const up = Command.make(
   "up",
@@ -62,12 +62,9 @@ const lives = commandsOf(Declared.daemon, [
 const trust = Command.make(
   "trust",
   {
-    what: Argument.String("what").pipe(
-      Argument.withDescription(
-        "A project's name, or the hash of the text that was shown; none: the project of this folder"
-      ),
-      Argument.optional,
-      Argument.map(Option.getOrUndefined)
+    what: maybeWord(
+      "what",
+      "A project's name, or the hash of the text that was shown; none: the project of this folder"
     )
   },
   verb(() => import("./Trust.ts"))
@@ -94,11 +91,7 @@ const verify = Command.make(
 const repair = Command.make(
   "repair",
   {
-    conversation: Argument.String("conversation").pipe(
-      Argument.withDescription("The whole id of the one conversation to mend; none: all that is damaged"),
-      Argument.optional,
-      Argument.map(Option.getOrUndefined)
-    ),
+    conversation: maybeWord("conversation", "The whole id of the one conversation to mend; none: all that is damaged"),
     dryRun: off("dry-run", "Say what would be lost, and change nothing"),
     yes
   },
@@ -208,10 +201,7 @@ const erase = Command.make(
 const doctor = Command.make(
   "doctor",
   {
-    security: Flag.Boolean("security").pipe(
-      Flag.withDescription("Show what each agent could reach instead, without starting any"),
-      Flag.withDefault(false)
-    )
+    security: off("security", "Show what each agent could reach instead, without starting any")
   },
   verb(() => import("./Doctor.ts"))
 ).pipe(
@@ -273,14 +263,8 @@ const access = Command.make("access").pipe(
 const schema = Command.make(
   "schema",
   {
-    user: Flag.Boolean("user").pipe(
-      Flag.withDescription("Of the user's own config.jsonc instead"),
-      Flag.withDefault(false)
-    ),
-    openapi: Flag.Boolean("openapi").pipe(
-      Flag.withDescription("Of what the daemon answers over HTTP instead, as OpenAPI 3.1"),
-      Flag.withDefault(false)
-    )
+    user: off("user", "Of the user's own config.jsonc instead"),
+    openapi: off("openapi", "Of what the daemon answers over HTTP instead, as OpenAPI 3.1")
   },
   verb(() => import("./Schema.ts"))
 ).pipe(

@@ -7,7 +7,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { approve } from "./Answer.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
-import { off, verb } from "./Verb.ts"
+import { labels, maybeWord, off, verb } from "./Verb.ts"
 
 const plate = Argument.String("plate").pipe(
   Argument.withDescription("Its id or the beginning of it, or the session's own id")
@@ -33,12 +33,7 @@ const watch = Command.make(
   "watch",
   {
     bell: off("bell", "Ring the terminal's bell when a session starts to wait"),
-    labels: Flag.String("label").pipe(
-      Flag.withAlias("l"),
-      Flag.withMetavar("LABEL"),
-      Flag.withDescription("Begin with the agents of this label; / changes it"),
-      Flag.atLeast(0)
-    ),
+    labels: labels("Begin with the agents of this label; / changes it"),
     notify: off("notify", "Show a desktop notification then, where notify-send is there")
   },
   verb(() => import("./BoardScreen.ts"))
@@ -115,11 +110,7 @@ export const hooks = Command.make("hooks").pipe(
 export const hook = Command.make(
   "hook",
   {
-    event: Argument.String("event").pipe(
-      Argument.withDescription("session-start, prompt-submit, pre-tool-use, post-tool-use or stop"),
-      Argument.optional,
-      Argument.map(Option.getOrUndefined)
-    )
+    event: maybeWord("event", "session-start, prompt-submit, pre-tool-use, post-tool-use or stop")
   },
   verb(() => import("./Hook.ts"))
 ).pipe(

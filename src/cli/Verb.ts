@@ -51,6 +51,21 @@ export const maybe = (name: string, metavar: string, description: string) =>
     Flag.map(Option.getOrUndefined)
   )
 
+export const labels = (description: string) =>
+  Flag.String("label").pipe(
+    Flag.withAlias("l"),
+    Flag.withMetavar("LABEL"),
+    Flag.withDescription(description),
+    Flag.atLeast(0)
+  )
+
+export const maybeWord = (name: string, description: string) =>
+  Argument.String(name).pipe(
+    Argument.withDescription(description),
+    Argument.optional,
+    Argument.map(Option.getOrUndefined)
+  )
+
 export const off = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 

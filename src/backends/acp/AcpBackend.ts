@@ -59,22 +59,6 @@ const confineBy =
       return yield* mechanism.wrap(rules, cwd, argv)
     })
 
-/** A run of it as it would be. */
-export const outlined = (config: Config.AcpBackend, host: Host, spec: RunSpec) => {
-  const [binary = "", ...args] = config.argv
-  const options: Enclosure.EnclosureOptions = {
-    config,
-    provider: config.provider,
-    host,
-    spec,
-    inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
-    passEnv: config.passEnv,
-    keeps: true,
-    own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
-  }
-  return { argv: [binary, ...args], options } as const
-}
-
 /** The agent's process, begun or taken up. */
 const programOf = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
@@ -109,7 +93,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   // one that is confined sees what is there when it begins
   const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
   const files = folder === undefined ? [] : [folder.path]
-  const enclosure = yield* Enclosure.make({ ...outlined(config, host, spec).options, files })
+  const enclosure = yield* Enclosure.make({ ...Enclosure.outlined(config, host, spec).options, files })
   const { env } = enclosure
   const shown = enclosure.confined
     ? env

@@ -607,12 +607,7 @@ class AcpRun {
     function* (this: AcpRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
       const { program } = this.options
       const { code, signal } = yield* program.exited
-      const survived = yield* program.ended.pipe(
-        Effect.as(undefined),
-        Effect.catchTag("ProcessesSurvived", ({ message }) =>
-          Effect.succeed<Outcome>({ _tag: "Error", detail: message })
-        )
-      )
+      const survived = yield* RunProcess.survival(program)
       yield* Scope.close(this.inner, Exit.void)
       yield* Fiber.awaitAll(pumps)
       const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`

@@ -26,15 +26,7 @@ import {
 import * as Monotonic from "../../supervision/Monotonic.ts"
 import type { ClaudeBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
-import {
-  BackendError,
-  type Decision,
-  type Place,
-  type Run,
-  type RunEvent,
-  type RunSpec,
-  type TurnInput
-} from "../Backend.ts"
+import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import * as FileContents from "../FileContents.ts"
 import type { Session } from "./ClaudeCommand.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
@@ -266,11 +258,7 @@ class ClaudeRun {
       const events = eventsOf(text, now)
       attempt.taken = end
       if (!program.isKept) return events
-      const placed = events.map((event, index): RunEvent => {
-        const place: Place = { out: [count, end, index + 1] }
-        return { ...event, place }
-      })
-      return [...before, ...placed, ...this.rests(attempt)]
+      return [...before, ...RunProcess.placed(events, count, end), ...this.rests(attempt)]
     }
     const take = (lines: ReadonlyArray<Line>, size: number) =>
       Effect.flatMap(Effect.all([Clock.currentTimeMillis, Monotonic.now]), ([now, heardAt]) => {
@@ -497,12 +485,7 @@ class ClaudeRun {
       const { attempt } = this
       const { program, stream } = attempt
       const status = yield* program.exited
-      const survived = yield* program.ended.pipe(
-        Effect.as(undefined),
-        Effect.catchTag("ProcessesSurvived", ({ message }) =>
-          Effect.succeed<Outcome>({ _tag: "Error", detail: message })
-        )
-      )
+      const survived = yield* RunProcess.survival(program)
       yield* Fiber.awaitAll(pumps)
       yield* FiberHandle.clear(this.timer)
       this.waits = undefined

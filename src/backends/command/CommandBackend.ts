@@ -235,10 +235,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     const status = yield* program.exited
     yield* Fiber.interrupt(ready)
     if (status.code === 0) yield* started
-    const survived = yield* program.ended.pipe(
-      Effect.as(undefined),
-      Effect.catchTag("ProcessesSurvived", ({ message }) => Effect.succeed<Outcome>({ _tag: "Error", detail: message }))
-    )
+    const survived = yield* RunProcess.survival(program)
     yield* drained
     const outcome = survived ?? outcomeOf(status, lastError(), command.exitCodes)
     yield* Queue.offer(queue, { _tag: "Exited", outcome })

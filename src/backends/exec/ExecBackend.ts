@@ -14,7 +14,6 @@ import * as FileContents from "../FileContents.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
 import * as LeftRuns from "../LeftRuns.ts"
-import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as KeptProcess from "../process/KeptProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
@@ -23,28 +22,12 @@ import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
 import * as ExecRun from "./ExecRun.ts"
 
-/** A run of it as it would be. */
-export const outlined = (config: Config.ExecBackend, host: Host, spec: RunSpec) => {
-  const [binary = "", ...args] = config.argv
-  const options: Enclosure.EnclosureOptions = {
-    config,
-    provider: config.provider,
-    host,
-    spec,
-    inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
-    passEnv: config.passEnv,
-    keeps: true,
-    own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
-  }
-  return { argv: [binary, ...args], options } as const
-}
-
 const start = Effect.fnUntraced(function* (config: Config.ExecBackend, host: Host, spec: RunSpec) {
   if (config.argv.length === 0)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   // registered first, hence the scope's last act
   const queue = yield* ExecRun.queue
-  const { argv, options } = outlined(config, host, spec)
+  const { argv, options } = Enclosure.outlined(config, host, spec)
   // one that is confined sees what is there when it begins
   const folder = yield* FileContents.folderOf(host, spec)
   const enclosure = yield* Enclosure.make({ ...options, files: [folder.path] })

@@ -9,15 +9,7 @@
 import { type Cause, Deferred, Duration, Effect, Fiber, FiberHandle, Queue, Scope, Semaphore, Stream } from "effect"
 import type { ExecBackend } from "../../config/BackendConfig.ts"
 import * as Monotonic from "../../supervision/Monotonic.ts"
-import {
-  BackendError,
-  type Decision,
-  type Place,
-  type Run,
-  type RunEvent,
-  type RunSpec,
-  type TurnInput
-} from "../Backend.ts"
+import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import { outcomeOf } from "../command/CommandBackend.ts"
 import * as FileContents from "../FileContents.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -152,11 +144,7 @@ class ExecRun {
       const events = eventsOf(text)
       this.taken = end
       if (!program.isKept) return events
-      const placed = events.map((event, index): RunEvent => {
-        const place: Place = { out: [1, end, index + 1] }
-        return { ...event, place }
-      })
-      return [...before, ...placed, ...this.rests]
+      return [...before, ...RunProcess.placed(events, 1, end), ...this.rests]
     }
     const take = (lines: ReadonlyArray<Line>, size: number) =>
       Effect.flatMap(Monotonic.now, (heardAt) => {
@@ -318,12 +306,7 @@ class ExecRun {
     function* (this: ExecRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
       const { program } = this.options
       const status = yield* program.exited
-      const survived = yield* program.ended.pipe(
-        Effect.as(undefined),
-        Effect.catchTag("ProcessesSurvived", ({ message }) =>
-          Effect.succeed<Outcome>({ _tag: "Error", detail: message })
-        )
-      )
+      const survived = yield* RunProcess.survival(program)
       yield* Fiber.awaitAll(pumps)
       yield* FiberHandle.clear(this.parts.timer)
       const isActive = this.stream.turnId !== undefined

@@ -15,6 +15,7 @@ import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { Point } from "../../keeper/HeldProgram.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
 import { BackendError, type Place, type RunEvent } from "../Backend.ts"
+import type { Outcome } from "../Outcome.ts"
 import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
 import * as KeptProcess from "./KeptProcess.ts"
 import { type Line, LineSplitter } from "./LineSplitter.ts"
@@ -104,6 +105,10 @@ export const drainPlaced = Effect.fnUntraced(function* (
   yield* take(splitter.end(), splitter.size, undefined)
 })
 
+/** Events of the output that ends there; `count`: of the program. */
+export const placed = (events: ReadonlyArray<RunEvent>, count: number, end: number): ReadonlyArray<RunEvent> =>
+  events.map((event, index) => ({ ...event, place: { out: [count, end, index + 1] } }))
+
 /** Lines of standard error as events; `count`: of the program. */
 export const errorsOf = (
   { isKept }: Pick<RunProcess, "isKept">,
@@ -114,6 +119,13 @@ export const errorsOf = (
     const place: Place = { err: [count, end] }
     return { _tag: "Delta", stream: "stderr", text, ...(isKept ? { place } : {}) }
   })
+
+/** When every process of the run is gone; the outcome where one could not be ended. */
+export const survival = ({ ended }: Pick<RunProcess, "ended">): Effect.Effect<Outcome | undefined> =>
+  ended.pipe(
+    Effect.as(undefined),
+    Effect.catchTag("ProcessesSurvived", ({ message }) => Effect.succeed<Outcome>({ _tag: "Error", detail: message }))
+  )
 
 const notHeld = new BackendError({
   message: "the keeper of runs is not there just now, and holds no further program",

@@ -20,7 +20,7 @@ import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { attempt } from "../../config/Attempt.ts"
-import { APIS, type Confinement } from "../../config/BackendConfig.ts"
+import { type AcpBackend, APIS, type Confinement, type ExecBackend } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
 import { prefixOf } from "../../gateway/Gateway.ts"
 import type { Passed } from "../GatewayMeter.ts"
@@ -59,6 +59,22 @@ export interface EnclosureOptions {
   readonly files?: ReadonlyArray<string> | undefined
   /** True where the keeper may hold its own program. */
   readonly keeps?: boolean
+}
+
+/** A run of a program that outlives daemons, as it would be. */
+export const outlined = (config: AcpBackend | ExecBackend, host: Host, spec: RunSpec) => {
+  const [binary = "", ...args] = config.argv
+  const options: EnclosureOptions = {
+    config,
+    provider: config.provider,
+    host,
+    spec,
+    inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
+    passEnv: config.passEnv,
+    keeps: true,
+    own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
+  }
+  return { argv: [binary, ...args], options } as const
 }
 
 export interface Enclosed {
