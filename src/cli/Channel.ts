@@ -15,12 +15,24 @@ import {
   word,
   words
 } from "./DeclaredVerb.ts"
-import { missing, yes } from "./Names.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { yes } from "./Names.ts"
 
 const name = word("Its name in this project, or project/channel", { name: "channel" })
 const names = words("Names in this project, project/channel, or patterns: 'shop/*'", "channel")
 const agent = word("The agent's name")
 const agents = words("Agents' names", "agent")
+
+const none =
+  (verb: string) =>
+  ({ names }: { readonly names: ReadonlyArray<string> }) =>
+    names.length > 0
+      ? undefined
+      : {
+          message: "Missing required argument: channel",
+          remedy: `Say which: agentd channel ${verb} CHANNEL. See them: agentd channel ls`,
+          exitCode: ExitCode.usage
+        }
 
 const ORDERS = Object.keys({ "round-robin": 0, priority: 0, manual: 0 } satisfies {
   [order in Order]: 0
@@ -119,7 +131,7 @@ export const skip = act({
   examples: [{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }],
   args: { names },
   several: { kind: "channel" },
-  wrong: missing("channel", "skip"),
+  wrong: none("skip"),
   rpc: ({ names }, caller) => send("SkipFloor", { name: oneOf(names), caller })
 })
 
@@ -142,7 +154,7 @@ export const pause = act({
   examples: [{ command: "agentd channel pause reviews", description: "What is said meanwhile is kept" }],
   args: { names },
   several: { kind: "channel" },
-  wrong: missing("channel", "pause"),
+  wrong: none("pause"),
   rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: true, caller })
 })
 
@@ -152,7 +164,7 @@ export const resume = act({
   examples: [{ command: "agentd channel resume reviews", description: "The next one gets the floor" }],
   args: { names },
   several: { kind: "channel" },
-  wrong: missing("channel", "resume"),
+  wrong: none("resume"),
   rpc: ({ names }, caller) => send("PauseChannel", { name: oneOf(names), paused: false, caller })
 })
 
@@ -162,6 +174,6 @@ export const close = act({
   examples: [{ command: "agentd channel close reviews", description: "What was said stays in the log" }],
   args: { names, yes },
   several: { kind: "channel", ends: () => "closes" },
-  wrong: missing("channel", "close"),
+  wrong: none("close"),
   rpc: ({ names }, caller) => send("CloseChannel", { name: oneOf(names), caller })
 })

@@ -1,10 +1,21 @@
 /** `agentd goal approve|reject|plan|cancel|retry GOAL`: what a person decides about a goal. */
 import * as NodePath from "node:path"
 import { act, maybeWord, oneOf, option, send, word, words } from "./DeclaredVerb.ts"
-import { missing, yes } from "./Names.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { yes } from "./Names.ts"
 
 export const name = word("Its name in this project (g3), or project/g3", { name: "goal" })
 const names = words("Names in this project (g3), project/g3, or patterns", "goal")
+const none =
+  (verb: string) =>
+  ({ names }: { readonly names: ReadonlyArray<string> }) =>
+    names.length > 0
+      ? undefined
+      : {
+          message: "Missing required argument: goal",
+          remedy: `Say which: agentd goal ${verb} GOAL. See them: agentd goal ls`,
+          exitCode: ExitCode.usage
+        }
 const reason = option("TEXT", "Why; it is kept in the log")
 
 export const approve = act({
@@ -28,7 +39,7 @@ export const reject = act({
   examples: [{ command: 'agentd goal reject g3 --reason "no new dependencies"', description: "It is told" }],
   args: { names, reason },
   several: { kind: "goal" },
-  wrong: missing("goal", "reject"),
+  wrong: none("reject"),
   rpc: ({ names, reason }, caller) => send("GoalReject", { name: oneOf(names), caller, reason: reason ?? "" })
 })
 
@@ -46,7 +57,7 @@ export const cancel = act({
   examples: [{ command: 'agentd goal cancel g3 --reason "done by hand"', description: "In any state" }],
   args: { names, reason, yes },
   several: { kind: "goal", ends: () => "cancels" },
-  wrong: missing("goal", "cancel"),
+  wrong: none("cancel"),
   rpc: ({ names, reason }, caller) => send("GoalCancel", { name: oneOf(names), caller, reason: reason ?? "" })
 })
 

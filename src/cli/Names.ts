@@ -16,15 +16,3 @@ export const nobody = ({ labels, names }: Targets, verb: string): Wrong | undefi
         remedy: `Say which: agentd ${verb} AGENT. More: agentd ${verb} --help`,
         exitCode: ExitCode.usage
       }
-
-/** Refuses a verb of several things where none is named. */
-export const missing =
-  (kind: "channel" | "goal", verb: string) =>
-  ({ names }: { readonly names: ReadonlyArray<string> }): Wrong | undefined =>
-    names.length > 0
-      ? undefined
-      : {
-          message: `Missing required argument: ${kind}`,
-          remedy: `Say which: agentd ${kind} ${verb} ${kind.toUpperCase()}. See them: agentd ${kind} ls`,
-          exitCode: ExitCode.usage
-        }
