@@ -65,15 +65,8 @@ export const fresh: LifeState = { ...unborn, spent: Budget.nothing, countedTo: 0
 
 const readLife = reader(lifeKinds)
 
-const spentIn = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Budget.Spent => ({
-  tokens,
-  toolCalls,
-  wallTime,
-  usd
-})
-
 const used = (state: LifeState, usage: Usage, at: number): LifeState => {
-  const spent = spentIn(usage)
+  const spent = Budget.ofUsage(usage)
   const { wallTime } = spent
   const { waited = 0 } = usage
   const { inTurn = 0 } = state
@@ -305,7 +298,7 @@ export const make = Effect.gen(function* () {
         return allowance.began(action.ref)
       case "CountUsage": {
         const { ref, usage } = action
-        return Effect.andThen(home.used(agent, spentIn(usage), ref), allowance.used(usage, ref))
+        return Effect.andThen(home.used(agent, Budget.ofUsage(usage), ref), allowance.used(usage, ref))
       }
       case "ForceStopTurn":
         return live.run === undefined ? Effect.void : slot.kill(live.run.runId)

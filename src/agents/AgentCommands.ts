@@ -154,7 +154,6 @@ type OnAgent = <A, E>(
   changes?: true
 ) => Effect.Effect<A, E | CommandRefused | StorageError>
 
-/** Describes the files of a message, whose contents are here. */
 const described = Effect.fnUntraced(function* (
   contents: MessageFiles.MessageFiles,
   given: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>

@@ -366,7 +366,6 @@ export class AgentRegistry {
     )
   }
 
-  /** Starts the sub-agents that have a place now. */
   private get fillPlaces(): Moved {
     return Effect.suspend(() =>
       Effect.forEach(

@@ -50,7 +50,6 @@ export interface InboxMessage {
   readonly files?: ReadonlyArray<GivenFile> | undefined
 }
 
-/** The part of an agent in the lists of all. */
 export interface AgentFacts extends Address {
   /** Not there: it lives no more. */
   readonly info: AgentInfo | undefined

@@ -7,6 +7,7 @@
 import { Duration } from "effect"
 import type { AgentConfig, BudgetConfig } from "../config/AgentConfig.ts"
 import type { Spending } from "../domain/Messages.ts"
+import type { Usage } from "../domain/UsageKinds.ts"
 
 export interface Spent {
   /** Input and output. */
@@ -41,6 +42,14 @@ export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
       }
 
 export const nothing: Spent = { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 }
+
+/** The spending in a rune `agent.usage`. */
+export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Spent => ({
+  tokens,
+  toolCalls,
+  wallTime,
+  usd
+})
 
 export const add = (a: Spent, b: Partial<Spent>): Spent => ({
   tokens: a.tokens + (b.tokens ?? 0),

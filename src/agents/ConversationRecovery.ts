@@ -12,7 +12,6 @@ import * as Calendar from "../domain/Calendar.ts"
 import * as Inbox from "./Inbox.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import type { Spending } from "../domain/Messages.ts"
-import type { Usage } from "../domain/UsageKinds.ts"
 import { conversationKinds, readAgent, type Summary } from "./AgentKinds.ts"
 import { readTurn, type turnKinds } from "./TurnKinds.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
@@ -145,14 +144,6 @@ export const fresh = (): Life => ({
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** The spending in a rune `agent.usage`. */
-const spentIn = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Budget.Spent => ({
-  tokens,
-  toolCalls,
-  wallTime,
-  usd
-})
-
 const limitsIn = (config: unknown): Spending | undefined =>
   typeof config === "object" && config !== null && "budget" in config
     ? { ...unlimited, ...(config.budget as Partial<Spending>) }
@@ -246,7 +237,7 @@ export const apply = (life: Life, any: Rune): boolean => {
       return true
     }
     case "agent.usage":
-      life.spent = Budget.add(life.spent, spentIn(rune.payload))
+      life.spent = Budget.add(life.spent, Budget.ofUsage(rune.payload))
       break
     case "worker.started":
       life.ended.delete(nameOf(rune.actor))

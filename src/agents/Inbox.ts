@@ -54,7 +54,6 @@ export const joins = (rune: Said): Event | undefined => {
 export interface Data {
   /** Oldest first; urgent ones among them in their turn. */
   readonly waiting: ReadonlyArray<Message>
-  /** Messages that the newest turn carries. */
   readonly carried: ReadonlyArray<Message>
   readonly runId: string | null
   /** The last ones that were taken back: they may not come again. */

@@ -45,7 +45,6 @@ export class Output {
     this.tail = [...tail]
   }
 
-  /** The runes for a chunk, in its order. */
   take(deltas: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
     const parts: Array<Delta> = []
     for (const delta of deltas) {

@@ -488,7 +488,6 @@ export class RunEvents implements RunSink {
     }
   )
 
-  /** The calls of one answer, in order. */
   private readonly called = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, events: ReadonlyArray<Event<"ToolCall">>) {

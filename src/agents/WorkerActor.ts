@@ -40,7 +40,6 @@ export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 /** So long the end of a run that was taken up may take to be told, ms. */
 const MOMENT = 2_000
 
-/** The run that is about to begin. */
 const expected = ({ now }: WorkerState): string | undefined =>
   now?.state === "Spawning" ? (now.data.runId ?? undefined) : undefined
 

@@ -42,7 +42,6 @@ const MAX_SENDERS = 4
 
 export interface Options {
   readonly timeouts?: Smtp.Timeouts
-  /** The machine's name in the mails. */
   readonly host?: string
 }
 

@@ -23,7 +23,6 @@ export interface Told {
   readonly project: string
   /** The events that led there, oldest first. */
   readonly why: ReadonlyArray<{ readonly at: number; readonly text: string }>
-  /** The last lines of its output. */
   readonly output: ReadonlyArray<string>
 }
 
@@ -154,7 +153,6 @@ export const daemonFailed = (
   ].join("\n")
 })
 
-/** The mail of `agentd alert test`. */
 export const testMail = (host: string, now: number): Mail => ({
   subject: plain(`[agentd] test mail from ${host}`, MAX_SUBJECT),
   text: [

@@ -447,7 +447,6 @@ const alone = (rune: Rune, notice: Notice.Notice): Alert => ({
   notice
 })
 
-/** Whether the move of a plate may be one to tell. */
 const isTold = (rune: Told): boolean => {
   if (rune.kind !== "plate.moved") return true
   return rune.from !== rune.to && ["AwaitingInput", "AwaitingApproval", "Idle"].includes(rune.to ?? "")

@@ -12,7 +12,6 @@ export class HistoryReplay {
   private told = ""
   private said = ""
 
-  /** The answer so far. */
   get text(): string {
     return this.said
   }

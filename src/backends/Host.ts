@@ -24,9 +24,7 @@ export interface Host {
   readonly homes?: string | undefined
   /** The folder of the runs' own files; without it they are in the folder for temporary ones. */
   readonly runs?: string | undefined
-  /** The folder of the runs' own sockets. */
   readonly sockets?: string | undefined
-  /** The folder of the gateway to the models. */
   readonly gateway?: string | undefined
   /** Puts what must outlive the daemon into a unit of its own, named by this. */
   readonly via?: ((name: string) => Via) | undefined

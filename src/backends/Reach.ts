@@ -63,7 +63,6 @@ export interface Place {
   readonly cwd: string
   readonly host: Host
   readonly mechanism: Mechanism
-  /** The daemon's control socket. */
   readonly socket: string
   readonly mcp: RunSpec["mcp"]
 }

@@ -54,7 +54,6 @@ export interface Options {
   readonly state: string
   /** Absolute. */
   readonly file: string
-  /** Replaces a file that is there. */
   readonly force: boolean
   readonly version: string
   /** Hears how much of the whole is done. */

@@ -27,7 +27,6 @@ import * as Floor from "./Floor.ts"
 import type { Input } from "./Input.ts"
 import type { Place, Presence } from "./Presence.ts"
 
-/** The services that all channels share. */
 export interface Surroundings {
   readonly system: System
   readonly agents: AgentPort["Service"]

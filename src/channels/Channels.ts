@@ -108,7 +108,6 @@ class LiveChannels {
     return awaited
   }
 
-  /** Starts the channel's actor. */
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: LiveChannels, channel: Channel) {
     const actor = new ChannelActor(this.around, channel)
     this.registry.enter(actor)

@@ -114,7 +114,6 @@ export const endsTurn = (any: Rune): boolean => {
   }
 }
 
-/** By whom, and what was chosen. */
 const approval = ({ approver, event }: PayloadOf<"tool.approved">): string => {
   const answers = "answers" in event ? event.answers : undefined
   const by = plain(text(approver))
@@ -138,7 +137,6 @@ export class AttachView {
   private begun: string | null = null
   private readonly progress = new Map<string, number>()
 
-  /** The lines that a rune completes. */
   feed(any: Rune): ReadonlyArray<Line> {
     const rune = read(any)
     if (rune === undefined) return []

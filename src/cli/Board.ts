@@ -119,7 +119,6 @@ const NOTHING = [
   "No sessions either. Let Claude Code tell of them: agentd hooks install"
 ]
 
-/** Things that rows can be grouped by. */
 export const BY = ["state", "project", "label"] as const
 export type By = (typeof BY)[number]
 

@@ -312,7 +312,6 @@ export class BoardState {
     return [{ _tag: "Send", name: row.called, text: input.replace(/^[!>]\s*/, ""), how }]
   }
 
-  /** The entries of the palette, for what is typed. */
   get entries(): ReadonlyArray<BoardPalette.Entry> {
     return BoardPalette.matching(BoardPalette.entries([...this.rows.values()].toSorted(order), this.row), this.input)
   }

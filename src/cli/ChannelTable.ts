@@ -72,7 +72,6 @@ export const postLines = (
   return [{ text: `${at} ${plain(post.from)}`, colour: speakers[post.kind] }, ...lines]
 }
 
-/** The head of a channel: its topic and its seats. */
 export const headOf = ({ channel }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> => [
   paint(options.colour, "bold", `#${channel.name} of ${channel.project}: ${plain(channel.detail)}`),
   ...(channel.topic === "" ? [] : [plain(channel.topic)]),

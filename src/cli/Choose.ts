@@ -78,7 +78,6 @@ export const listed = <A extends Named>(
   return found.length > 0 ? found : all.filter(({ conversation, project }) => [conversation, project].includes(name))
 }
 
-/** States that a script can wait for. */
 export const AIMS = ["idle", "done", "needs-you", "failed", "working"] as const
 export type Aim = (typeof AIMS)[number]
 

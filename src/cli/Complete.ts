@@ -9,7 +9,6 @@ import type { ProjectInfo } from "../domain/Messages.ts"
 import { all, declare, map, pick, read } from "./DeclaredVerb.ts"
 import { plain } from "./Output.ts"
 
-/** Kinds of names that the daemon knows. */
 export const KINDS = ["agent", "call", "channel", "goal", "label", "name", "project", "session"] as const
 export type NameKind = (typeof KINDS)[number]
 

@@ -73,7 +73,6 @@ export const words = (description: string, name: string): Arg<ReadonlyArray<stri
 export const text = (description: string): Arg<string> => ({ kind: "text", description })
 /** The same where leaving it out means something else. */
 export const maybeText = (description: string): Arg<string | undefined> => ({ kind: "maybeText", description })
-/** A word out of a few. */
 export const pick = <const A extends string>(of: ReadonlyArray<A>, description: string): Arg<A> => ({
   kind: "pick",
   of,

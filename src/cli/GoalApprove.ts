@@ -18,7 +18,6 @@ import { count, plain } from "./Output.ts"
 
 const undecided = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.undecided })
 
-/** All pages of one plan. */
 const whole = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
   return yield* call(paths.socket, (client) =>

@@ -13,7 +13,6 @@ export const VERBS =
 /** The end of a path is no command: a world may be called /var/lib/agentd. */
 const COMMAND = new RegExp(`(?<![\\w/.-])agentd (?=(${VERBS.join("|")})\\b)`, "g")
 
-/** A path as a shell takes it. */
 export const quoted = (path: string): string =>
   /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 

@@ -39,7 +39,6 @@ export interface DaemonOptions {
 }
 
 export interface ProgramOptions {
-  /** The program and its arguments. */
   readonly command: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
 }

@@ -32,7 +32,6 @@ export interface Given {
 const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
 const HELD: ReadonlySet<string> = new Set(["paused", "suspended", "closing"])
 
-/** The names that commands take. */
 export const calledOf = (projects: ReadonlyArray<Pick<ProjectInfo, "conversation" | "name">>) => {
   const count = new Map<string, number>()
   for (const { name } of projects) count.set(name, (count.get(name) ?? 0) + 1)

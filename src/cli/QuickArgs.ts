@@ -10,7 +10,6 @@ import { type Arg, type Args, type DeclaredVerb, isOne, type Shape } from "./Dec
 export interface Line {
   readonly verb: DeclaredVerb
   readonly input: { readonly [field: string]: unknown }
-  /** The value of --state. */
   readonly state: string | undefined
   readonly json: boolean
 }

@@ -29,7 +29,6 @@ export interface RunRow {
   readonly how: string | null
   /** Further words of its end. */
   readonly detail: string
-  /** The rune that it begins with. */
   readonly beginsWith: number
   readonly restsOn: number
 }
@@ -64,7 +63,6 @@ const endOf = (outcome: unknown): Pick<RunRow, "how" | "detail"> => {
   return { how: outcome._tag.toLowerCase(), detail: words ?? late }
 }
 
-/** The run's end, where the rune tells of one. */
 const endIn = (event: Event): (Pick<RunRow, "how" | "detail"> & { readonly run: string | undefined }) | undefined => {
   switch (event._tag) {
     case "SessionExited":

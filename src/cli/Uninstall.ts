@@ -44,7 +44,6 @@ const socketsOf = (state: string, socket: string): ReadonlyArray<string> =>
         .filter((name) => name.endsWith(".sock"))
         .map((name) => join(dirname(socket), name))
 
-/** All that there is to remove, and all that stays. */
 const looked = Effect.gen(function* () {
   const { paths } = yield* Invocation
   const { state } = paths

@@ -148,6 +148,17 @@ const turns = {
   )
 }
 
+const starts = {
+  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+}
+
+const reached = {
+  provider: optional(
+    Provider,
+    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
+  )
+}
+
 /** The Claude Code CLI, spoken to in stream-json. */
 export const ClaudeBackend = Schema.Struct({
   type: described(Schema.Literal("claude"), "Claude Code."),
@@ -169,7 +180,7 @@ export const ClaudeBackend = Schema.Struct({
     withDefault({}, "In the sandbox: the API that it reaches. agentd puts the key in, where there is one; it has none.")
   ),
   ...turns,
-  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+  ...starts
 })
 export type ClaudeBackend = typeof ClaudeBackend.Type
 
@@ -192,12 +203,9 @@ export const AcpBackend = Schema.Struct({
   ...process,
   ...confinement,
   ...metering,
-  provider: optional(
-    Provider,
-    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
-  ),
+  ...reached,
   ...turns,
-  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+  ...starts
 }).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
@@ -214,12 +222,9 @@ export const ExecBackend = Schema.Struct({
   ...process,
   ...confinement,
   ...metering,
-  provider: optional(
-    Provider,
-    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
-  ),
+  ...reached,
   ...turns,
-  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+  ...starts
 }).check(needsProvider)
 export type ExecBackend = typeof ExecBackend.Type
 

@@ -40,7 +40,6 @@ export interface Project extends Config {
   readonly id: string
   /** Absolute path of the file. */
   readonly path: string
-  /** The folder that it lies in. */
   readonly root: string
 }
 

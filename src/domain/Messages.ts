@@ -162,7 +162,6 @@ export const OffersInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
   agent: Schema.String,
-  /** The type of its backend. */
   backend: Schema.String,
   /** Chosen by a person; null: as the file says. */
   model: Schema.NullOr(Schema.String),

@@ -43,7 +43,6 @@ const Run = Schema.Struct({
   at: time,
   /** The rune that is both the run and what it sent. */
   eventId: Schema.Int,
-  /** Whether a person asked for it. */
   asked: Schema.Boolean,
   /** The message, or the goal. */
   messageId: Schema.NullOr(text),

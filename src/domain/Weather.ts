@@ -78,7 +78,6 @@ export interface Forecast {
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
   /** Undefined where nothing was ever amiss. */
   readonly standing: (account: Account) => Standing | undefined
-  /** The windows of the account that are near their end. */
   readonly near: (account: Account) => ReadonlyArray<Noted>
   /** Every account of which something was told. */
   readonly accounts: () => ReadonlyArray<AccountStanding>

@@ -128,7 +128,6 @@ export interface Activity {
   readonly seq?: number
 }
 
-/** The input of an action or an activity. */
 export interface Acting<S, M, E = unknown> {
   readonly self: ActorHandle<S, M, E>
   /** As the rune left it that this follows from. */

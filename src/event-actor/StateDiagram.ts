@@ -158,7 +158,6 @@ export const transitions = (machine: AnyMachine): string => {
   return [markdown(["From", "Event", "When", "To", "Data", "Actions", "Rune"], rows), ...shared].join("\n\n")
 }
 
-/** The table of refusals, with the reason of each. */
 export const refusals = (machine: AnyMachine): string => {
   const all = statesOf(machine)
   const refused = usesOf(machine).filter((use) => typeof use.cell === "string")

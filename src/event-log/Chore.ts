@@ -39,7 +39,6 @@ interface Pause {
   readonly times: number
 }
 
-/** Chores that share the thread's time. */
 export class Chores {
   private readonly all: ReadonlyArray<Chore>
   private readonly now: () => number

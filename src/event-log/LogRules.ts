@@ -53,7 +53,6 @@ export const violation = (
   }
 }
 
-/** The rune about lazy runes that had no room. */
 export const dropped = (stream: string, count: number): RuneDraft => ({
   stream,
   kind: "runes.dropped",

@@ -39,7 +39,6 @@ import { type Figures, figuresOf } from "./GoalView.ts"
 
 /** The projects' settings, which this layer cannot read itself. */
 export interface Projects {
-  /** The conversation that a caller stands in. */
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
   /** Undefined for a project whose config cannot be read. */
   readonly config: (conversation: string) => Effect.Effect<Furnished | undefined>
@@ -306,7 +305,6 @@ export class GoalRegistry {
     }
   )
 
-  /** Ends the actor of a goal that has ended. */
   private retire(record: Named) {
     return this.leave(record, (goal) => Effect.provideContext(Activities.tidy(goal), this.parts.context))
   }

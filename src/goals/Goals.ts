@@ -79,7 +79,6 @@ export class Goals extends Context.Service<
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
     /** Lets a blocked goal go on: one failed task, or all of them, is tried again. */
     readonly retry: (name: string, task: string | null, caller: Caller) => Command<Done>
-    /** Merges done work into a branch. */
     readonly merge: (name: string, options: MergeHow, caller: Caller) => Command<MergeReply>
     /** Stops every goal of a conversation that is about to be closed. */
     readonly stopAll: (conversation: string, by: string, reason: string) => Effect.Effect<void>

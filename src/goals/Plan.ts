@@ -555,7 +555,6 @@ class Draft {
     for (const other of open) this.settle(other, at)
   }
 
-  /** Queues a task that is ready. */
   private queue(index: number): void {
     const node = this.nodes.get(index)
     if (!isReady(node) || node.entry > 0) return

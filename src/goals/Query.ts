@@ -34,7 +34,6 @@ export interface Query<A> {
   /** Returns when something has changed, or after a while. */
   readonly news: Effect.Effect<void>
   readonly waits: (detail: string, messageId: string) => void
-  /** Says how a turn ended that gave no answer. */
   readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>
   /** Reads an answer; fails with what is wrong, in words for the answer's author. */
   readonly read: (output: string) => Effect.Effect<A, { readonly message: string }>

@@ -29,7 +29,6 @@ export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions
   blockedTimeout: Duration.toMillis(config.blockedTimeout)
 })
 
-/** Refuses a planner or a critic that is no agent. */
 export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>): CommandRefused | undefined => {
   const names = members.map(({ agent }) => agent)
   for (const [role, name] of [

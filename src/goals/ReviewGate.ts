@@ -112,7 +112,6 @@ const run = Effect.fnUntraced(
     )
 )
 
-/** Removes the checkout, if there is one. */
 export const clear = Effect.fnUntraced(function* (stores: string, root: string, scratch: string) {
   if (!(yield* exists(scratch))) return
   const store = yield* Effect.orElseSucceed(Store.open(stores, root), () => undefined)

@@ -103,7 +103,6 @@ class Writer {
 
 const FIELDS = { path: 1, interface: 2, member: 3, replySerial: 5, destination: 6, signature: 8 } as const
 
-/** The bytes of a call. */
 export const encode = (
   { body, destination, interface: interfaceName, member, path }: Call,
   serial: number

@@ -12,7 +12,6 @@ export interface Options {
   readonly environment: { readonly [name: string]: string | undefined }
 }
 
-/** Variables by which a browser finds its session. */
 const OF_SESSION =
   /^(PATH|HOME|USER|LANG|BROWSER|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|DBUS_SESSION_BUS_ADDRESS|(LC|XDG|DESKTOP)_\w+)$/u
 

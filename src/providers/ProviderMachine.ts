@@ -33,7 +33,6 @@ export const Event = Schema.Union([
     retryAt: Schema.optionalKey(Schema.Finite),
     /** The age at which the outage is told to a person, as the agent's project has it, ms; left out: `LASTS`. */
     lasts: Schema.optionalKey(Schema.Finite),
-    /** The agent whose request it was. */
     by: Schema.String
   }),
   Schema.TaggedStruct("refused", { ...of, at, began: Schema.Finite, message: Schema.String, by: Schema.String }),

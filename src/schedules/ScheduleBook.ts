@@ -45,7 +45,6 @@ export interface Around {
   readonly log: EventLog["Service"]
 }
 
-/** The work of a schedule, and its times. */
 interface Plan {
   readonly work: Work
   readonly catchUp: CatchUp
@@ -235,7 +234,6 @@ export class ScheduleBook {
     }
   })
 
-  /** Carries out what is due. */
   readonly look = Effect.fnUntraced({ self: this }, function* (this: ScheduleBook, now: number) {
     yield* this.fresh
     let looked = IDLE

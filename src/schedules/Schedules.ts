@@ -54,7 +54,6 @@ export interface Options {
   readonly files: Stream.Stream<{ readonly conversation: string; readonly file: Furnished }>
   /** The one of a conversation; undefined where it cannot be read. */
   readonly fileOf: (conversation: string) => Effect.Effect<Furnished | undefined>
-  /** The conversation that a caller stands in. */
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
 }
 

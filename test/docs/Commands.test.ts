@@ -51,7 +51,7 @@ const ran = (home: Home.Home, command: { readonly text: string }, at: string) =>
 const LOOKS =
   /^agentd (ps|logs|waiting|why|tree|status|runs|history|alerts|goal (show|ls)|channel (show|ls)|project ls)\b/
 
-/** What a command says of its waiting on a slow machine is on no page. */
+/** The words of a command that waits on a slow machine are on no page. */
 const PATIENCE_TOLD = "Waiting for the daemon to open its log …\n"
 
 const said = ({ err, out }: Home.Ended): string => (out + err).replace(PATIENCE_TOLD, "")

@@ -36,19 +36,16 @@ export class SessionCosts {
 
 const NONE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0 }
 
-const whole = ({ cacheRead = 0, cacheWrite = 0, inputTokens, outputTokens }: Messages.Spent) => ({
-  inputTokens: Math.max(0, inputTokens),
-  outputTokens: Math.max(0, outputTokens),
-  cacheRead: Math.max(0, cacheRead),
-  cacheWrite: Math.max(0, cacheWrite)
+const each = (count: (of: keyof typeof NONE) => number): typeof NONE => ({
+  inputTokens: Math.max(0, count("inputTokens")),
+  outputTokens: Math.max(0, count("outputTokens")),
+  cacheRead: Math.max(0, count("cacheRead")),
+  cacheWrite: Math.max(0, count("cacheWrite"))
 })
 
-const less = (all: typeof NONE, known: typeof NONE): typeof NONE => ({
-  inputTokens: Math.max(0, all.inputTokens - known.inputTokens),
-  outputTokens: Math.max(0, all.outputTokens - known.outputTokens),
-  cacheRead: Math.max(0, all.cacheRead - known.cacheRead),
-  cacheWrite: Math.max(0, all.cacheWrite - known.cacheWrite)
-})
+const whole = (spent: Messages.Spent) => each((of) => spent[of] ?? 0)
+
+const less = (all: typeof NONE, known: typeof NONE) => each((of) => all[of] - known[of])
 
 export class AcpUsage {
   /** As the session, or its newest update, names it. */
@@ -133,12 +130,8 @@ export class AcpUsage {
     const usage = Messages.callUsageOf(update)
     if (usage === undefined) return []
     const now = whole(usage)
-    this.told = {
-      inputTokens: this.told.inputTokens + now.inputTokens,
-      outputTokens: this.told.outputTokens + now.outputTokens,
-      cacheRead: this.told.cacheRead + now.cacheRead,
-      cacheWrite: this.told.cacheWrite + now.cacheWrite
-    }
+    const { told } = this
+    this.told = each((of) => told[of] + now[of])
     return this.tell(now)
   }
 

@@ -58,7 +58,6 @@ export const remove = Effect.fnUntraced(function* (folder: string, url: string) 
   return true
 })
 
-/** The grant that an answer of the token endpoint is. */
 export const ofTokens = (
   of: Pick<Grant, "clientId" | "refreshToken" | "tokenEndpoint" | "url">,
   tokens: OAuth.Tokens

@@ -146,7 +146,6 @@ const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: S
   return yield* McpHttp.make(name, { client, url, token, login })
 })
 
-/** The remedy where a server does not come up. */
 const advice = ({ argv, url }: Server): string =>
   argv === undefined
     ? `see that ${url ?? "its url"} is right under mcp in agentd.jsonc, or take it out`

@@ -28,7 +28,6 @@ export interface Parts {
 /** Characters of an older tool result that stay. */
 const HEAD = 400
 const TAIL = 200
-/** The share of the room that the tail takes at most. */
 const TAIL_SHARE = 0.25
 /** The share of the room that is taken after a compaction, where results alone make enough. */
 const ENOUGH = 0.5

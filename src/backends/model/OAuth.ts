@@ -105,7 +105,6 @@ const decoded = <A>(schema: Schema.Codec<A, unknown>, { body }: Said, what: stri
 
 const got = (client: HttpClient.HttpClient, url: string) => asked(client, HttpClientRequest.get(url))
 
-/** Where a path of a server has its metadata. */
 const wellKnown = (url: URL, name: string): ReadonlyArray<string> => {
   const path = url.pathname === "/" ? "" : url.pathname.replace(/\/$/, "")
   const at = (rest: string) => `${url.origin}/.well-known/${name}${rest}`
