@@ -249,9 +249,7 @@ export class BoardState {
       return []
     }
     this.filter = (this.filter + text).slice(0, 200)
-    this.changed()
-    this.settle()
-    return this.look()
+    return this.renewed()
   }
 
   private key(key: string, now: number): ReadonlyArray<Act> {
@@ -294,9 +292,7 @@ export class BoardState {
       default:
         return [...key].length === 1 ? this.type(key) : []
     }
-    this.changed()
-    this.settle()
-    return this.look()
+    return this.renewed()
   }
 
   private entered(now: number): ReadonlyArray<Act> {
@@ -334,6 +330,12 @@ export class BoardState {
     return this.look()
   }
 
+  private renewed(): ReadonlyArray<Act> {
+    this.changed()
+    this.settle()
+    return this.look()
+  }
+
   private clear(): void {
     this.filter = ""
     this.changed()
@@ -352,9 +354,7 @@ export class BoardState {
     const kind = PLACES[key]
     if (kind === undefined) return []
     this.filter = kind
-    this.changed()
-    this.settle()
-    return this.look()
+    return this.renewed()
   }
 
   /** Keys of the pane; undefined: none of them. */
@@ -475,16 +475,12 @@ export class BoardState {
 
   private fold(group: Group): ReadonlyArray<Act> {
     if (!this.folded.delete(group)) this.folded.add(group)
-    this.changed()
-    this.settle()
-    return this.look()
+    return this.renewed()
   }
 
   private foldProject(project: string): ReadonlyArray<Act> {
     if (!this.foldedProjects.delete(project)) this.foldedProjects.add(project)
-    this.changed()
-    this.settle()
-    return this.look()
+    return this.renewed()
   }
 
   private arranged(key: "p" | "P" | "o", now: number): ReadonlyArray<Act> {

@@ -249,6 +249,8 @@ export class HistoryView {
     const { event } = rune.payload
     const to = agentOf(any)
     const key = `${rune.stream}/plan/${to}`
+    const decided = (by: string, detail: string) =>
+      this.add(`${any.eventId}`, any, { by, what: "answer", to, text: "its plan", word: "done", detail })
     const stands = (word: Word, detail: string) => {
       const row = this.rowsByKey.get(key)
       if (row !== undefined) Object.assign(row, { word, detail })
@@ -259,25 +261,9 @@ export class HistoryView {
           this.add(key, any, { by: event.by, what: "goal", to, text: event.goal, word: "working", detail: "" })
         return
       case "plan_approved":
-        return this.add(`${any.eventId}`, any, {
-          by: event.by,
-          what: "answer",
-          to,
-          text: "its plan",
-          word: "done",
-          detail: "allowed"
-        })
-      case "plan_rejected": {
-        const detail = `rejected: ${brief(event.reason)}`
-        return this.add(`${any.eventId}`, any, {
-          by: event.by,
-          what: "answer",
-          to,
-          text: "its plan",
-          word: "done",
-          detail
-        })
-      }
+        return decided(event.by, "allowed")
+      case "plan_rejected":
+        return decided(event.by, `rejected: ${brief(event.reason)}`)
       case "user_cancel":
         return stands("stopped", `cancelled by ${event.by}: ${brief(event.reason)}`)
       case "critique_passed":

@@ -6,6 +6,7 @@
  * times in the wrong order.
  */
 import { Cron, DateTime, Result } from "effect"
+import { attempt } from "./Attempt.ts"
 
 export interface CronTimes {
   /** The first one later than that, ms since the epoch; undefined where none comes. */
@@ -32,14 +33,9 @@ const parsed = (cron: string, timeZone: string | undefined) => {
 
 const stepping =
   (cron: Cron.Cron, step: typeof Cron.next) =>
-  (from: number): number | undefined => {
-    try {
-      return step(cron, from).getTime()
-    } catch {
-      // it searches so many years, and throws
-      return undefined
-    }
-  }
+  (from: number): number | undefined =>
+    // it searches so many years, and throws
+    attempt(() => step(cron, from).getTime())
 
 const wrongField = (fields: ReadonlyArray<string>): string | undefined => {
   for (const [place, name] of FIELDS.entries()) {

@@ -79,13 +79,12 @@ export class PlateActor {
   /** The look that was requested during the present one. */
   private next: "round" | "look" | undefined = undefined
 
-  constructor(options: {
-    readonly actor: Handle
-    readonly plateId: string
-    readonly fs: FileSystem.FileSystem
-    readonly facts: Facts.Facts
-  }) {
-    const { actor, facts, fs, plateId } = options
+  constructor({
+    actor,
+    facts,
+    fs,
+    plateId
+  }: Pick<PlateActor, "actor" | "facts" | "plateId"> & { readonly fs: FileSystem.FileSystem }) {
     const { data } = actor.state
     this.actor = actor
     this.plateId = plateId

@@ -205,23 +205,14 @@ export const register = Effect.fnUntraced(function* (
   return (yield* decoded(Client, said, "the registration")).client_id
 })
 
-export const tokens = Effect.fnUntraced(function* (
-  client: HttpClient.HttpClient,
-  url: string,
-  form: { readonly [name: string]: string }
-) {
-  const said = yield* posted(client, url, form)
-  if (said.status >= 300) return yield* refusal(said, "the login")
-  return yield* decoded(Tokens, said, "the answer to the login")
-})
+const logged = <A>(schema: Schema.Codec<A, unknown>, what: string) =>
+  Effect.fnUntraced(function* (client: HttpClient.HttpClient, url: string, form: { readonly [name: string]: string }) {
+    const said = yield* posted(client, url, form)
+    if (said.status >= 300) return yield* refusal(said, what)
+    return yield* decoded(schema, said, `the answer to ${what}`)
+  })
+
+export const tokens = logged(Tokens, "the login")
 
 /** A code for a person to type in elsewhere. */
-export const device = Effect.fnUntraced(function* (
-  client: HttpClient.HttpClient,
-  url: string,
-  form: { readonly [name: string]: string }
-) {
-  const said = yield* posted(client, url, form)
-  if (said.status >= 300) return yield* refusal(said, "the login by a code")
-  return yield* decoded(Device, said, "the answer to the login by a code")
-})
+export const device = logged(Device, "the login by a code")

@@ -69,14 +69,9 @@ export const parseStat = (text: string): Stat | undefined => {
 }
 
 /** Synchronous: between this and a signal nothing else of ours runs. */
-const read = (pid: number): Stat | undefined => {
-  try {
-    // as UTF-8 it is one call; where a command's name is none, that name alone is damaged
-    return parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8"))
-  } catch {
-    return undefined
-  }
-}
+const read = (pid: number): Stat | undefined =>
+  // as UTF-8 it is one call; where a command's name is none, that name alone is damaged
+  attempt(() => parseStat(fs.readFileSync(`/proc/${pid}/stat`, "utf8")))
 
 /** The process of a pid; undefined where it has ended. */
 export const find = (pid: number): Process | undefined => {
