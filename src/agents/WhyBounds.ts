@@ -24,7 +24,7 @@ const read = checkedReader(boundKinds)
 /** Characters of what another says. */
 const LONG = 300
 
-const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
+export const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
 
 const told = (any: Rune): string | undefined => {
   const rune = read(any)

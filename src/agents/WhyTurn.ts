@@ -12,6 +12,7 @@ import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import { forgottenKinds, lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
+import { cut } from "./WhyBounds.ts"
 
 export const kinds = [
   "run.memory_lost",
@@ -23,11 +24,6 @@ export const kinds = [
   "agent.budget_exhausted",
   "agent.terminated"
 ] as const
-
-/** Characters of what an agent or its provider says. */
-const LONG = 300
-
-const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
 
 /** A rune of a newer agentd's shape is none. */
 const readTurn = checkedReader(turnKinds)

@@ -13,7 +13,7 @@ import * as MomentText from "./MomentText.ts"
 import { ps } from "./Ps.ts"
 import { send } from "./Send.ts"
 import { spanOf } from "./SpanFlag.ts"
-import { agent, labels, off, verb } from "./Verb.ts"
+import { agent, labels, maybe as textFlag, messageOf, off, readFlag, verb } from "./Verb.ts"
 
 const readAs =
   <A>(of: (text: string) => A | undefined, form: string) =>
@@ -22,11 +22,6 @@ const readAs =
     if (found === undefined) throw new Error(`Expected ${form}`)
     return found
   }
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
-/** An option whose text is read by `of`; undefined where it is not given. */
-const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
-  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))
 const maybe = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 const attach = Command.make(
@@ -77,16 +72,8 @@ export const conformance = Command.make(
       Argument.withDescription("The backend's program and its arguments"),
       Argument.atLeast(1)
     ),
-    asks: Flag.String("asks").pipe(
-      Flag.withMetavar("TEXT"),
-      Flag.withDescription("Words that make it use a tool for which it asks"),
-      Flag.optional
-    ),
-    long: Flag.String("long").pipe(
-      Flag.withMetavar("TEXT"),
-      Flag.withDescription("Words that keep it busy for some seconds"),
-      Flag.optional
-    ),
+    asks: textFlag("asks", "TEXT", "Words that make it use a tool for which it asks"),
+    long: textFlag("long", "TEXT", "Words that keep it busy for some seconds"),
     timeout: readFlag("timeout", ["TIME", "The longest time of a step: 90s, 10m. Default: 1m"], spanOf).pipe(
       Flag.withDefault(60_000)
     )

@@ -1,5 +1,5 @@
 /** `agentd conformance -- CMD…`: whether a program keeps the contract of an exec backend, check by check. */
-import { Console, Duration, Effect, Layer, Option } from "effect"
+import { Console, Duration, Effect, Layer } from "effect"
 import * as NodePath from "node:path"
 import { type Outcome, PROMPTS, suite } from "../backends/exec/Conformance.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
@@ -12,8 +12,8 @@ import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Input {
   readonly command: ReadonlyArray<string>
-  readonly asks: Option.Option<string>
-  readonly long: Option.Option<string>
+  readonly asks: string | undefined
+  readonly long: string | undefined
   /** ms */
   readonly timeout: number
 }
@@ -34,8 +34,8 @@ export const run = Effect.fnUntraced(function* ({ asks, command, long, timeout }
     patience: Duration.millis(timeout),
     prompts: {
       hello: PROMPTS.hello,
-      asks: Option.getOrElse(asks, () => PROMPTS.asks),
-      long: Option.getOrElse(long, () => PROMPTS.long)
+      asks: asks ?? PROMPTS.asks,
+      long: long ?? PROMPTS.long
     }
   }
   const told = (outcome: Outcome) => (json ? Effect.void : Console.log(lineOf(outcome)))

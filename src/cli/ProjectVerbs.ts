@@ -6,7 +6,7 @@ import { isOne, oneOf } from "./DeclaredVerb.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { stop } from "./Project.ts"
 import { spanOf } from "./SpanFlag.ts"
-import { maybe, off, verb, yes } from "./Verb.ts"
+import { maybe, off, verb, yes, readFlag } from "./Verb.ts"
 
 const name = Argument.String("project").pipe(Argument.withDescription("Its name, or its conversation's id"))
 
@@ -26,14 +26,8 @@ const restart = Command.make(
   {
     name: name.pipe(Argument.optional, Argument.map(Option.getOrUndefined)),
     rolling: off("rolling", "One agent after the other: the next one once the former is up"),
-    timeout: Flag.String("timeout").pipe(
-      Flag.withMetavar("TIME"),
-      Flag.withDescription("Rolling: how long one may take to come up: 30s, 2m"),
-      Flag.withDefault("2m"),
-      Flag.mapTryCatch(
-        (text) => spanOf(text),
-        (error) => (error instanceof Error ? error.message : String(error))
-      )
+    timeout: readFlag("timeout", ["TIME", "Rolling: how long one may take to come up: 30s, 2m"], spanOf).pipe(
+      Flag.withDefault(120_000)
     ),
     yes
   },

@@ -7,17 +7,16 @@ import { Argument, Flag, GlobalFlag } from "effect/cli"
 import * as StoreHolder from "../event-log/StoreHolder.ts"
 import * as Invocation from "./Invocation.ts"
 
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
 const State = GlobalFlag.Setting("state")({
   flag: Flag.String("state").pipe(
     Flag.withMetavar("DIR"),
     Flag.withDescription("Keep and find everything in this folder: a separate world"),
-    Flag.mapTryCatch(
-      (folder) => {
-        if (folder.trim() === "") throw new Error("Expected a folder, not an empty text")
-        return folder
-      },
-      (error) => (error instanceof Error ? error.message : String(error))
-    ),
+    Flag.mapTryCatch((folder) => {
+      if (folder.trim() === "") throw new Error("Expected a folder, not an empty text")
+      return folder
+    }, messageOf),
     Flag.optional
   )
 })
@@ -78,3 +77,7 @@ export const yes = Flag.Boolean("yes").pipe(
 export const agent = Argument.String("agent").pipe(
   Argument.withDescription("Its name in this project, or project/agent")
 )
+
+/** An option whose text is read by `of`; undefined where it is not given. */
+export const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))
