@@ -22,7 +22,7 @@ export const boundKinds = {
 const read = checkedReader(boundKinds)
 
 /** Characters of what another says. */
-const LONG = 300
+export const LONG = 300
 
 export const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
 

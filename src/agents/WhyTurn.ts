@@ -12,7 +12,7 @@ import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import { forgottenKinds, lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
-import { cut } from "./WhyBounds.ts"
+import { cut, LONG } from "./WhyBounds.ts"
 
 export const kinds = [
   "run.memory_lost",
