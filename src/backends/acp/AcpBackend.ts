@@ -59,6 +59,8 @@ const confineBy =
       return yield* mechanism.wrap(rules, cwd, argv)
     })
 
+export const outlined = Enclosure.outlined
+
 /** The agent's process, begun or taken up. */
 const programOf = Effect.fnUntraced(function* (
   config: Config.AcpBackend,
@@ -93,7 +95,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   // one that is confined sees what is there when it begins
   const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
   const files = folder === undefined ? [] : [folder.path]
-  const enclosure = yield* Enclosure.make({ ...Enclosure.outlined(config, host, spec).options, files })
+  const enclosure = yield* Enclosure.make({ ...outlined(config, host, spec).options, files })
   const { env } = enclosure
   const shown = enclosure.confined
     ? env
