@@ -88,7 +88,7 @@ describe("a cleaner", () => {
           if (existsSync(sockets[0]!)) break
           assert.match(stdout + stderr, runsHere, verb.join(" "))
           assert.include(stdout + stderr, pid)
-          assert.strictEqual(code, verb[0] === "doctor" ? 1 : 3, verb.join(" "))
+          assert.strictEqual(code, verb[0] === "doctor" ? 4 : 3, verb.join(" "))
         }
         const started = yield* box.cli("start")
         assert.strictEqual(started.code, 0, started.stderr)
