@@ -173,7 +173,7 @@ class LogThread {
 
   private receive(): void {
     for (let message = this.next(); message !== undefined; message = this.next()) {
-      if (message._tag === "Appends") this.appends.push(...message.appends)
+      if (message._tag === "Appends") for (const append of message.appends) this.appends.push(append)
       else if (isAsked(message)) this.orders.push(message)
     }
   }
