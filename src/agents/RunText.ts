@@ -40,6 +40,7 @@ export class RunText {
     return text.endsWith("\n") ? text.slice(0, -1) : text
   }
 
+  /** Characters of the source that are held back. */
   heldOf(key: string): number {
     return this.sources.get(key)?.held() ?? 0
   }

@@ -68,6 +68,7 @@ export class UsageMeter {
   private counted = 0
   /** The model of the newest request, as the run names it, and how full its context is. */
   newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
+  /** Spending that has not been told, by model. */
   private untold = new Map<string, ModelUsage>()
 
   constructor(priceOf: (model: string) => Prices.Price | undefined) {

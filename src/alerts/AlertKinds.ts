@@ -39,6 +39,7 @@ export const Sent = Schema.Struct({
   messageId: Schema.String,
   alertIds: Schema.Array(Schema.String),
   to: Schema.Array(Schema.String),
+  /** Addresses that the server did not take. */
   rejected: Schema.Array(Schema.String),
   response: Schema.String,
   /** The server's code for each recipient that was not taken. Not there: it took all, or an older daemon. */

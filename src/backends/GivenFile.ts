@@ -35,6 +35,7 @@ export interface RunFile extends GivenFile {
 }
 
 const MIB = 1024 * 1024
+/** Bytes of one file. */
 export const MAX_FILE = 5 * MIB
 /** Of one message: bytes, and files. */
 export const MAX_MESSAGE = 16 * MIB

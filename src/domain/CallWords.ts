@@ -29,6 +29,7 @@ const MOST = 80
 
 const unquoted = (text: string): string => attempt(() => JSON.parse(`"${text}"`) as string) ?? text
 
+/** A text as one line of at most so many characters. */
 export const oneLine = (text: string, most = MOST): string => {
   const line = text
     .slice(0, 4 * most)

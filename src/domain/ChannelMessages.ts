@@ -33,6 +33,7 @@ export const SeatInfo = Schema.Struct({
   restsOn: Schema.Int,
   /** The seat's place in the turn queue, from 1; null when it is in none. */
   position: Schema.NullOr(Schema.Int),
+  /** Posts that it has not been told of. */
   unread: Schema.Int,
   /** When the turn or the wait ends by itself, ms since the epoch. */
   until: Schema.NullOr(Schema.Finite),

@@ -113,6 +113,7 @@ const make = Effect.fnUntraced(function* (options: { readonly capacity: number; 
   })
 })
 
+/** Kept in memory only. */
 export const layerMemory = (capacity = 256): Layer.Layer<DeadLetters> => Layer.effect(DeadLetters, make({ capacity }))
 
 /** Kept in memory and told to the log. */

@@ -15,6 +15,7 @@ export class PlanUnread extends Schema.TaggedError<PlanUnread>()("PlanUnread", {
 
 export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, PlanUnread>
 
+/** Bytes of one read. */
 const A_READ = 1_048_576
 
 const readError = (path: string) => (error: unknown) => {

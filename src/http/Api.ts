@@ -20,6 +20,7 @@ import { answered } from "../backends/claude/ClaudeTools.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Origin } from "../plates/EventIntake.ts"
 import type { EventRefused } from "../plates/JsonReader.ts"
+import { attempt } from "../config/Attempt.ts"
 import * as HookBody from "../plates/HookBody.ts"
 import { isTooDeep, MAX_NESTING } from "../plates/Nesting.ts"
 import { Plates, type Unwritten } from "../plates/Plates.ts"
@@ -164,11 +165,7 @@ const match = (pattern: string, path: string): string | undefined => {
   const prefix = pattern.slice(0, -":id".length)
   const rest = path.startsWith(prefix) ? path.slice(prefix.length) : ""
   if (rest === "" || rest.includes("/")) return undefined
-  try {
-    return decodeURIComponent(rest)
-  } catch {
-    return undefined
-  }
+  return attempt(() => decodeURIComponent(rest))
 }
 
 const find = (routes: ReadonlyArray<Route>, method: string, path: string) => {

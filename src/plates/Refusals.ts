@@ -12,6 +12,7 @@ import type { EventRefused } from "./JsonReader.ts"
 
 const MAX_A_MINUTE = 30
 const MINUTE = 60_000
+/** Characters of what is said of it. */
 const MAX_TEXT = 500
 
 export class Refusals {

@@ -3,6 +3,7 @@
  * the server, so one document serves every place, without the network too.
  */
 import { signal } from "@preact/signals"
+import { attempt } from "../config/Attempt.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 
 export interface Place {
@@ -13,13 +14,7 @@ export interface Place {
   readonly query: URLSearchParams
 }
 
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+const decoded = (text: string): string => attempt(() => decodeURIComponent(text)) ?? text
 
 export const parse = (hash: string): Place => {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2)

@@ -54,6 +54,7 @@ export class ClaudeHistory {
     else this.left.push(record)
   }
 
+  /** Records that were not said. */
   get unsaid(): ReadonlyArray<ClaudeRecord> {
     return this.left
   }
