@@ -182,6 +182,32 @@ describe("between turns", () => {
   const call = { type: "call", call: "c", tool: "shell", arguments: { command: "true" } }
   const result = { type: "result", call: "c", status: "success", output: 0 }
 
+  it("what is answered is what is shown: a call with questions and arguments asks for leave; a question names its tool", () => {
+    const { take } = free()
+    take({ type: "began", turn: "mine" })
+    const questions = [{ question: "Which?", options: [{ label: "tea", description: "" }], several: false }]
+    const both = take({ ...call, questions })
+    assert.deepStrictEqual(both.at(-1), { _tag: "ApprovalRequested", callId: "c", reason: "shell: Which?" })
+    for (const [name, empty] of [
+      ["d", {}],
+      ["e", null],
+      ["f", []]
+    ] as const)
+      assert.deepStrictEqual(take({ ...call, call: name, arguments: empty, questions }).at(-1), {
+        _tag: "ApprovalRequested",
+        callId: name,
+        reason: "",
+        questions: [{ ...questions[0], question: "shell: Which?" }]
+      })
+    for (const [name, full] of [
+      ["g", 0],
+      ["h", ""],
+      ["i", false],
+      ["j", [[]]]
+    ] as const)
+      assert.notProperty(take({ ...call, call: name, arguments: full, questions }).at(-1), "questions")
+  })
+
   it("a program begins a turn of its own by a name that was never used; a given one takes it in", () => {
     const { it, take } = free()
     assert.deepStrictEqual(tags(take({ type: "began", turn: "t" })), ["Notice"])

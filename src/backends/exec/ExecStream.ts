@@ -5,6 +5,7 @@
  * itself is a turn, too, and so is a call between turns, until its result; what names another turn or a
  * call that is not known changes nothing and is told; each call asks at most once, and is answered at most once.
  */
+import type { Schema } from "effect"
 import type { Decision, RunEvent } from "../Backend.ts"
 import * as Failing from "../Fault.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -51,6 +52,8 @@ const OUTSIDE: ReadonlySet<string> = new Set([
   "held"
 ])
 const REMEDY = "log in again, or renew the key that the program uses"
+
+const isEmpty = (input: Schema.Json): boolean => ["null", "{}", "[]"].includes(JSON.stringify(input))
 
 /** Pure: what an error of a turn means. */
 export const faultOf = ({ error, message, remedy, retry }: ExecRecord.Named<"error">): Fault => {
@@ -255,8 +258,12 @@ export class ExecStream {
     ]
     // the contract: a call that asks says so with itself
     if (!asks) return [...events, { _tag: "ToolStarted", callId }]
-    const reason = ask ?? ""
-    return [...events, { _tag: "ApprovalRequested", callId, reason, ...(questions === undefined ? {} : { questions }) }]
+    const asked = questions?.map((one) => ({ ...one, question: `${tool}: ${one.question}` }))
+    // what is answered is what is shown: a call that would do something asks for leave, and shows what
+    if (asked !== undefined && isEmpty(said.arguments))
+      return [...events, { _tag: "ApprovalRequested", callId, reason: ask ?? "", questions: asked }]
+    const reason = ask ?? asked!.map(({ question }) => question).join("\n")
+    return [...events, { _tag: "ApprovalRequested", callId, reason }]
   }
 
   private over(): void {
