@@ -6,7 +6,8 @@
  * the environment is a list of its own, of the daemon's there is nothing in it but PATH; only
  * the listed commands are run, with flags that keep them out of submodules, drivers and hooks;
  * no protocol is allowed but `file`, and that only for a fetch or push; a name can be no option.
- * What git prints is kept up to a limit, and it ends within a limit.
+ * What git prints is kept up to a limit, and it ends within a limit, of memory and of the processor's time, too:
+ * what an agent has committed may unfold to anything.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Config, Context, Effect, Option, Schema, Stream } from "effect"
@@ -126,6 +127,24 @@ export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
 
 /** A checkout of a large repository takes minutes to be looked at. */
 const TIME_LIMIT = "10 minutes"
+
+/** Most that each process of a git command may use. */
+export interface Bounds {
+  /** Bytes of memory that it writes; files that it maps are not counted. */
+  readonly memory: number
+  /** Seconds of a processor. */
+  readonly processor: number
+}
+
+/** The bounds of this machine's git. */
+export const Bounds = Context.Reference<Bounds>("agentd/git/Bounds", {
+  defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300 })
+})
+
+/** A shell sets the bounds and becomes git; where a machine knows one of them not, the other holds. */
+const BOUNDED = 'ulimit -d "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; shift 2; exec git "$@"'
+/** Of a shell that finds no git. */
+const NOT_FOUND = new Set([126, 127])
 /** Of what git prints, characters; what comes after is read and not kept. */
 export const OUTPUT_LIMIT = 1_048_576
 
@@ -198,13 +217,33 @@ const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     (kept, chunk) => (kept.length < OUTPUT_LIMIT ? kept + chunk : kept)
   )
 
+const placeOf = ({ gitDir, workTree }: Call): string => workTree ?? gitDir
+
+const unavailable = (call: Call, why: string) =>
+  new GitUnavailable({
+    message: `git ${call.command} in ${placeOf(call)} could not be run: ${why}`,
+    remedy: "install git and see that it is in the daemon's PATH"
+  })
+
+/** Explains that a command was past its bounds. */
+const ended = (call: Call, why: string) =>
+  new GitUnavailable({
+    message: `git ${call.command} in ${placeOf(call)} was ended: ${why}`,
+    remedy: "look at it by hand: what an agent has committed may unfold to anything"
+  })
+
+const OUT_OF_TIME = /SIGXCPU|SIGKILL/
+const OUT_OF_MEMORY = /out of memory|memory exhausted|cannot allocate memory/i
+
 const run: Run = (call) =>
   Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const path = yield* Config.withDefault(Config.String("PATH"), "/usr/bin:/bin")
     const home = Option.getOrUndefined(yield* Config.option(Config.String("HOME")))
+    const { memory, processor } = yield* Bounds
+    const bounds = [String(Math.ceil(memory / 1024)), String(processor)]
     const handle = yield* spawner.spawn(
-      ChildProcess.make("git", argumentsOf(call), {
+      ChildProcess.make("/bin/sh", ["-c", BOUNDED, "git", ...bounds, ...argumentsOf(call)], {
         cwd: call.workTree ?? call.gitDir,
         env: environmentOf(call, { path, home }),
         extendEnv: false,
@@ -215,16 +254,19 @@ const run: Run = (call) =>
     const [stdout, stderr, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], {
       concurrency: "unbounded"
     })
+    if (NOT_FOUND.has(code)) return yield* unavailable(call, stderr.trim())
+    if (code !== 0 && OUT_OF_MEMORY.test(stderr))
+      return yield* ended(call, `it needs more than ${Math.ceil(memory / 1024 ** 2)} MiB of memory`)
     return { code: Number(code), stdout, stderr: stderr.trim() }
   }).pipe(
     Effect.scoped,
     Effect.timeout(TIME_LIMIT),
-    Effect.mapError(
-      ({ message }) =>
-        new GitUnavailable({
-          message: `git ${call.command} in ${call.workTree ?? call.gitDir} could not be run: ${message}`,
-          remedy: "install git and see that it is in the daemon's PATH"
-        })
+    Effect.mapError((error) =>
+      error._tag === "GitUnavailable"
+        ? error
+        : OUT_OF_TIME.test(error.message)
+          ? ended(call, "it needs more of the processor's time than it may have")
+          : unavailable(call, error.message)
     ),
     Effect.provide(NodeServices.layer)
   )
