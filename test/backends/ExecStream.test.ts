@@ -197,7 +197,7 @@ describe("between turns", () => {
         _tag: "ApprovalRequested",
         callId: name,
         reason: "",
-        questions: [{ ...questions[0], question: "shell: Which?" }]
+        questions: questions.map((one) => ({ ...one, question: "shell: Which?" }))
       })
     for (const [name, full] of [
       ["g", 0],
