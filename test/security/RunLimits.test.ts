@@ -4,6 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
+import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -14,6 +15,7 @@ import { sentence } from "../../src/backends/process/RunLimits.ts"
 import { RunLimits } from "../../src/backends/process/RunLimits.ts"
 import * as ProcessTree from "../../src/backends/process/ProcessTree.ts"
 import * as RunWatch from "../../src/backends/process/RunWatch.ts"
+import * as Scratch from "../support/Scratch.ts"
 import * as Stage from "../support/Stage.ts"
 import { missing } from "../support/toolbox.ts"
 
@@ -236,6 +238,30 @@ it.live.skipIf(process.platform !== "linux")(
 )
 
 describe("the watch", () => {
+  it.live("finds the processes of a run that began before it, as under an earlier daemon", () =>
+    Effect.gen(function* () {
+      const { passed } = yield* RunLimits
+      const marked = yield* mark
+      const env = { ...process.env, ...ProcessTree.environmentOf({ store: "none", runId: "before" }) }
+      const args = ["-c", hog(300e6, marked)]
+      const child = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("sh", args, { env, stdio: "ignore" })),
+        (child) => Effect.sync(() => child.kill("SIGKILL"))
+      )
+      yield* Effect.sleep("1 second")
+      const limits = { memory: 100e6, tasks: 50, cpuWeight: 100, disk: 10e6 }
+      const cwd = Scratch.make("agentd-watch-")
+      const { limit } = yield* passed({ runId: "before", cwd, limits })
+      assert.strictEqual(limit, "memory")
+      assert.isAbove(child.pid!, 0)
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        RunWatch.layer({ store: "none", homes: "/nowhere" }).pipe(Layer.provide(ProcessTree.ProcessTree.layer))
+      )
+    )
+  )
+
   it.live("sets no timer while there is no run", () =>
     Effect.gen(function* () {
       let sleeps = 0

@@ -54,8 +54,7 @@ interface Watched {
   readonly run: Limited
   readonly limits: LimitsConfig
   readonly passed: Deferred.Deferred<Passed>
-  /** In ticks, and in ms since the epoch. */
-  readonly start: number
+  /** ms since the epoch */
   began: number
   /** The processes of the run, start times by pid. */
   readonly seen: Map<number, number>
@@ -101,7 +100,6 @@ class Watch {
           run,
           limits,
           passed: Deferred.makeUnsafe<Passed>(),
-          start: ProcessUse.uptime() - 1,
           began: began - COARSE,
           seen: new Map(),
           memory: 0,
@@ -125,9 +123,7 @@ class Watch {
       (watched) =>
         Effect.sync(() => {
           this.runs.delete(watched)
-          if (this.runs.size > 0) return
-          this.awake.closeUnsafe()
-          this.strangers.clear()
+          if (this.runs.size === 0) this.awake.closeUnsafe()
         })
     )
   }
@@ -177,15 +173,17 @@ class Watch {
     }
   })
 
-  /** Pids by the run whose mark they bear, of the processes that are nobody's kin yet. */
+  /**
+   * Pids by the run whose mark they bear, of the processes that are nobody's kin yet: of all there are, since a run may
+   * have begun before its watch, under an earlier daemon, too.
+   */
   private readonly marked = Effect.fnUntraced({ self: this }, function* (this: Watch, table: ReadonlyArray<Process>) {
-    const oldest = Math.min(...[...this.runs].map(({ start }) => start))
     const settled = ProcessUse.uptime() - SETTLED
     const byMark = new Map<string, ReadonlyArray<number>>()
     const strangers = new Map<number, number>()
     const isNew = ({ pid, start }: Process) => {
       if (this.strangers.get(pid) === start) strangers.set(pid, start)
-      return start >= oldest && !strangers.has(pid) && ![...this.runs].some(({ seen }) => seen.has(pid))
+      return !strangers.has(pid) && ![...this.runs].some(({ seen }) => seen.has(pid))
     }
     yield* Effect.forEach(
       table.filter(isNew),
