@@ -81,7 +81,7 @@ describe("a store that is taken away", () => {
       yield* box.up()
       yield* box.cli("start")
       yield* box.cli("wait", "a", "--state", "working")
-      rmSync(box.state, { recursive: true })
+      rmSync(box.state, { recursive: true, maxRetries: 9 })
       yield* box.gone
       assert.match(box.output, /was removed, or moved, while agentd ran/)
       assert.match(box.output, /agentd .*restore/)
