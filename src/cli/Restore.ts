@@ -2,15 +2,19 @@
  * `agentd restore FILE`: puts a backup in the place of the store.
  *
  * Guarantees: a store that a daemon has open is refused; the backup is unpacked and its whole log verified before
- * anybody is asked and before anything is touched; a store that was there lies beside it afterwards, and where is said.
+ * anybody is asked and before anything is touched; a store that was there lies beside it afterwards, and where is said;
+ * no token of the backup opens anything: which were revoked since is not known.
  */
-import { Clock, Console, Effect } from "effect"
+import { Clock, Console, Effect, Layer } from "effect"
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
+import * as Access from "../access/Access.ts"
+import * as DaemonLog from "../app/DaemonLog.ts"
 import { BackupRefused } from "../backup/BackupFile.ts"
 import { STORE } from "../backup/Contents.ts"
 import * as Restoring from "../backup/Restoring.ts"
 import type { Verdict } from "../event-log/EventLog.ts"
+import { Redact } from "../event-log/Redact.ts"
 import * as StoreCopy from "../event-log/StoreCopy.ts"
 import { storageError } from "../event-log/StorageFailure.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
@@ -64,6 +68,22 @@ const storeThere = Effect.fnUntraced(function* (state: string) {
   })
 })
 
+/** Revokes every token that a store has; answers how many. */
+const revokeAll = (store: string) =>
+  Effect.gen(function* () {
+    const access = yield* Access.Access
+    const grants = yield* access.list
+    // a token that is listed can be revoked
+    for (const { id } of grants)
+      yield* Effect.catchTag(access.revoke(id, { by: "restore" }), "CommandRefused", Effect.die)
+    return grants.length
+  }).pipe(
+    Effect.provide(
+      Access.layer.pipe(Layer.provide(DaemonLog.layerInline({ file: store })), Layer.provide(Redact.layer)),
+      { local: true }
+    )
+  )
+
 const restoring = Effect.fnUntraced(function* ({ file: given, yes }: Input) {
   const { columns, json, paths } = yield* Invocation
   const { state } = paths
@@ -83,12 +103,18 @@ const restoring = Effect.fnUntraced(function* ({ file: given, yes }: Input) {
     const fact = `The backup has ${count(unpacked.head, "rune")}, the newest of ${stampOf(unpacked.headAt)}. The store in ${state} (${there}) is moved aside, to ${join(state, aside)}.`
     yield* confirm(yes, fact, "Restore it?")
   }
+  const revoked = yield* revokeAll(store)
   const left = yield* Restoring.swap(state, file, aside)
   const { agentd, at, head, headAt, items } = unpacked
   const { runes, streams } = verdict
-  yield* print({ file, state, agentd, at, head, headAt, items, runes, streams, aside: left ?? null }, () => [
+  yield* print({ file, state, agentd, at, head, headAt, items, runes, streams, aside: left ?? null, revoked }, () => [
     `Restored into ${state}: ${count(runes, "rune")} in ${count(streams, "stream")}, each hash follows from the one before.`,
     ...(left === undefined ? [] : [`The store that was there is in ${left}. Remove it when nobody needs it.`]),
+    ...(revoked === 0
+      ? []
+      : [
+          `${count(revoked, "token")} ${revoked === 1 ? "was" : "were"} revoked: those that were revoked since the backup would have been valid again. New ones: agentd open, agentd access new LABEL`
+        ]),
     "What ran when the backup was made runs again at the next start: agentd start"
   ])
 })

@@ -1,6 +1,6 @@
 /** Backups of a store that is written to, and restores; kills and damage on the way. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Random, Stream } from "effect"
+import { Effect, Layer, Random, Stream } from "effect"
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { createHash } from "node:crypto"
 import fs from "node:fs"
@@ -9,11 +9,12 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { DatabaseSync } from "node:sqlite"
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
+import * as Access from "../../src/access/Access.ts"
 import * as BackupFile from "../../src/backup/BackupFile.ts"
 import * as Restoring from "../../src/backup/Restoring.ts"
 import * as Tar from "../../src/backup/Tar.ts"
 import { agentd, launch } from "../cli/Child.ts"
-import { folder, note, withInlineLog, withLog } from "../event-log/Disk.ts"
+import { folder, layer, note, withInlineLog, withLog } from "../event-log/Disk.ts"
 import { long, seeded } from "../event-log/Seed.ts"
 
 const sealer = fileURLToPath(new URL("../support/sealer.ts", import.meta.url))
@@ -231,6 +232,41 @@ describe("restore", () => {
       assert.deepStrictEqual(fs.readdirSync(join(state, "files")), ["old"])
       assert.deepStrictEqual(fs.readdirSync(join(state, "waiting")), ["old"])
       assert.strictEqual(all(state)["worktrees/w"], work)
+    })
+  )
+
+  it.live("revokes every token and says so: one that was revoked since the backup opens nothing again", () =>
+    Effect.gen(function* () {
+      const base = yield* folder
+      const [state, file] = [join(base, "s"), join(base, "b.tar.zst")]
+      const access = <A, E>(at: string, use: (access: Access.Access["Service"]) => Effect.Effect<A, E>) =>
+        Effect.flatMap(Access.Access, use).pipe(
+          Effect.provide(Layer.provide(Access.layer, layer({ file: join(at, "runes.db") })), { local: true })
+        )
+      const tokens = yield* access(state, ({ grant }) =>
+        Effect.all([
+          grant({ right: "act", label: "page" }, { by: "ada" }),
+          grant({ right: "view", label: "ci" }, { by: "ada" })
+        ])
+      )
+      yield* makeIt(state, file)
+      yield* access(state, ({ revoke }) => revoke(tokens[0].id, { by: "ada" }))
+      for (const target of [state, join(base, "other")]) {
+        const { err, out } = yield* agentd(["--state", target, "restore", file, "--yes"])
+        assert.strictEqual(err, "")
+        assert.include(out, "2 tokens were revoked")
+        assert.include(out, " access new ")
+        const left = yield* access(target, (access) =>
+          Effect.all([access.list, ...tokens.map(({ token }) => access.of(token))])
+        )
+        assert.deepStrictEqual(left, [[], undefined, undefined])
+        assert.strictEqual((yield* agentd(["--state", target, "verify"])).code, 0)
+        const again = yield* agentd(["--state", target, "restore", file, "--yes", "--json"])
+        assert.strictEqual((JSON.parse(again.out) as { readonly revoked: number }).revoked, 2)
+      }
+      const none = yield* twoStores
+      const done = yield* agentd(["--state", none.state, "restore", none.file, "--yes"])
+      assert.notInclude(done.out, "token")
     })
   )
 
