@@ -37,6 +37,16 @@ const tooOld = ({ last }: CronTimes, first: number, latest: number): number | un
   return at !== undefined && at >= first ? at : undefined
 }
 
+const DAY = 86_400_000
+
+/** Whether a clock that was far ahead has settled times up to there: more than a day and two periods lie between. */
+export const isFarAhead = ({ next }: CronTimes, upTo: number, now: number): boolean => {
+  if (upTo <= now + DAY) return false
+  const first = next(now) ?? Number.POSITIVE_INFINITY
+  const third = next(next(first) ?? Number.POSITIVE_INFINITY) ?? Number.POSITIVE_INFINITY
+  return upTo - now > third - first
+}
+
 export const onceAt = (due: number): CronTimes => ({
   next: (after) => (after < due ? due : undefined),
   last: (before) => (before > due ? due : undefined)

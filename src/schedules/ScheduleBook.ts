@@ -14,9 +14,9 @@ import { type Key, keyOf, senderOf } from "../domain/ScheduleKey.ts"
 import { type ScheduleInfo, shown, type Work } from "../domain/ScheduleMessages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Payload, Rune } from "../event-log/Rune.ts"
-import { dueOf, LOOK, onceAt } from "./Due.ts"
+import { dueOf, isFarAhead, LOOK, onceAt } from "./Due.ts"
 import { ACTOR, type scheduleKinds } from "./ScheduleKinds.ts"
-import { apply, type Entry, fold, type Ran, type State } from "./ScheduleState.ts"
+import { apply, CLOCK, type Entry, fold, type Ran, type State } from "./ScheduleState.ts"
 
 /** The goals of a project, as far as schedules need them. */
 export interface GoalPort {
@@ -208,6 +208,12 @@ export class ScheduleBook {
       const entry = this.entry(name)
       const plan = this.plan(name)
       if (entry === undefined || plan === undefined || entry.pausedBy !== null) return IDLE
+      const { cron, timeZone, upTo } = entry
+      if (cron !== null && isFarAhead(plan.times, upTo, now)) {
+        yield* Effect.logWarning(`${name}: its times were settled by a clock that was ahead; those from now on count`)
+        yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from: now }, CLOCK)
+        continue
+      }
       const next = this.nextOf(name, entry, plan.times)
       if (next > now) return { until: next, waits: false }
       const due = dueOf(plan.times, plan.catchUp, { upTo: entry.upTo, now })

@@ -2,8 +2,8 @@
  * ScheduleState: what the log says of the schedules of one conversation: which there are, up to where their times are
  * settled, their newest runs. A fold, pure.
  *
- * Guarantees: a time up to `upTo` never runs again: `upTo` never falls, but where a person resumes a schedule whose
- * times a wrong clock has settled for days ahead; a schedule that is gone is remembered for that, the newest ones.
+ * Guarantees: a time up to `upTo` never runs again: `upTo` never falls, but where a wrong clock has settled times for
+ * days ahead; a schedule that is gone is remembered for that, the newest ones.
  */
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
@@ -63,6 +63,9 @@ export const MAX_OVER = 1_000
 /** Nobody's clock is corrected by more: times that are settled further ahead were settled by a wrong one. */
 export const FAR_AHEAD = 2 * 86_400_000
 
+/** The trigger of the rune by which such times count anew. */
+export const CLOCK = "clock"
+
 const blank: Entry = {
   cron: null,
   timeZone: "UTC",
@@ -120,7 +123,8 @@ export const apply = (state: State, rune: Rune): State => {
     }
     case "schedule.set": {
       const { cron, from, name, time_zone: timeZone } = known.payload
-      const set = (entry: Entry): Entry => ({ ...entry, cron, timeZone, upTo: Math.max(entry.upTo, from), over: null })
+      const upTo = (before: number) => (rune.trigger === CLOCK ? from : Math.max(before, from))
+      const set = (entry: Entry): Entry => ({ ...entry, cron, timeZone, upTo: upTo(entry.upTo), over: null })
       return changed(state, name, set, blank)
     }
     case "schedule.added": {

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CronTimes from "../../src/config/CronTimes.ts"
 import { CATCH_UPS } from "../../src/config/ScheduleConfig.ts"
-import { dueOf, GRACE, MAX_MISSED, onceAt } from "../../src/schedules/Due.ts"
+import { dueOf, GRACE, isFarAhead, MAX_MISSED, onceAt } from "../../src/schedules/Due.ts"
 import { dice } from "../support/Dice.ts"
 
 const MINUTE = 60_000
@@ -49,6 +49,25 @@ describe("what is due", () => {
     assert.deepStrictEqual(dueOf(times, "once", { upTo: at(1), now: at(30) }), { _tag: "Now", due: at(3) })
     assert.deepStrictEqual(dueOf(times, "none", { upTo: at(1), now: at(30) }), { _tag: "Missed", due: at(3), count: 1 })
     assert.deepStrictEqual(dueOf(times, "once", { upTo: at(3), now: at(30) }), { _tag: "Wait", until: undefined })
+  })
+})
+
+describe("times that are settled ahead of now", () => {
+  const DAY = 24 * HOUR
+  it.each([
+    ["* * * * *", 3 * MINUTE, false],
+    ["* * * * *", DAY, false],
+    ["* * * * *", DAY + 1, true],
+    ["0 * * * *", DAY, false],
+    ["0 * * * *", DAY + HOUR, true],
+    ["0 9 * * *", 2 * DAY, false],
+    ["0 9 * * *", 2 * DAY + 1, true],
+    ["0 9 * * 1", 14 * DAY, false],
+    ["0 9 * * 1", 15 * DAY, true],
+    ["0 9 1 1 *", 30 * DAY, false],
+    ["0 9 1 1 *", 800 * DAY, true]
+  ] as const)("by %s: %d ms, settled by a wrong clock: %s", (cron, ahead, isWrong) => {
+    assert.strictEqual(isFarAhead(CronTimes.of(cron, "UTC"), at(2) + ahead, at(2)), isWrong)
   })
 })
 

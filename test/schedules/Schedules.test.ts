@@ -1,6 +1,6 @@
 /** Schedules over a clock that is set: each time runs at most once, and none is lost but as catchUp says. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { DAY } from "../support/SteppedClock.ts"
 import { caller, CONVERSATION, run, type World } from "./World.ts"
 
@@ -224,19 +224,62 @@ describe("a clock that is set", () => {
     )
   )
 
-  it.effect("ahead by a year and back is begun anew by a pause", () =>
+  it.effect.each([
+    ["while the daemon is there", false],
+    ["over a restart", true]
+  ] as const)("ahead by a year and back goes on at once, and that is in the log: %s", ([, isOver]) =>
     run("2026-06-01T00:30Z", (world) =>
       Effect.gen(function* () {
         yield* world.configure(hourly())
         yield* world.sleep(365 * DAY)
         yield* runs(world, "hourly@2027-06-01T00:00")
+        if (isOver) yield* world.stop
         yield* world.step(-365 * DAY)
+        if (isOver) yield* world.start
         yield* world.pass(2 * HOUR)
-        yield* runs(world, "hourly@2027-06-01T00:00")
+        const all = ["hourly@2027-06-01T00:00", "hourly@2026-06-01T01:00", "hourly@2026-06-01T02:00"]
+        yield* runs(world, ...all)
+        yield* skips(world, ...(yield* world.skips).slice(0, 1))
+        yield* world.restart
+        yield* world.pass(HOUR)
+        yield* runs(world, ...all, "hourly@2026-06-01T03:00")
+        const said = yield* Stream.runCollect(world.log.read({ stream: CONVERSATION, kinds: ["schedule.set"] }))
+        assert.deepStrictEqual(
+          said.map(({ trigger }) => trigger),
+          ["config", "clock"]
+        )
+      })
+    )
+  )
+
+  it.effect("ahead by a month for ten seconds: the schedule of every minute runs on", () =>
+    run("2026-06-01T00:30Z", (world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ often: { cron: "* * * * *", timeZone: "UTC", send } })
+        yield* world.pass(2 * MINUTE)
+        yield* world.step(30 * DAY)
+        yield* world.pass(MINUTE)
+        yield* world.step(-30 * DAY)
+        const before = (yield* world.runs).length
+        yield* world.pass(10 * MINUTE)
+        assert.isAtLeast((yield* world.runs).length, before + 9)
+        assert.isBelow((yield* world.row("often"))!.next!, Date.UTC(2026, 5, 1, 1))
+      })
+    )
+  )
+
+  it.effect("paused by a person meanwhile, it goes on when it is resumed", () =>
+    run("2026-06-01T00:30Z", (world) =>
+      Effect.gen(function* () {
+        yield* world.configure(hourly())
+        yield* world.sleep(30 * DAY)
         yield* world.ask(({ pause }) => pause("hourly", caller))
+        yield* world.step(-30 * DAY)
+        yield* world.pass(2 * HOUR)
+        yield* runs(world, "hourly@2026-07-01T00:00")
         yield* world.ask(({ resume }) => resume("hourly", caller))
         yield* world.pass(HOUR)
-        yield* runs(world, "hourly@2027-06-01T00:00", "hourly@2026-06-01T03:00")
+        yield* runs(world, "hourly@2026-07-01T00:00", "hourly@2026-06-01T03:00")
       })
     )
   )
