@@ -83,7 +83,7 @@ export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" |
     return Math.min(worker.at, now) + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
   if (worker?.state !== "BuildingPrompt") return undefined
   const spacing = spacingOf(config)
-  const due = WorkerMachine.dueAt(worker.data, spacing)
+  const due = WorkerMachine.dueAt(worker.data, spacing, now)
   return isDue(worker.data, spacing, now) ? Math.min(due, now) : now + untilDue(worker.data, spacing, now)
 }
 

@@ -192,11 +192,11 @@ const move = (life: Life, rune: Rune): void => {
 /** A clock that was set back makes no day begin anew that has begun. */
 const begunAt = ({ count, day }: Begun, at: number): Begun => {
   const now = Calendar.dayOf(at)
-  return now > day ? { day: now, count: 1 } : { day, count: count + 1 }
+  return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
 }
 
 /** How many of a day's sub-agents agents have begun. */
-export const begunOn = ({ begun }: Life, day: string): number => (day > begun.day ? 0 : begun.count)
+export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
 
 /** The newest few that are ended are kept. */
 const end = (life: Life, agent: string, eventId: number): void => {

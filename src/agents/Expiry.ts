@@ -97,8 +97,14 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
     const after = places.get(stream) ?? 0
     let last = after
     let isHeld = false
+    const now = yield* Clock.currentTimeMillis
     const found = yield* log.read({ stream, kinds: KINDS, after }).pipe(
-      Stream.takeWhile(({ at }) => at < Math.min(before, needed.since)),
+      Stream.takeWhile(({ at }) => at > now || at < Math.min(before, needed.since)),
+      // a rune that a clock far ahead has stamped is as old as the next one
+      Stream.mapAccum(
+        (): ReadonlyArray<Rune> => [],
+        (ahead, rune) => (rune.at > now ? [[...ahead, rune], []] : [[], [...ahead, rune]])
+      ),
       Stream.filter((rune) => {
         const id = messageIn(rune)
         const isNeeded = id !== undefined && needed.messages.has(id)

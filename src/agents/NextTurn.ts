@@ -48,7 +48,7 @@ const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly ter
 export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): number => {
   const { interval, maxRunsPerHour } = spacing
   return Math.min(
-    WorkerMachine.dueAt(data, spacing) - now,
+    WorkerMachine.dueAt(data, spacing, now) - now,
     maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
   )
 }

@@ -244,10 +244,10 @@ export interface Spacing {
   readonly maxRunsPerHour: number | null
 }
 
-/** When the next run may begin, ms since the epoch. */
-export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHour }: Spacing): number => {
+/** When the next run may begin, ms since the epoch; runs of the future are those of a clock that was set back since. */
+export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHour }: Spacing, now: number): number => {
   const spaced = lastRunAt === null ? 0 : lastRunAt + interval
-  const first = maxRunsPerHour === null ? undefined : recentRuns.at(-maxRunsPerHour)
+  const first = maxRunsPerHour === null ? undefined : recentRuns.filter((at) => at <= now).at(-maxRunsPerHour)
   return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 

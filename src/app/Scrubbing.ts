@@ -20,7 +20,8 @@ const dueIn = Effect.fnUntraced(function* (every: Duration.Duration) {
   const now = yield* Clock.currentTimeMillis
   const first = yield* log.get((yield* log.sealed).deleted + 1)
   const last = (yield* log.checked)?.at ?? first?.at ?? now
-  return last + Duration.toMillis(every) - now
+  // a check of the future was told by a clock that has been set back since
+  return last > now ? 0 : last + Duration.toMillis(every) - now
 })
 
 /** Checks the log where it is due; ms until the next look. */

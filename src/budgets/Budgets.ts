@@ -40,7 +40,9 @@ import {
   costsOf,
   empty,
   nothing,
+  present,
   renewed,
+  spent,
   type Sum,
   tell,
   use
@@ -50,19 +52,6 @@ import {
 const LOOK = 60_000
 
 const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${agent}`
-
-const more = (account: Account, extra: Sum, day: string): Account => {
-  const month = Calendar.monthOf(day)
-  return {
-    ...account,
-    total: add(account.total, extra),
-    day: account.day.label >= day ? { ...account.day, sum: add(account.day.sum, extra) } : { label: day, sum: extra },
-    month:
-      account.month.label >= month
-        ? { ...account.month, sum: add(account.month.sum, extra) }
-        : { label: month, sum: extra }
-  }
-}
 
 /** Names the limit for good: told once. `name`: of the agent. */
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
@@ -163,8 +152,8 @@ class Board implements Allowances {
     for (const { spending } of this.known.values()) {
       const { ever, project } = spending
       sums.total = add(sums.total, ever)
-      if (project.day.label === day) sums.day = add(sums.day, project.day.sum)
-      if (project.month.label === month) sums.month = add(sums.month, project.month.sum)
+      sums.day = add(sums.day, present(project.day, day, day).sum)
+      sums.month = add(sums.month, present(project.month, day, month).sum)
     }
     return {
       total: sums.total,
@@ -183,7 +172,7 @@ class Board implements Allowances {
     const day = Calendar.dayOf(now)
     const { agent, project } = spender.limits()
     const own = known.spending.agents.get(who.agent) ?? empty
-    const withTurn = (account: Account): Account => more({ ...account, turn: own.turn }, extra, day)
+    const withTurn = (account: Account): Account => spent({ ...account, turn: own.turn }, day, extra)
     return [
       ...reaches("agent", agent, withTurn(own), now),
       ...reaches("project", project, withTurn(known.spending.project), now),

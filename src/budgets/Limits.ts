@@ -5,7 +5,7 @@ import { Duration } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { Period, Reach, Resource, Whose } from "../domain/Allowance.ts"
 import * as Calendar from "../domain/Calendar.ts"
-import { type Account, nothing, type Sum } from "./Spending.ts"
+import { type Account, present, type Sum } from "./Spending.ts"
 
 interface Limit {
   readonly period: Period
@@ -32,10 +32,6 @@ const spentOf = (sum: Sum, resource: Resource): number => {
   }
 }
 
-/** The sum of a period, where it is the present one. A clock that was set back leaves it the newest that there was. */
-const present = ({ label, sum }: Account["day"], now: string) =>
-  label >= now ? { label, sum } : { label: now, sum: nothing }
-
 const on = <A>(limit: A | "off" | undefined): A | undefined => (limit === "off" ? undefined : limit)
 
 const turnIn = ({ label, sum }: Account["turn"], perTurn: NonNullable<BudgetConfig["perTurn"]>): Limit => {
@@ -56,10 +52,10 @@ const limitsIn = (budget: BudgetConfig, account: Account, now: number): Readonly
   const { perDay, perMonth, perTurn, tokens, toolCalls, usd, wallTime } = budget
   return [
     ...(perTurn === undefined ? [] : [turnIn(account.turn, perTurn)]),
-    ...(perDay === undefined ? [] : [{ period: "day" as const, ...present(account.day, day), ...perDay }]),
+    ...(perDay === undefined ? [] : [{ period: "day" as const, ...present(account.day, day, day), ...perDay }]),
     ...(perMonth === undefined
       ? []
-      : [{ period: "month" as const, ...present(account.month, Calendar.monthOf(day)), ...perMonth }]),
+      : [{ period: "month" as const, ...present(account.month, day, Calendar.monthOf(day)), ...perMonth }]),
     {
       period: "total" as const,
       label: "",

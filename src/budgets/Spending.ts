@@ -26,6 +26,8 @@ export const nothing: Sum = { tokens: 0, usd: 0, toolCalls: 0, wallTime: 0 }
 interface Of {
   readonly label: string
   readonly sum: Sum
+  /** The day or month before: a clock that was ahead for a moment has ended it too early. */
+  readonly before?: Omit<Of, "before">
 }
 
 /** The sums of one agent, or of all. */
@@ -82,13 +84,29 @@ export const add = (a: Sum, b: Sum): Sum => ({
   wallTime: a.wallTime + b.wallTime
 })
 
-/** A clock that was set back makes no day begin anew that has begun. */
-const into = ({ label, sum }: Of, now: string, more: Sum): Of =>
-  label === now
-    ? { label, sum: add(sum, more) }
-    : now > label
-      ? { label: now, sum: more }
-      : { label, sum: add(sum, more) }
+/**
+ * The sum of the period that the day is in. A clock that was set back makes none begin anew that has begun; one that a
+ * clock far ahead has begun counts for what was before it.
+ */
+export const present = (of: Of, day: string, now: string): Of => {
+  const { before, label, sum } = of
+  if (!Calendar.isOver(label, day)) return of
+  if (label < now) return { label: now, sum: nothing, before: { label, sum } }
+  return { label: now, sum: before?.label === now ? add(before.sum, sum) : nothing }
+}
+
+const into = (of: Of, day: string, now: string, more: Sum): Of => {
+  const { sum, ...period } = present(of, day, now)
+  return { ...period, sum: add(sum, more) }
+}
+
+/** With what was spent on that day. */
+export const spent = (account: Account, day: string, more: Sum): Account => ({
+  ...account,
+  total: add(account.total, more),
+  day: into(account.day, day, day, more),
+  month: into(account.month, day, Calendar.monthOf(day), more)
+})
 
 const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
   label === turn ? { label, sum: add(sum, more) } : { label: turn, sum: more }
@@ -98,11 +116,9 @@ const usualOf = ({ turn: { label, sum }, usual = [] }: Account, turn: string): N
   label === turn || label === "" ? usual : [...usual, { tokens: sum.tokens, usd: sum.usd }].slice(-MAX_USUAL)
 
 const used = (account: Account, turn: string, day: string, more: Sum): Account => ({
+  ...spent(account, day, more),
   usual: usualOf(account, turn),
-  total: add(account.total, more),
-  turn: intoTurn(account.turn, turn, more),
-  day: into(account.day, day, more),
-  month: into(account.month, Calendar.monthOf(day), more)
+  turn: intoTurn(account.turn, turn, more)
 })
 
 export const sumOf = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Sum => ({

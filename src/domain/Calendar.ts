@@ -24,6 +24,12 @@ export const dayAfter = (at: number): number => {
   return new Date(date.getFullYear(), date.getMonth(), date.getDate() + 1).getTime()
 }
 
+/** Whether the day, or month, is over by that day: so is one later than the next, which a clock that was ahead has begun. */
+export const isOver = (label: string, day: string): boolean => {
+  const next = dayOf(dayAfter(new Date(`${day}T12:00`).getTime()))
+  return label === "" || label < day.slice(0, label.length) || label > next.slice(0, label.length)
+}
+
 /** When the next month begins, ms since the epoch. */
 export const monthAfter = (at: number): number => {
   const date = new Date(at)

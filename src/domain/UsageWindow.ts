@@ -28,9 +28,9 @@ const BETTER = MINUTE
 /** Renews within minutes, and again and again. */
 const isRate = ({ limit }: UsageWindow): boolean => limit !== undefined
 
-/** Whether it has begun anew since it was told. */
+/** Whether it has begun anew since it was told, or a clock that was ahead has told it. */
 export const isOver = (window: Noted, now: number): boolean =>
-  now >= (window.resetsAt ?? window.at + (isRate(window) ? RATE_LASTS : WINDOW_LASTS))
+  window.at > now + WINDOW_LASTS || now >= (window.resetsAt ?? window.at + (isRate(window) ? RATE_LASTS : WINDOW_LASTS))
 
 const levelOf = ({ used = 0 }: UsageWindow): number => LEVELS.filter((level) => used >= level).length
 
@@ -46,7 +46,7 @@ export const isNews = (known: Noted | undefined, told: UsageWindow, now: number)
   const [level, word] = isAnew ? [0, 0] : [levelOf(known), wordOf(known)]
   if (levelOf(told) > level || wordOf(told) > word) return true
   const isBetter = levelOf(told) < levelOf(known) || wordOf(told) < wordOf(known) || told.limit !== known.limit
-  return isBetter && now - known.at >= (isRate(known) ? RATE_BETTER : BETTER)
+  return isBetter && Math.abs(now - known.at) >= (isRate(known) ? RATE_BETTER : BETTER)
 }
 
 /** The newest ones, by name; the oldest go where there are too many. */

@@ -212,7 +212,10 @@ const review = (goal: GoalActor) =>
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.state.stand
   if (data.rounds >= data.maxRounds) return undefined
-  const decision = decide(goal.state.plan.advance(yield* goal.now), goal.workersOf(yield* goal.members))
+  const decision = decide(
+    goal.state.plan.advance(yield* goal.now, goal.options.backoff.cap),
+    goal.workersOf(yield* goal.members)
+  )
   const event: GoalMachine.Event | undefined =
     decision._tag === "Blocked"
       ? undefined

@@ -105,6 +105,9 @@ const first: Heap.Before<Entry> = (a, b) => (a.priority === b.priority ? a.index
 const sooner: Heap.Before<Entry> = (a, b) =>
   a.notBefore === b.notBefore ? a.index < b.index : a.notBefore < b.notBefore
 
+const isOver = (notBefore: number, now: number, longest: number): boolean =>
+  notBefore <= now || notBefore > now + longest
+
 const TERMINAL: ReadonlySet<TaskState> = new Set(["completed", "failed", "cancelled"])
 const FLIES: ReadonlySet<TaskState> = new Set(["assigned", "running"])
 const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"])
@@ -267,10 +270,12 @@ export class Plan {
     }))
   }
 
-  /** Makes the tasks ready whose wait is over. */
-  advance(now: number): Plan {
+  /** Makes the tasks ready whose wait is over; a longer one than any was set by a clock that was ahead. */
+  advance(now: number, longest = Number.POSITIVE_INFINITY): Plan {
     const next = this.nextAt
-    return next === undefined || next > now ? this : this.changed((draft) => draft.advance(now))
+    return next === undefined || !isOver(next, now, longest)
+      ? this
+      : this.changed((draft) => draft.advance(now, longest))
   }
 
   private with(id: string, change: (draft: Draft, node: Node) => void): Plan {
@@ -568,8 +573,8 @@ class Draft {
     this.lanes.set(node.lane, { ...lane, heap: Heap.push(lane.heap, entry, first) })
   }
 
-  advance(now: number): void {
-    while (this.next.later !== undefined && this.next.later.item.notBefore <= now) {
+  advance(now: number, longest: number): void {
+    while (this.next.later !== undefined && isOver(this.next.later.item.notBefore, now, longest)) {
       const { index } = this.next.later.item
       this.next.later = this.inForce(Heap.pop(this.next.later, sooner), sooner)
       this.nodes.set(index, { ...this.nodes.get(index), notBefore: 0, entry: 0 })

@@ -86,6 +86,8 @@ export class TaskRunner {
   private readonly away = new Map<string, number>()
   /** How long the calls of a try that reached its limit have waited for a person. */
   private readonly waited = new Map<string, Waited>()
+  /** When tries were seen that had begun in the future. */
+  private readonly seen = new Map<string, number>()
   /** The agents at the last look. */
   private known: ReadonlySet<string> = new Set()
   /** Agents whose finished work cannot be looked at yet, and why. */
@@ -225,7 +227,7 @@ export class TaskRunner {
       if (member?.online === true || !this.goal.around.takesWork()) return
       const messageId = node.messageId!
       const now = yield* this.goal.now
-      const since = away ?? now
+      const since = Math.min(away ?? now, now)
       if (now - since < GRACE) return void this.away.set(messageId, since)
       const gone = yield* quietly(this.goal.around.agents.withdraw(this.to(node.agent!), [messageId]), false)
       const when = node.state === "running" ? "while it worked on it" : "before it began"
@@ -238,7 +240,7 @@ export class TaskRunner {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
     const now = yield* this.goal.now
-    if (now < this.deadline(node)) return
+    if (now < this.deadline(node, now)) return
     // time in which nothing but a person could have led it on is not the task's
     const { conversation, log } = this.goal.around
     const actors = [`tool/${node.agent}/`]
@@ -247,7 +249,7 @@ export class TaskRunner {
       now
     )
     this.waited.set(messageId, waited)
-    if (waited.asks || now < this.deadline(node)) return
+    if (waited.asks || now < this.deadline(node, now)) return
     this.interrupted.add(messageId)
     yield* quietly(
       this.goal.around.agents.interrupt(this.to(node.agent!), messageId, "the task took too long"),
@@ -255,9 +257,14 @@ export class TaskRunner {
     )
   })
 
-  private deadline(node: Node): number {
-    const time = this.waited.get(node.messageId!)?.time ?? 0
-    return node.since + (node.task.timeout ?? this.goal.options.taskTimeout) + time
+  private deadline(node: Node, now: number): number {
+    const id = node.messageId!
+    const time = this.waited.get(id)?.time ?? 0
+    // one that began in the future was begun by a clock that has been set back since
+    if (node.since > now && !this.seen.has(id)) this.seen.set(id, now)
+    return (
+      Math.min(node.since, this.seen.get(id) ?? Infinity) + (node.task.timeout ?? this.goal.options.taskTimeout) + time
+    )
   }
 
   private readonly ended = Effect.fnUntraced(
@@ -413,7 +420,7 @@ export class TaskRunner {
       for (;;) {
         const now = yield* goal.now
         const members = yield* goal.members
-        const decision = decide(goal.state.plan.advance(now), goal.workersOf(members))
+        const decision = decide(goal.state.plan.advance(now, goal.options.backoff.cap), goal.workersOf(members))
         if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
@@ -450,7 +457,7 @@ export class TaskRunner {
           const deadlines = goal.state.plan.inFlight
             .filter(({ messageId, state }) => state === "running" && this.carried.has(messageId!))
             .filter(({ messageId }) => !this.interrupted.has(messageId!) && this.waited.get(messageId!)?.asks !== true)
-            .map((node) => this.deadline(node))
+            .map((node) => this.deadline(node, now))
           const returns = [...this.away.values()].map((since) => since + GRACE)
           return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now
         }
@@ -459,7 +466,7 @@ export class TaskRunner {
             goal.detail = RESTS
             return Number.POSITIVE_INFINITY
           }
-          this.stuckSince ??= now
+          this.stuckSince = Math.min(this.stuckSince ?? now, now)
           if (decision.passing && now - this.stuckSince < PATIENCE) {
             goal.detail = decision.reason
             return this.stuckSince + PATIENCE - now

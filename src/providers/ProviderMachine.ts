@@ -106,7 +106,7 @@ const failed = (data: Data, event: Omit<Extract<Event, { _tag: "failed" }>, "_ta
   const { account, at, by, lasts = LASTS, message, provider, retryAt } = event
   const isFirst = data.until === 0
   const failures = data.failures + 1
-  const since = isFirst ? at : data.since
+  const since = isFirst ? at : Math.min(data.since, at)
   const toldAt = isFirst ? 0 : data.toldAt
   const isTold = toldAt === 0 && at - since >= lasts
   return {
@@ -168,7 +168,8 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
   initial: "Available",
   final: [],
   rune: "provider.moved",
-  fenced: ({ failedAt }, event) => "began" in event && event.began < failedAt,
+  // a failure of the future was told by a clock that has been set back since
+  fenced: ({ failedAt }, event) => "began" in event && event.began < failedAt && failedAt <= event.at,
   guards: {
     lasts: ({ toldAt }, event) => event._tag === "failed" && event.at === toldAt,
     refused: isRefused,
