@@ -1,13 +1,14 @@
 /**
  * Acts: what a person does from the page, and what the daemon says to it.
  *
- * Guarantees: what ends work wants its key twice, and the first press says what the second does; nothing is sent
- * without the right to act; a refusal is shown with its remedy.
+ * Guarantees: what ends work wants its key twice, and the first press says what the second does; nothing is done
+ * without the right to act, nor in a window in which nobody has clicked; a refusal is shown with its remedy.
  */
 import { signal } from "@preact/signals"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import type { Done } from "../domain/Messages.ts"
 import * as Api from "./Api.ts"
+import { isInHand } from "./Keys.ts"
 import { right } from "./Store.ts"
 
 export interface Toast {
@@ -30,27 +31,41 @@ export const hush = (): void => {
   toast.value = undefined
 }
 
-export const sayProblem = (error: unknown): void => {
+const sayProblem = (error: unknown): void => {
   if (error instanceof Api.Refused) say(error.problem.error, { isBad: true, remedy: error.problem.remedy })
   else say(String(error), { isBad: true })
 }
 
 export const VIEW_ONLY = "This page may look, and not act. For one that may: agentd open"
 
-/** Asks the daemon to do it; true: it is done, and durable. */
-export const act = async (name: string, payload: object): Promise<boolean> => {
-  if (right.peek() !== "act") {
-    say(VIEW_ONLY, { isBad: true })
-    return false
-  }
+/** Whether this page decides anything now; says why not. */
+export const isReady = (): boolean => {
+  if (right.peek() !== "act") say(VIEW_ONLY, { isBad: true })
+  else if (!isInHand())
+    say("Click in this window first.", {
+      isBad: true,
+      remedy: "It has just opened or got the focus: what is typed for another window decides nothing here."
+    })
+  else return true
+  return false
+}
+
+/** Asks the daemon to do it, by the one way of the page; undefined: it was not done, and why was said. */
+export const ask = async <A>(name: string, payload: object): Promise<A | undefined> => {
+  if (!isReady()) return undefined
   try {
-    const done = await Api.verb<Done>(name, payload)
-    say(done.message)
-    return true
+    return await Api.verb<A>(name, payload)
   } catch (error) {
     sayProblem(error)
-    return false
+    return undefined
   }
+}
+
+/** The same of what answers with words; true: it is done, and durable. */
+export const act = async (name: string, payload: object): Promise<boolean> => {
+  const done = await ask<Done>(name, payload)
+  if (done !== undefined) say(done.message)
+  return done !== undefined
 }
 
 /** A first press is forgotten after so long, ms. */
@@ -59,6 +74,7 @@ let armed = { key: "", at: -Infinity }
 
 /** The same key on the same thing, twice. */
 export const twice = (key: string, text: string, then: () => void): void => {
+  if (!isReady()) return
   const isSecond = armed.key === key && performance.now() - armed.at < ARMED
   armed = isSecond ? { key: "", at: -Infinity } : { key, at: performance.now() }
   if (!isSecond) return say(text)
@@ -81,10 +97,6 @@ export const takes = ({ kind }: BoardRow): boolean => kind === "agent"
 /** Interrupts, restarts or stops the row's agent, at the second press. */
 export const end = (what: Ending, row: BoardRow): boolean => {
   if (!takes(row)) return false
-  if (right.peek() !== "act") {
-    say(VIEW_ONLY, { isBad: true })
-    return true
-  }
   const { does, key, verb } = ENDINGS[what]
   const name = `${row.project}/${row.name}`
   const cost = row.word === "working" ? ": what it does now is cut short" : ""

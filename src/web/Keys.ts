@@ -2,7 +2,8 @@
  * Keys: the one key map of the page. The part that was shown last is asked first, and the frame last.
  *
  * Guarantees: no letter that somebody types is a command; beneath a dialog nothing hears; a handler is the one of the
- * newest drawing, never one that has seen older rows.
+ * newest drawing, never one that has seen older rows; a window that opened, or lost the focus, is in nobody's hands
+ * until a person clicks in it: what is typed for another window decides nothing here.
  */
 import { useLayoutEffect, useRef } from "preact/hooks"
 
@@ -139,10 +140,23 @@ const onKey = (event: KeyboardEvent): void => {
   if (tell(action)) event.preventDefault()
 }
 
+/** Whether a person has clicked in this window since it opened, or last lost the focus. */
+let clicked = false
+export const isInHand = (): boolean => clicked
+/** Pure: a click of the person's own takes a window in hand; whatever takes it out of sight or focus lets it go. */
+export const handAfter = (isHeld: boolean, { isTrusted, type }: Pick<Event, "isTrusted" | "type">): boolean =>
+  type === "pointerdown" && (isHeld || isTrusted)
+const onHand = (event: Event): void => {
+  clicked = handAfter(clicked, event)
+}
+
 /** Begins to hear. */
 export const listen = (handler: Handler, hasDialog: () => boolean): void => {
   frame = { handler, hasDialog }
   addEventListener("keydown", onKey)
+  addEventListener("pointerdown", onHand, true)
+  // the window's own, and no element's; a page that comes back out of a browser's memory (pageshow) was elsewhere
+  for (const type of ["blur", "pagehide", "pageshow", "visibilitychange"]) addEventListener(type, onHand)
 }
 
 /** Hears while the component is shown; true: it was meant for it. */

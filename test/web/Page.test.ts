@@ -92,6 +92,8 @@ const pressUntil = async (page: Page, key: string, text: string) => {
   }
   assert.fail(`60 presses of ${key} bring no ${text}`)
 }
+/** A click that presses nothing: a window decides only once a person has clicked in it. */
+const clickIn = (page: Page) => page.locator("h1").first().click()
 const main = (page: Page) => page.locator("#main").innerText()
 
 /** Violations that axe finds, as WCAG 2.2 AA and its best practice have it. */
@@ -172,6 +174,7 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
           const made = join(shop.root, "approved", "made")
           const not = join(shop.root, "denied", "made")
           yield* promise(() => at(page, "#/needs"))
+          yield* promise(() => clickIn(page))
           yield* shop.tell("approved", { ask: `touch '${made}' # \u202e${HOSTILE}` })
           const { callId } = yield* shop.asked("approved")
           yield* promise(async () => {
@@ -205,11 +208,89 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
         })
     )
 
+    it.effect("what is typed into a window that nobody has clicked in decides nothing, and the page says why", () =>
+      Effect.gen(function* () {
+        const { browser, origin, shop } = yield* Shop
+        const link = yield* linkOf(shop)
+        const made = join(shop.root, "approved", "typed")
+        yield* shop.tell("approved", { ask: `touch '${made}'` })
+        const { callId } = yield* shop.asked("approved")
+        const elsewhere = createServer((_, response) =>
+          response
+            .setHeader("content-type", "text/html")
+            .end(`<body><script>onkeydown = () => location.assign("${origin}/#/needs/${callId}")</script>elsewhere`)
+        )
+        yield* promise(async () => {
+          const { context, page } = await openPage(browser, link)
+          const acts: Array<string> = []
+          context.on("request", (request) => {
+            const [, verb = ""] = /\/v1\/(\w+)$/.exec(request.url()) ?? []
+            if (/^(Answer|Send|Dismiss|Stop|Register|Interrupt|Restart|Start)$/.test(verb)) acts.push(verb)
+          })
+          await row(page, "talker").waitFor()
+          await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve))
+          const { port } = elsewhere.address() as { readonly port: number }
+          const refuses = async (press: () => Promise<void>) => {
+            await page.evaluate("document.querySelector('.toast')?.classList.add('old')")
+            await press()
+            const said = page.locator(".toast:not(.old)")
+            await said.getByText("Click in this window first.").waitFor()
+            await said.getByText("what is typed for another window decides nothing here").waitFor()
+          }
+          await page.goto(`http://127.0.0.1:${port}/`)
+          await page.getByText("elsewhere").waitFor()
+          await page.keyboard.press("b")
+          // the link of a notice opens the right question
+          await has(page, `touch '${made}'`)
+          await page.waitForTimeout(500)
+          const approve = page.getByRole("button", { name: "Approve once" })
+          for (const key of ["a", "Enter", " "]) {
+            await at(page, `#/needs/${callId}`)
+            await approve.waitFor()
+            if (key !== "a") await approve.focus()
+            await page.waitForTimeout(400)
+            await refuses(() => page.keyboard.press(key))
+          }
+          // a click that no hand has made is none
+          await at(page, `#/needs/${callId}`)
+          await approve.waitFor()
+          await page.evaluate("dispatchEvent(new Event('pointerdown'))")
+          await page.waitForTimeout(400)
+          await refuses(() => page.keyboard.press("a"))
+          await at(page, "#/agent/shop/talker")
+          const box = page.getByLabel("Message to shop/talker")
+          await box.waitFor()
+          await box.focus()
+          await page.keyboard.type("for another window")
+          await refuses(() => page.keyboard.press("Enter"))
+          assert.strictEqual(await box.inputValue(), "for another window")
+          await box.fill("")
+          await at(page, `#/needs/${callId}`)
+          await approve.waitFor()
+          await clickIn(page)
+          // whatever takes the focus takes the hand
+          await page.evaluate("dispatchEvent(new Event('blur'))")
+          await page.waitForTimeout(400)
+          await refuses(() => page.keyboard.press("a"))
+          assert.deepStrictEqual(acts, [])
+          await at(page, `#/needs/${callId}`)
+          await clickIn(page)
+          await pressUntil(page, "a", "Nobody waits for you")
+          assert.deepStrictEqual(acts, ["Answer"])
+          await context.close()
+        })
+        elsewhere.close()
+        yield* shop.answers("approved", 2)
+        assert.isTrue(existsSync(made))
+      })
+    )
+
     it.effect("questions are answered by a number, and in own words", () =>
       Effect.gen(function* () {
         const { seen, shop } = yield* Shop
         const { page } = seen
         yield* promise(() => at(page, "#/needs"))
+        yield* promise(() => clickIn(page))
         yield* shop.tell("chooser", { tool: ["AskUserQuestion", question] })
         yield* promise(async () => {
           await has(page, "Which region takes the canary?")
@@ -243,6 +324,7 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
           await has(page, /first <img src=x onerror="alert\(1\)">/)
           await page.locator("details.tool").first().waitFor()
           await page.getByLabel("The worker machine is in").waitFor()
+          await clickIn(page)
           await page.locator("aside.rail").getByText("started by the project's file").waitFor()
           await page.keyboard.press("s")
           await page.keyboard.type('do: [{"say":"and second"}]')
@@ -265,11 +347,12 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
         yield* shop.row(
           "talker",
           "runs a command",
-          ({ detail, word }) => word === "working" && detail === "runs sleep 300"
+          ({ detail, word }) => word === "working" && detail.startsWith("runs sleep 300")
         )
         yield* promise(async () => {
           await at(page, "#/agent/shop/talker")
           await page.locator(".top").getByText("working").waitFor()
+          await clickIn(page)
           await page.keyboard.press("i")
           await has(page, "Press i again to interrupt shop/talker: what it does now is cut short.")
         })

@@ -4,7 +4,7 @@
 import { useRef, useState } from "preact/hooks"
 import type { Question } from "../../backends/Question.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
-import { act } from "../Acts.ts"
+import { act, isReady } from "../Acts.ts"
 import { useKeys } from "../Keys.ts"
 import { mayAct } from "../Store.ts"
 import { Kbd } from "../Ui.tsx"
@@ -82,7 +82,7 @@ export const Choices = ({ asked, isSettled, next, questions }: Props) => {
   const isBusy = useRef(false)
   const question = questions[answers.length]
   const answer = async (text: string) => {
-    if (!isSettled() || isBusy.current) return
+    if (!isSettled() || isBusy.current || !isReady()) return
     const all = [...answers, text]
     setPicked([])
     if (all.length < questions.length) return setAnswers(all)
@@ -93,7 +93,7 @@ export const Choices = ({ asked, isSettled, next, questions }: Props) => {
     isBusy.current = false
   }
   const pick = (n: number) => {
-    if (question === undefined || n >= question.options.length) return
+    if (question === undefined || n >= question.options.length || !isReady()) return
     if (!question.several) return void answer(String(n + 1))
     setPicked(picked.includes(n) ? picked.filter((one) => one !== n) : [...picked, n].toSorted())
   }

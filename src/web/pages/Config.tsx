@@ -7,7 +7,6 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
 import { span } from "../../domain/Words.ts"
 import * as Acts from "../Acts.ts"
-import * as Api from "../Api.ts"
 import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"
 import { useAnswer } from "../Reading.ts"
@@ -20,13 +19,8 @@ import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
 const SEEN = 350
 
 const trust = async ({ config, hash, project }: ConfigChangeInfo): Promise<void> => {
-  if (hash === null) return
-  try {
-    await Api.verb<ProjectInfo>("Register", { config, trust: hash })
+  if (hash !== null && (await Acts.ask<ProjectInfo>("Register", { config, trust: hash })) !== undefined)
     Acts.say(`${project}: the file is trusted and in force.`)
-  } catch (error) {
-    Acts.sayProblem(error)
-  }
 }
 
 const keep = ({ conversation, hash }: ConfigChangeInfo) =>

@@ -8,7 +8,6 @@ import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { ConversationInfo, Done } from "../../domain/Messages.ts"
 import * as Acts from "../Acts.ts"
-import * as Api from "../Api.ts"
 import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"
 import { useAnswer } from "../Reading.ts"
@@ -121,15 +120,12 @@ const Form = ({ projects }: { readonly projects: ReadonlyArray<ConversationInfo>
   const submit = async () => {
     if (draft.peek().goal.trim() === "" || isBusy) return
     setBusy(true)
-    try {
-      const request = requestOf(draft.peek())
-      const payload = { request, caller: { config: project.config } }
-      const { goalId } = await Api.verb<Done & { readonly goalId: string }>("GoalSubmit", payload)
+    const payload = { request: requestOf(draft.peek()), caller: { config: project.config } }
+    const done = await Acts.ask<Done & { readonly goalId: string }>("GoalSubmit", payload)
+    if (done !== undefined) {
       draft.value = BLANK
-      Acts.say(`${goalId} is given.`)
-      go(hrefTo("goal", `${project.project}/${goalId}`))
-    } catch (error) {
-      Acts.sayProblem(error)
+      Acts.say(`${done.goalId} is given.`)
+      go(hrefTo("goal", `${project.project}/${done.goalId}`))
     }
     setBusy(false)
   }
