@@ -23,6 +23,7 @@ import type { Supervisor } from "../supervision/Supervisor.ts"
 import { counted } from "../domain/ErrorLimit.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { Weather } from "../domain/Weather.ts"
+import * as Keeper from "../keeper/Keeper.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
@@ -151,6 +152,14 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
     }
   })
 
+const keeping = Effect.map(Keeper.Keeper, ({ trouble }): Pick<DaemonStatus, "keeper"> => {
+  const keeper = trouble()
+  return keeper === undefined ? {} : { keeper }
+})
+
+/** Troubles that are no agent's and no project's. */
+const troubles = ({ ownConfig }: Facts) => Effect.map(keeping, (found) => ({ ...ownConfig(), ...found }))
+
 /** Whether the daemon runs what is installed. */
 const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
   isReplaced
@@ -163,6 +172,13 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
         }
       ]
     : []
+
+const keeperCheck = ({ keeper }: Pick<DaemonStatus, "keeper">): ReadonlyArray<Check> => {
+  if (keeper === undefined) return []
+  const remedy = "Another one is tried again and again. If this stays, begin anew; what runs goes on: agentd restart"
+  const detail = `the keeper of runs cannot be had, and no run begins: ${keeper.message}`
+  return [{ name: "keeper", level: "fail", detail, remedy }]
+}
 
 const limitsCheck = Effect.map(RunLimits, ({ held, how }): ReadonlyArray<Check> => [
   held
@@ -278,7 +294,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
       pid: facts.pid,
       version: facts.version,
       ...(isReplaced() ? { replaced: true, zone } : { zone }),
-      ...facts.ownConfig(),
+      ...(yield* troubles(facts)),
       startedAt: facts.startedAt,
       state: facts.state,
       socket: facts.socket,
@@ -303,7 +319,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
       Effect.flatMap(mails, MailCheck.checks),
       NotifyControl.checks,
       Effect.map(listening.report, (report) => [Listening.check(report)]),
-      Effect.sync(() => programCheck(isReplaced()))
+      Effect.map(keeping, (found) => [...programCheck(isReplaced()), ...keeperCheck(found)])
     ]).pipe(
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)

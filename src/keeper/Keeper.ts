@@ -4,12 +4,13 @@
  * A keeper lives in a folder of its own, `<folder>/<n>`, with a copy of its program. The newest one takes new
  * programs; one that an older agentd started keeps those that it has, takes none, and leaves with the last.
  *
- * Guarantees: one that died or hangs is replaced, and the next one finds its programs; what the keepers held when
+ * Guarantees: one that died or hangs, or that somebody else has taken or taken the name of, is replaced, and the next one
+ * finds its programs; while none can be had that is told, with why; what the keepers held when
  * this daemon came is known before anybody is told what is held; where there can be no keeper, nothing is held and
  * the log says why. A daemon that ends leaves them: they wait for the next one for the lease, or leave at once where
  * they hold nothing.
  */
-import { Context, Deferred, Duration, Effect, Latch, Layer, Result, Schema, type Scope, Semaphore } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Latch, Layer, Result, Schema, type Scope, Semaphore } from "effect"
 import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -17,6 +18,7 @@ import * as Backoff from "../supervision/Backoff.ts"
 import { HeldProgram } from "./HeldProgram.ts"
 import * as KeeperFile from "./KeeperFile.ts"
 import { connect, type KeeperLink } from "./KeeperLink.ts"
+import * as Proof from "./Proof.ts"
 import { type Listed, type Tale, VERSION } from "./Protocol.ts"
 import * as RecordedPrograms from "./RecordedPrograms.ts"
 import * as SpawnScript from "./SpawnScript.ts"
@@ -76,6 +78,13 @@ export interface Keeper {
   /** From now on who closes ends no program: the daemon goes, and another one comes. */
   readonly leave: Effect.Effect<void>
   readonly isLeaving: () => boolean
+  /** Why one that is wanted cannot be had just now, and since when, ms since the epoch. */
+  readonly trouble: () => Trouble | undefined
+}
+
+export interface Trouble {
+  readonly message: string
+  readonly since: number
 }
 
 /** Holds nothing. */
@@ -88,7 +97,8 @@ const NONE: Keeper = {
   settled: Latch.makeUnsafe(true),
   forget: () => Effect.void,
   leave: Effect.void,
-  isLeaving: () => false
+  isLeaving: () => false,
+  trouble: () => undefined
 }
 
 /** Where nobody provides one, programs end with the daemon. */
@@ -106,16 +116,22 @@ const START_LIMIT = 250
 const LOOK = "20 millis"
 const START_WAIT = "20 seconds"
 const LOOK_AGAIN = Duration.seconds(30)
+/** Until a keeper that has not answered yet is looked at. */
+const SOON = "2 seconds"
+/** The largest epoch at which one of version 2 and before can still be had by who comes after. */
+const MAX_OLDER = 2 ** 31
 const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
 
 const contentOf = (file: string): string => (fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "")
 
+/** The file that names it may be damaged or gone: a keeper of this folder is known by its own command line. */
 const killed = (folder: string): void => {
-  const pid = Number(contentOf(path.join(folder, "pid")))
-  // a pid may be another's by now: it is the keeper's only while that runs from this folder
-  if (pid > 1 && contentOf(`/proc/${pid}/cmdline`).includes(path.join(folder, "keeper.mjs"))) {
+  for (const name of fs.existsSync("/proc") ? fs.readdirSync("/proc") : []) {
+    if (!/^\d+$/.test(name)) continue
     try {
-      process.kill(pid, "SIGKILL")
+      if (!fs.readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").includes(path.join(folder, "keeper.mjs")))
+        continue
+      process.kill(Number(name), "SIGKILL")
     } catch {
       // it has ended meanwhile
     }
@@ -195,6 +211,7 @@ class Home {
   private isClosed = false
   /** Chosen once: a daemon that was overtaken by a newer one stays so. */
   private epoch: number | undefined = undefined
+  trouble: Trouble | undefined = undefined
   /** No keeper is there any more, and none is wanted: what it wrote is read from its folder. */
   private isPast = false
   private launches = 0
@@ -249,7 +266,7 @@ class Home {
     const found = yield* Effect.result(connect(socket, heard))
     if (Result.isSuccess(found)) return found.success
     // a keeper that died leaves its name, under which the next one could not be
-    if (found.failure === "ECONNREFUSED") fs.rmSync(socket, { force: true })
+    if (found.failure !== "ENOENT") fs.rmSync(socket, { recursive: true, force: true })
     fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
     for (const [name, text] of Object.entries(KeeperFile.files()))
       fs.writeFileSync(path.join(this.folder, name), text, { mode: 0o600 })
@@ -270,21 +287,59 @@ class Home {
     return yield* Effect.fail("it does not come up")
   })
 
+  /** The next look finds nobody here, and starts another. */
+  private replace(link: KeeperLink, why: string): Effect.Effect<never, string> {
+    link.close()
+    this.machinery.killed(this.folder)
+    // somebody else may listen under that name
+    fs.rmSync(path.join(this.folder, "sock"), { recursive: true, force: true })
+    return Effect.fail(why)
+  }
+
+  /** The words for a keeper that has proven itself; one of an earlier version can prove nothing, and is believed. */
+  private readonly greeting = (link: KeeperLink, secret: string) =>
+    Effect.gen({ self: this }, function* () {
+      const nonce = Proof.nonce()
+      const { epoch = -1, error, nonce: theirs = "", proof } = yield* link.ask({ op: "meet", nonce })
+      if (error === "late") return yield* this.replace(link, "it does not answer")
+      if (error !== undefined && error !== "hello first") return yield* Effect.fail(error)
+      const isOlder = error !== undefined
+      if (!isOlder && !Proof.isProof(proof, secret, "keeper", nonce, theirs, epoch))
+        return yield* this.replace(link, "somebody else answers in its place")
+      const last = isOlder ? Number(contentOf(path.join(this.folder, "epoch"))) || 0 : epoch
+      this.epoch ??= Math.max(0, last) + 1
+      const words = { op: "hello", epoch: this.epoch } as const
+      if (!isOlder) return { ...words, proof: Proof.proofOf(secret, "daemon", theirs, this.epoch) }
+      // of that number it lets nobody by who comes after
+      const isBeyond = this.epoch > MAX_OLDER
+      if (isBeyond) this.epoch = undefined
+      return isBeyond ? yield* this.replace(link, "somebody else has taken it") : words
+    })
+
   /** Connects and takes up what is held. A keeper that does not answer is ended: the next one finds its programs. */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const link = yield* this.reach
-    this.epoch ??= (Number(contentOf(path.join(this.folder, "epoch"))) || 0) + 1
-    const { error, pid, runs = [], version } = yield* link.ask({ op: "hello", epoch: this.epoch })
+    const greeting = yield* this.greeting(link, Proof.secretOf(this.options.folder))
+    const { error, pid, runs = [], version } = yield* link.ask(greeting)
     if (error !== undefined) {
+      if (error === "late") return yield* this.replace(link, "it does not answer")
+      // the store is this daemon's alone: who has that one is nobody's
+      if (error === "fenced" && !("proof" in greeting)) {
+        this.epoch = undefined
+        return yield* this.replace(link, "somebody else has taken it")
+      }
       link.close()
-      if (error === "late") this.machinery.killed(this.folder)
-      return yield* Effect.fail(error === "late" ? "it does not answer" : error)
+      return yield* Effect.fail(error === "fenced" ? "a newer daemon has it" : error)
     }
     if (version !== VERSION) this.isActive = false
     if (!this.isActive) link.tell({ op: "retire" })
     this.keeper = pid
     this.take(link, runs)
     this.current = link
+    link.ended = () => {
+      this.current = undefined
+      this.up.closeUnsafe()
+    }
     this.up.openUnsafe()
     Deferred.doneUnsafe(this.known, Effect.void)
     return link
@@ -314,23 +369,37 @@ class Home {
       Effect.gen({ self: this }, function* () {
         yield* Effect.sleep(this.options.look ?? LOOK_AGAIN)
         if (this.programs.size === 0 && this.awaited === undefined) return
-        const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
-        if (error !== "late") return
-        yield* Effect.logWarning("the keeper does not answer: another takes its place")
-        this.machinery.killed(this.folder)
-        link.close()
+        yield* this.look(link)
       })
     )
+  }
+
+  /** A start may take long; that the keeper hears may not. */
+  asks(link: KeeperLink, order: Parameters<KeeperLink["ask"]>[0]) {
+    const looks = Effect.andThen(Effect.delay(this.look(link), SOON), Effect.never)
+    return Effect.raceFirst(link.ask(order, null), looks)
+  }
+
+  /** Ends a keeper that hangs, and its connection with it. */
+  look(link: KeeperLink) {
+    return Effect.gen({ self: this }, function* () {
+      const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
+      if (error !== "late") return
+      yield* Effect.logWarning("the keeper does not answer: another takes its place")
+      this.machinery.killed(this.folder)
+      link.close()
+    })
   }
 
   /** For as long as it has something to do. */
   readonly life = Effect.gen({ self: this }, function* () {
     for (let failures = 0; !this.isClosed;) {
       const link = yield* Effect.catch(this.begin, (why) =>
-        Effect.as(
-          failures === 0 ? Effect.void : Effect.logWarning(`the keeper of runs cannot be reached: ${why}`),
-          undefined
-        )
+        Effect.gen({ self: this }, function* () {
+          this.trouble = { message: why, since: this.trouble?.since ?? (yield* Clock.currentTimeMillis) }
+          if (failures > 0) yield* Effect.logWarning(`the keeper of runs cannot be reached: ${why}`)
+          return undefined
+        })
       )
       if (link === undefined) {
         if (failures > 2) Deferred.doneUnsafe(this.known, Effect.void)
@@ -338,9 +407,9 @@ class Home {
         continue
       }
       failures = 0
+      this.trouble = undefined
       yield* Effect.raceFirst(Deferred.await(link.gone), this.watch(link))
-      this.current = undefined
-      this.up.closeUnsafe()
+      link.ended()
       if (this.isClosed) return
       if (!this.isActive && this.programs.size === 0)
         return void fs.rmSync(this.folder, { recursive: true, force: true })
@@ -435,7 +504,7 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
       ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
     } as const
     active.awaits(name)
-    const { anchor, births, error, pid = 0, start = "" } = yield* of.ask(order, null)
+    const { anchor, births, error, pid = 0, start = "" } = yield* active.asks(of, order)
     if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
     if (error === "gone") {
       // it may have been started: the next keeper knows
@@ -470,7 +539,8 @@ const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Ret
         for (const { held, home } of all()) if (which(held.name)) home.forget(held)
       }),
     leave: Effect.sync(() => void (isLeaving = true)),
-    isLeaving: () => isLeaving
+    isLeaving: () => isLeaving,
+    trouble: () => homes.find(({ trouble }) => trouble !== undefined)?.trouble
   }
   return service
 })

@@ -13,6 +13,8 @@ const LIMIT = "5 seconds"
 
 export class KeeperLink {
   readonly gone = Deferred.makeUnsafe<void>()
+  /** Called at the connection's end, before anybody is answered with it: who asks then is to wait for the next one. */
+  ended: () => void = () => {}
   private readonly socket: net.Socket
   private readonly waiting = new Map<number, Deferred.Deferred<Reply>>()
   private rest: Array<string> = []
@@ -24,6 +26,7 @@ export class KeeperLink {
     socket.on("data", (text: string) => this.hear(text, heard))
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {
+      this.ended()
       for (const [re, one] of this.waiting) Deferred.doneUnsafe(one, Effect.succeed({ re, error: "gone" }))
       this.waiting.clear()
       Deferred.doneUnsafe(this.gone, Effect.void)

@@ -10,13 +10,18 @@
  */
 
 /** Of these words and of the folder's files, as keeper.mjs says it: a keeper of another one is given no new program. */
-export const VERSION = 2
+export const VERSION = 3
 
 export type StreamName = "out" | "err"
 
 export type Order =
-  /** The newest one owns the keeper; an epoch below its last is refused, and the same one of another while its owner is there: "fenced". */
-  | { readonly op: "hello"; readonly epoch: number }
+  /** First of all; the answer proves that this is the store's keeper. One of version 2 and before knows it not. */
+  | { readonly op: "meet"; readonly nonce: string }
+  /**
+   * The newest one owns the keeper; an epoch below its last is refused, and the same one of another while its owner is there: "fenced".
+   * What proves nothing is refused before: "unproven".
+   */
+  | { readonly op: "hello"; readonly epoch: number; readonly proof?: string }
   | {
       readonly op: "spawn"
       readonly run: string
@@ -68,6 +73,11 @@ export interface Reply {
   readonly re: number
   /** "gone": the connection; "late": no answer in time; else the keeper's, or the system's. */
   readonly error?: string
+  /** Of the answer to "meet". */
+  readonly nonce?: string
+  readonly proof?: string
+  /** The last one that owned the keeper; -1: nobody yet. */
+  readonly epoch?: number
   readonly version?: number
   readonly pid?: number
   readonly start?: string

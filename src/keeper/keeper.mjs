@@ -11,9 +11,10 @@
  * bound and loses nothing; without a daemon for the lease all programs are ended. The death of the keeper ends none: a
  * shell beside each (the anchor, in slot.sh) holds its pipes open, and a new keeper finds it by its folder. A fault of the
  * system (a full disk, no more files) fails the order or waits for better times; a damaged folder costs its program only.
- * It runs from a copy of its own. A program starts in a shell that waits for it (a slot): the fork is paid before.
+ * Its owner is a daemon that knows the store's secret, which lies beside its folder. It runs from a copy of its own. A program starts in a shell that waits for it (a slot): the fork is paid before.
  */
 import { spawn } from "node:child_process"
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -27,6 +28,7 @@ const { bound = 64 << 20, lease = 300_000, segment = 4 << 20, warm = 2 } = JSON.
 const cgroups = process.argv[4] ?? ""
 /** Bytes that wait for a program; characters of an order: of the daemon, of who has not said hello. */
 const [INPUT_BOUND, MAX_LINE, MAX_HELLO] = [8 << 20, 64 << 20, 4096]
+const MAX_EPOCH = 2 ** 31 - 1
 /** ms: of a pipe in other hands, of a program's end, of a keeper that holds nothing, until the system is asked again, of a daemon's word. */
 const [HELD, GRACE, LINGER, AGAIN, MOMENT] = [1000, 5000, 2000, 1000, 50]
 
@@ -59,7 +61,7 @@ const placeOf = ({ anchor, births, pid, start }) => ({ pid, start, births, ancho
 
 /** Programs, those that have ended among them until they are forgotten. */
 const runs = new Map()
-let [client, watch, epoch] = [undefined, undefined, Number(text(path.join(DIR, "epoch")) || -1)]
+let [client, watch, epoch] = [undefined, undefined, -1]
 /** `starting`: so many programs are being started; `made`: so many slots were. */
 let [retired, expired, starting, made] = [false, false, 0, 0]
 /** Of a slot nothing is told. */
@@ -382,22 +384,42 @@ const adopt = (id) => {
   const looks = setInterval(() => isAlive() || (clearInterval(looks), exited(run, null, null)), 100)
 }
 
-const hello = (from, asked) => {
-  if (!Number.isSafeInteger(asked)) return { error: "EINVAL" }
+/** By the store's secret, which no connection and no file of the keeper's carries; nothing where there is none. */
+const proof = (...words) => {
+  const secret = text(path.join(DIR, "..", "secret")).trim()
+  return secret === "" ? "" : createHmac("sha256", secret).update(words.join(" ")).digest("hex")
+}
+const isProof = (given, ...words) => {
+  const [one, other] = [Buffer.from(String(given)), Buffer.from(proof(...words))]
+  return other.length > 0 && one.length === other.length && timingSafeEqual(one, other)
+}
+
+/** Each connection proves itself by a nonce of its own. */
+const nonces = new WeakMap()
+const meet = (from, theirs) => {
+  const nonce = randomBytes(32).toString("hex")
+  nonces.set(from, nonce)
+  return { nonce, epoch, proof: proof("keeper", String(theirs).slice(0, 64), nonce, epoch) }
+}
+
+const hello = (from, { epoch: asked, proof: given }) => {
+  if (!Number.isInteger(asked) || asked < 0 || asked > MAX_EPOCH) return { error: "EINVAL" }
+  if (!nonces.has(from) || !isProof(given, "daemon", nonces.get(from), asked)) return { error: "unproven" }
   if (asked < epoch || (asked === epoch && client !== undefined && client !== from)) return { error: "fenced", epoch }
   epoch = asked
-  attempt("epoch", () => fs.writeFileSync(path.join(DIR, "epoch"), String(epoch)))
+  attempt("epoch", () => fs.writeFileSync(path.join(DIR, "epoch"), `${epoch} ${proof("epoch", epoch)}`))
   if (client !== from) client?.destroy()
   client = from
   clearInterval(watch)
   const listed = ({ ended, err, exit, id, out, seq, ...run }) =>
     Object.assign(placeOf(run), { run: id, seq, out: out.size, err: err.size, exit, ended })
-  return { pid: process.pid, version: 2, runs: [...runs.values()].map(listed) }
+  return { pid: process.pid, version: 3, runs: [...runs.values()].map(listed) }
 }
 
 const answer = async (from, message) => {
   const { op, run: id } = message
-  if (op === "hello") return hello(from, message.epoch)
+  if (op === "meet") return meet(from, message.nonce)
+  if (op === "hello") return hello(from, message)
   if (from !== client) return { error: "hello first" }
   if (op === "spawn") return start(from, message)
   if (op === "retire") return retire()
@@ -497,6 +519,9 @@ const isFirst = attempt("another keeper is there", () => (fs.linkSync(own, path.
 fs.rmSync(own)
 if (isFirst !== true) process.exit(0)
 fs.writeFileSync(path.join(DIR, "pid"), String(process.pid))
+// one that is damaged, or somebody else's, counts for nothing
+const [last, proven] = (attempt("epoch", () => text(path.join(DIR, "epoch"))) ?? "").trim().split(" ")
+if (isProof(proven, "epoch", last)) epoch = Number(last)
 for (const id of fs.readdirSync(RUNS)) attempt(id, () => adopt(id))
 fill()
 unwatched(Math.max(lease, GRACE)) // whoever has started it is to come

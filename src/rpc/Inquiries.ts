@@ -142,6 +142,7 @@ const others = Effect.fnUntraced(function* (
     plates: yield* plates.list({ closed }),
     replaced: status.replaced === true,
     ownConfig: status.ownConfig,
+    keeper: status.keeper,
     doubt: status.zone?.doubt ?? null,
     behind: status.reading?.behind,
     aside: status.reading?.aside ?? [],

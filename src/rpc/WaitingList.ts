@@ -35,6 +35,7 @@ export interface Given {
   /** Another program than the daemon's is installed in its place. */
   readonly replaced?: boolean
   readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
+  readonly keeper?: DaemonStatus["keeper"] | undefined
   /** Why the machine's time zone is not known. */
   readonly doubt?: string | null
   /** In words: runes that were acknowledged are not in the log. */
@@ -587,6 +588,22 @@ const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
         })
       ]
 
+const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
+  keeper === undefined
+    ? []
+    : [
+        {
+          id: `keeper/${keeper.since}`,
+          kind: "damage",
+          who: "keeper",
+          text: `of runs cannot be had, and no run begins: ${cut(keeper.message)}`,
+          details: ["What runs goes on, and is not heard. Another keeper is tried again and again."],
+          since: keeper.since,
+          until: null,
+          commands: [run("see what is wrong", "doctor"), run("begin anew; what runs goes on", "restart")]
+        }
+      ]
+
 /** A login that a person renews. An outage ends by itself: it is on the board, and no matter of a person's. */
 const ofLogin = (standing: Standing): Row => ({
   id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
@@ -621,7 +638,13 @@ export const listOf = (given: Given): WaitingReply => {
     ...ofProgram(given),
     ...ofZone(given)
   ]
-  const damage = [...ofLog(given), ...ofCheck(given), ...ofAside(given), ...given.projects.flatMap(ofDamage)]
+  const damage = [
+    ...ofKeeper(given),
+    ...ofLog(given),
+    ...ofCheck(given),
+    ...ofAside(given),
+    ...given.projects.flatMap(ofDamage)
+  ]
   const rows = [
     ...damage,
     ...[...asked(given), ...questions].toSorted(BoardRow.bySince),

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { LineSplitter } from "../../src/backends/process/LineSplitter.ts"
+import * as Proof from "../../src/keeper/Proof.ts"
 import * as Stand from "./Stand.ts"
 
 const SMALL = { bound: 3_000_000, segment: 100_000 }
@@ -107,8 +108,10 @@ describe("output", () => {
       // a daemon that says hello and reads nothing more
       const hung = yield* Effect.acquireRelease(
         Effect.sync(() => {
-          const words = `const s = require("node:net").connect(${JSON.stringify(join(Stand.homeOf(folder), "sock"))}); s.pause();
-s.write('{"id":1,"op":"hello","epoch":1000}\\n{"id":2,"op":"write","run":"chatty","seq":1,"data":"go\\\\n"}\\n'); setInterval(() => {}, 1000)`
+          const words = `const s = require("node:net").connect(${JSON.stringify(join(Stand.homeOf(folder), "sock"))});
+s.write('{"id":0,"op":"meet","nonce":""}\\n'); s.once("data", (data) => { s.pause(); const { nonce } = JSON.parse(String(data));
+const proof = require("node:crypto").createHmac("sha256", ${JSON.stringify(Proof.secretOf(folder))}).update("daemon " + nonce + " 1000").digest("hex");
+s.write(JSON.stringify({ id: 1, op: "hello", epoch: 1000, proof }) + '\\n{"id":2,"op":"write","run":"chatty","seq":1,"data":"go\\\\n"}\\n'); setInterval(() => {}, 1000) })`
           return spawn(process.execPath, ["-e", words], { stdio: "ignore" })
         }),
         (child) => Effect.sync(() => child.kill("SIGKILL"))

@@ -9,6 +9,7 @@ import { join } from "node:path"
 import type { HeldProgram } from "../../src/keeper/HeldProgram.ts"
 import * as Keeper from "../../src/keeper/Keeper.ts"
 import { connect, type KeeperLink } from "../../src/keeper/KeeperLink.ts"
+import * as Proof from "../../src/keeper/Proof.ts"
 import type { StreamName, Tale } from "../../src/keeper/Protocol.ts"
 import { PATIENCE } from "../support/Patience.ts"
 
@@ -182,11 +183,20 @@ export const link = Effect.fnUntraced(function* (folder: string, told: Array<Tal
   return found
 })
 
+export const epochOf = (folder: string): number => Number(textOf(join(homeOf(folder), "epoch")).split(" ")[0])
+
+/** As a daemon of the store says it. */
+export const hello = (folder: string, to: KeeperLink, epoch: number) =>
+  Effect.flatMap(to.ask({ op: "meet", nonce: "" }), ({ nonce = "" }) => {
+    const proof = Proof.proofOf(Proof.secretOf(folder), "daemon", nonce, epoch)
+    return to.ask({ op: "hello", epoch, proof })
+  })
+
 /** The same, as the keeper's owner: a newer daemon than any before. */
 export const owner = Effect.fnUntraced(function* (folder: string, told: Array<Tale> = []) {
   const found = yield* link(folder, told)
-  const epoch = Number(textOf(join(homeOf(folder), "epoch"))) + 1
-  const { error, runs = [] } = yield* found.ask({ op: "hello", epoch })
+  const epoch = epochOf(folder) + 1
+  const { error, runs = [] } = yield* hello(folder, found, epoch)
   if (error !== undefined) return yield* Effect.die(new Error(error))
   return Object.assign(found, { runs })
 })

@@ -13,6 +13,7 @@ import * as path from "node:path"
 import { Span } from "../../../src/config/Span.ts"
 import type { ExitStatus } from "../../../src/backends/process/ChildProcess.ts"
 import type * as Keeper from "../../../src/keeper/Keeper.ts"
+import * as Proof from "../../../src/keeper/Proof.ts"
 import { KeeperLink } from "../../../src/keeper/KeeperLink.ts"
 import {
   type Listed,
@@ -399,6 +400,7 @@ class Played {
   }
 
   private answers(wire: Wire, order: Order, reply: (reply: Omit<Reply, "re">) => void): void {
+    if (order.op === "meet") return reply(this.proven(order.nonce))
     if (order.op === "hello") return this.greets(wire, order.epoch, reply)
     if (this.client !== wire) return reply({ error: "hello first" })
     if (order.op === "spawn") return this.spawns(wire, order, reply)
@@ -414,10 +416,21 @@ class Played {
     reply({})
   }
 
-  private greets(wire: Wire, epoch: number, reply: (reply: Omit<Reply, "re">) => void): void {
+  private get epoch(): number {
     const file = path.join(this.home.folder, "epoch")
-    if (fs.existsSync(file) && epoch < Number(fs.readFileSync(file, "utf8"))) return reply({ error: "fenced" })
-    fs.writeFileSync(file, String(epoch))
+    return fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) : -1
+  }
+
+  /** Of the world's daemons none is somebody else's: their own proofs are not looked at. */
+  private proven(theirs: string): Omit<Reply, "re"> {
+    const { epoch } = this
+    const secret = Proof.secretOf(path.dirname(this.home.folder))
+    return { epoch, nonce: "", proof: Proof.proofOf(secret, "keeper", theirs, "", epoch) }
+  }
+
+  private greets(wire: Wire, epoch: number, reply: (reply: Omit<Reply, "re">) => void): void {
+    if (epoch < this.epoch) return reply({ error: "fenced" })
+    fs.writeFileSync(path.join(this.home.folder, "epoch"), String(epoch))
     if (this.client !== wire) this.client?.hangsUp()
     this.client = wire
     const runs = [...this.home.runs.values()].filter(({ started }) => started !== undefined)

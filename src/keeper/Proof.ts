@@ -1,0 +1,40 @@
+/**
+ * Proof: by which daemon and keeper of one store know each other: a secret in the keepers' folder that only this user
+ * can read, and of which no connection carries more than a digest over what both sides have just chosen.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+const FORM = /^[0-9a-f]{64}$/
+const OTHERS = 0o077
+
+const known = (file: string): string | undefined => {
+  try {
+    const text = fs.readFileSync(file, "utf8").trim()
+    return FORM.test(text) && (fs.statSync(file).mode & OTHERS) === 0 ? text : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const nonce = (): string => randomBytes(32).toString("hex")
+
+/** Read for each connection, by the keeper too: one that was damaged is made anew, and holds for both. */
+export const secretOf = (folder: string): string => {
+  const file = path.join(folder, "secret")
+  const found = known(file)
+  if (found !== undefined) return found
+  const made = nonce()
+  fs.rmSync(file, { recursive: true, force: true })
+  fs.writeFileSync(`${file}.tmp`, made, { mode: 0o600 })
+  fs.renameSync(`${file}.tmp`, file)
+  return made
+}
+
+/** keeper.mjs makes the same. */
+export const proofOf = (secret: string, ...words: ReadonlyArray<string | number>): string =>
+  createHmac("sha256", secret).update(words.join(" ")).digest("hex")
+
+export const isProof = (given: unknown, ...of: Parameters<typeof proofOf>): boolean =>
+  typeof given === "string" && FORM.test(given) && timingSafeEqual(Buffer.from(given), Buffer.from(proofOf(...of)))
