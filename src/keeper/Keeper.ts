@@ -120,17 +120,34 @@ const LOOK_AGAIN = Duration.seconds(30)
 const SOON = "2 seconds"
 /** The largest epoch at which one of version 2 and before can still be had by who comes after. */
 const MAX_OLDER = 2 ** 31
+/** So often a keeper is asked for in vain, ten seconds, before how its programs ended counts as not known. */
+const PATIENT = 8
 const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
 
-const contentOf = (file: string): string => (fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "")
+const onDisk = <A>(work: () => A): Effect.Effect<A, string> =>
+  Effect.try({ try: work, catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) })
+
+const contentOf = (file: string): string => {
+  try {
+    return fs.readFileSync(file, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+/** Where the system does not say it, a program is believed to go on. */
+const lives = ({ pid, start }: Pick<HeldProgram, "pid" | "start">): boolean => {
+  const stat = contentOf(`/proc/${pid}/stat`)
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return contentOf("/proc/self/stat") === "" || (fields[0] !== "Z" && Number(fields[19]) === start)
+}
 
 /** The file that names it may be damaged or gone: a keeper of this folder is known by its own command line. */
 const killed = (folder: string): void => {
   for (const name of fs.existsSync("/proc") ? fs.readdirSync("/proc") : []) {
     if (!/^\d+$/.test(name)) continue
+    if (!contentOf(`/proc/${name}/cmdline`).split("\0").includes(path.join(folder, "keeper.mjs"))) continue
     try {
-      if (!fs.readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").includes(path.join(folder, "keeper.mjs")))
-        continue
       process.kill(Number(name), "SIGKILL")
     } catch {
       // it has ended meanwhile
@@ -186,12 +203,13 @@ export interface Machinery {
   readonly connect: typeof connect
   readonly launch: typeof launch
   readonly killed: typeof killed
+  readonly lives: typeof lives
   readonly script: typeof SpawnScript.of
 }
 
 /** A simulated world has keepers of its own. */
 export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
-  defaultValue: () => ({ connect, launch, killed, script: SpawnScript.of })
+  defaultValue: () => ({ connect, launch, killed, lives, script: SpawnScript.of })
 })
 
 /** A folder's keepers, one after the other. */
@@ -266,12 +284,14 @@ class Home {
     const found = yield* Effect.result(connect(socket, heard))
     if (Result.isSuccess(found)) return found.success
     // a keeper that died leaves its name, under which the next one could not be
-    if (found.failure !== "ENOENT") fs.rmSync(socket, { recursive: true, force: true })
-    fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
-    for (const [name, text] of Object.entries(KeeperFile.files()))
-      fs.writeFileSync(path.join(this.folder, name), text, { mode: 0o600 })
+    yield* onDisk(() => {
+      if (found.failure !== "ENOENT") fs.rmSync(socket, { recursive: true, force: true })
+      fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
+      for (const [name, text] of Object.entries(KeeperFile.files()))
+        fs.writeFileSync(path.join(this.folder, name), text, { mode: 0o600 })
+    })
     const around = this.options.via?.(`${path.basename(this.folder)}-${process.pid}-${++this.launches}`)
-    let launched = launch(this.folder, this.options, around)
+    let launched = yield* onDisk(() => launch(this.folder, this.options, around))
     let isAround = around !== undefined
     for (let look = 0; look < START_LIMIT; look++) {
       yield* Effect.sleep(LOOK)
@@ -282,7 +302,7 @@ class Home {
         `the keeper of runs has no unit of its own: ${launched.failed}. It is in the daemon's: runs may end with that`
       )
       isAround = false
-      launched = launch(this.folder, this.options, undefined)
+      launched = yield* onDisk(() => launch(this.folder, this.options, undefined))
     }
     return yield* Effect.fail("it does not come up")
   })
@@ -292,8 +312,8 @@ class Home {
     link.close()
     this.machinery.killed(this.folder)
     // somebody else may listen under that name
-    fs.rmSync(path.join(this.folder, "sock"), { recursive: true, force: true })
-    return Effect.fail(why)
+    const freed = onDisk(() => fs.rmSync(path.join(this.folder, "sock"), { recursive: true, force: true }))
+    return Effect.andThen(freed, Effect.fail(why))
   }
 
   /** The words for a keeper that has proven itself; one of an earlier version can prove nothing, and is believed. */
@@ -319,7 +339,7 @@ class Home {
   /** Connects and takes up what is held. A keeper that does not answer is ended: the next one finds its programs. */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const link = yield* this.reach
-    const greeting = yield* this.greeting(link, Proof.secretOf(this.options.folder))
+    const greeting = yield* this.greeting(link, yield* onDisk(() => Proof.secretOf(this.options.folder)))
     const { error, pid, runs = [], version } = yield* link.ask(greeting)
     if (error !== undefined) {
       if (error === "late") return yield* this.replace(link, "it does not answer")
@@ -334,7 +354,10 @@ class Home {
     if (version !== VERSION) this.isActive = false
     if (!this.isActive) link.tell({ op: "retire" })
     this.keeper = pid
-    this.take(link, runs)
+    yield* Effect.tapError(
+      onDisk(() => this.take(link, runs)),
+      () => Effect.sync(() => link.close())
+    )
     this.current = link
     link.ended = () => {
       this.current = undefined
@@ -403,6 +426,8 @@ class Home {
       )
       if (link === undefined) {
         if (failures > 2) Deferred.doneUnsafe(this.known, Effect.void)
+        // nobody else can tell any more that one has ended
+        if (failures > PATIENT) for (const one of this.programs.values()) if (!this.machinery.lives(one)) one.lost()
         yield* Effect.sleep(Backoff.wait(AGAIN, ++failures))
         continue
       }

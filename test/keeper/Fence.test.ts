@@ -5,7 +5,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import * as net from "node:net"
 import { join } from "node:path"
 import * as Stand from "./Stand.ts"
@@ -182,6 +192,32 @@ describe("a keeper that cannot be had", () => {
       yield* Stand.until(() => daemon.keeper.trouble() === undefined)
       yield* goesOn(daemon, "second")
     })
+  )
+
+  it.live(
+    "since its folder is no folder: says so, tells the end of what ended meanwhile, and goes on once it can",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Stand.stand
+        const daemon = yield* Stand.daemon(folder)
+        const held = yield* Stand.script(daemon, "long", "echo up; exec sleep 300")
+        const other = yield* Stand.script(daemon, "other", "echo up; exec sleep 300")
+        yield* Stand.readUntil(held, "up")
+        const home = Stand.homeOf(folder)
+        const keeper = Stand.pidOf(folder)
+        renameSync(home, `${home}.aside`)
+        writeFileSync(home, "")
+        Stand.kill(keeper)
+        yield* Stand.until(() => daemon.keeper.trouble()?.message.startsWith("EEXIST") === true)
+        process.kill(-held.pid, "SIGKILL")
+        assert.deepStrictEqual(yield* held.exited, { code: null, signal: null })
+        assert.isFalse(other.isWhole)
+        rmSync(home)
+        renameSync(`${home}.aside`, home)
+        yield* Stand.until(() => daemon.keeper.trouble() === undefined)
+        yield* goesOn(daemon, "next")
+        assert.isFalse(other.isWhole)
+      })
   )
 
   it.live("since it hangs while it is asked for a program: it is replaced soon, and the program begins", () =>

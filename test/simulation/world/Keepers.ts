@@ -570,6 +570,7 @@ export class Keepers {
       return { failed: undefined }
     },
     killed: (folder) => this.homeOf(folder).keeper?.dies(),
+    lives: ({ pid }) => [...this.processes.living].some((process) => process.pid === pid),
     script: (program) => ({ script: JSON.stringify(program) })
   })
 
