@@ -7,6 +7,7 @@
  *
  * Guarantees: nothing that a run tells makes the sums smaller, or larger than one event can truly be.
  */
+import { plainModel } from "../gateway/Estimated.ts"
 import type { RunEvent } from "../backends/Backend.ts"
 import * as Prices from "../domain/Prices.ts"
 import type { ModelUsage } from "./Budget.ts"
@@ -105,7 +106,7 @@ export class UsageMeter {
     const tokens = { input, output, cacheRead, cacheWrite }
     const usd = this.cost(name, tokens, event.usd)
     const { context = this.newest.context } = event
-    this.newest = { model: name === "" ? this.newest.model : name, context }
+    this.newest = { model: name === "" ? this.newest.model : plainModel(name), context }
     this.turn = {
       inputTokens: this.turn.inputTokens + input,
       outputTokens: this.turn.outputTokens + output,

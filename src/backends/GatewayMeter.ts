@@ -96,12 +96,15 @@ const failures = () => {
 /** The counts of a run's route. */
 export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens">>
 
-/** `passed`: all that has passed since the route was opened; undefined: nobody counts. */
-export const metered = (run: Run, passed: Effect.Effect<Passed> | undefined): Run => {
+/** All that has passed since the route was opened; `isOver`: the run has ended, and nothing more is waited for. */
+export type PassedBy = (isOver: boolean) => Effect.Effect<Passed>
+
+/** `passed`: undefined: nobody counts. */
+export const metered = (run: Run, passed: PassedBy | undefined): Run => {
   if (passed === undefined) return run
   const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]
   const looked = (said: ReadonlyArray<RunEvent>) =>
-    Effect.map(passed, (counts) => [
+    Effect.map(passed(said.some(({ _tag }) => _tag === "Exited")), (counts) => [
       ...change(counts.told),
       ...all(counts),
       ...bypass.tells(said, counts),

@@ -28,11 +28,12 @@ const named: { readonly [key in CostKey]: string } = {
 
 const tokens = (count: number): string => count.toLocaleString("en-US")
 
-/** A cost that nobody knows is not nothing. */
-const money = ({ unpriced, usd }: CostRow): string => {
+/** A cost that nobody knows is not nothing; one that was estimated is not known. */
+const money = ({ estimated = 0, unpriced, usd }: CostRow): string => {
   const known = `$${usd.toFixed(usd < 10 ? 4 : 2)}`
-  if (unpriced === 0) return known
-  return usd === 0 ? "unpriced" : `${known} and ${tokens(unpriced)} tokens unpriced`
+  const unsure = estimated === 0 ? "" : `, ${tokens(estimated)} tokens estimated`
+  if (unpriced === 0) return `${known}${unsure}`
+  return usd === 0 ? `unpriced${unsure}` : `${known} and ${tokens(unpriced)} tokens unpriced${unsure}`
 }
 
 const total = (rows: ReadonlyArray<CostRow>): CostRow =>
@@ -43,7 +44,8 @@ const total = (rows: ReadonlyArray<CostRow>): CostRow =>
       cacheRead: sum.cacheRead + row.cacheRead,
       cacheWrite: sum.cacheWrite + row.cacheWrite,
       usd: sum.usd + row.usd,
-      unpriced: sum.unpriced + row.unpriced
+      unpriced: sum.unpriced + row.unpriced,
+      estimated: (sum.estimated ?? 0) + (row.estimated ?? 0)
     }),
     { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
   )

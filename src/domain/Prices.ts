@@ -6,6 +6,7 @@
  *
  * Guarantees: a model that is not in the table, nor in a config, has no price: none is guessed from another's.
  */
+import { plainModel } from "../gateway/Estimated.ts"
 import { Context } from "effect"
 
 export interface Price {
@@ -57,8 +58,9 @@ const SNAPSHOT = /-20\d{6}$/
 
 /** Undefined: the model is unpriced. `own`: what configs say, the nearest first. */
 export const priceOf = (model: string, ...own: ReadonlyArray<Prices>): Price | undefined => {
-  const plain = model.replace(PREFIX, "")
-  const names = [model, plain, plain.replace(SNAPSHOT, "")]
+  const told = plainModel(model)
+  const plain = told.replace(PREFIX, "")
+  const names = [told, plain, plain.replace(SNAPSHOT, "")]
   for (const prices of [...own, TABLE]) {
     const name = names.find((one) => Object.hasOwn(prices, one))
     if (name !== undefined) return prices[name]

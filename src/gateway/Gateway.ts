@@ -7,7 +7,7 @@
  * the paths of a model's interface pass, since a key opens far more than that; headers and query
  * parameters in which keys travel are taken off first (a route without a key, whose agent has a
  * login, keeps its headers); redirects are handed back, not followed; requests, their bodies and
- * connections are bounded; all that passes is counted.
+ * connections are bounded; all that passes is counted, also where the client does not ask for it or does not wait.
  *
  * It holds nothing of Effect: it is a small process of its own (`main`).
  */
@@ -16,6 +16,8 @@ import * as fs from "node:fs"
 import * as http from "node:http"
 import * as https from "node:https"
 import type * as net from "node:net"
+import type { Duplex } from "node:stream"
+import { asking, holding, plainBytes, remaining, withoutUsage } from "./Counted.ts"
 import { type Headers, MAX_WINDOWS, type ToldWindows, windowsIn } from "./LimitHeaders.ts"
 import { type Tokens, UsageReader } from "./UsageReader.ts"
 
@@ -69,6 +71,8 @@ export interface Meter {
 
 export interface OpenRoute {
   readonly count: () => Count
+  /** Ends what is read for its count alone: the run is over. */
+  readonly settle: () => void
   /** Whether a run holds it open: its forwarder is connected for as long as the run lives. */
   readonly held: () => boolean
   /** Ends what is under way, and removes the socket. */
@@ -138,53 +142,121 @@ const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.Out
 /** Whether a request that was answered so may succeed when it is made again. */
 const passes = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
-/** Passes a request on, and its answer back, as they come. `ends`: the failure of a request that asks a model; undefined: it has its answer. */
-const pass = (
-  { key, metered = false }: Route,
-  origin: URL,
-  meter: Meter,
-  tell: (model: string, more: Tokens) => void,
-  hear: (headers: Headers) => void,
-  ends: (failure: string | undefined) => void,
-  request: http.IncomingMessage,
-  response: http.ServerResponse
+/** The parts of an open route. */
+interface Passing {
+  readonly route: Route
+  readonly origin: URL
+  readonly meter: Meter
+  readonly tell: (model: string, more: Tokens) => void
+  readonly hear: (headers: Headers) => void
+  /** The failure of a request that asks a model; undefined: it has its answer. */
+  readonly ends: (failure: string | undefined) => void
+  readonly hold: ReturnType<typeof holding>
+  readonly rests: ReturnType<typeof remaining>
+}
+
+/** Answers to these tell no tokens, since they cost none. */
+const isFree = ({ method, url = "" }: http.IncomingMessage): boolean =>
+  method !== "POST" || /count_?tokens(?:\?|$)/iu.test(url)
+
+/** Whether the client is to ask for the usage of a stream. */
+const mayAsk = ({ headers, url = "" }: http.IncomingMessage): boolean =>
+  /\/chat\/completions(?:\?|$)/u.test(url) && headers["content-encoding"] === undefined
+
+/** Passes an answer back. `isAsked`: the client has not asked for its usage; `sent`: the text of what is counted. */
+const answered = (
+  { ends, hear, meter, route, tell }: Passing,
+  answer: http.IncomingMessage,
+  response: http.ServerResponse,
+  { isAsked, sent }: { readonly isAsked: boolean; readonly sent: () => number | undefined }
 ): void => {
+  const { statusCode: status = 502 } = answer
+  if (status < 400 || passes(status)) ends(status < 400 ? undefined : `answered ${status}`)
+  const isStream = /^text\/event-stream/iu.test(answer.headers["content-type"] ?? "")
+  const out = isAsked && isStream ? withoutUsage() : undefined
+  const theirs = Object.entries(answer.headers).filter(
+    ([name]) => !OWN.has(name) && (out === undefined || name !== "content-length")
+  )
+  if (!response.destroyed) response.writeHead(status, Object.fromEntries(theirs))
+  answer.on("data", meter.received)
+  if (route.metered === true) {
+    hear(answer.headers)
+    const reader = new UsageReader(tell)
+    answer.on("data", (chunk: Uint8Array) => reader.take(chunk))
+    answer.on("close", () => reader.end(status < 300 ? sent() : undefined))
+  }
+  answer.on("error", () => response.destroy())
+  if (response.destroyed) answer.resume()
+  else if (out === undefined) answer.pipe(response)
+  else answer.pipe(out).pipe(response)
+}
+
+/** Passes a request on, and its answer back, as they come. */
+const pass = (of: Passing, request: http.IncomingMessage, response: http.ServerResponse): void => {
+  const { hold, meter, origin, rests, route } = of
+  const { key, metered = false } = route
+  const ends = request.method === "POST" ? of.ends : () => {}
+  const isCounted = metered && !isFree(request)
   const { request: ask } = origin.protocol === "https:" ? https : http
   const all = headersOf(request.headers, key)
-  const headers = metered ? { ...all, "accept-encoding": "identity" } : all
-  const onward = ask(
-    new URL(origin.origin),
-    { method: request.method ?? "GET", path: withoutKeys(request.url ?? "/"), headers },
-    (answer) => {
-      const { statusCode: status = 502 } = answer
-      if (status < 400 || passes(status)) ends(status < 400 ? undefined : `answered ${status}`)
-      const theirs = Object.entries(answer.headers).filter(([name]) => !OWN.has(name))
-      response.writeHead(status, Object.fromEntries(theirs))
-      answer.on("data", meter.received)
-      if (metered) {
-        hear(answer.headers)
-        const reader = new UsageReader(tell)
-        answer.on("data", (chunk: Uint8Array) => reader.take(chunk))
-        answer.on("close", () => reader.end())
-      }
-      answer.on("error", () => response.destroy())
-      answer.pipe(response)
-    }
-  )
-  onward.on("error", ({ message }) => {
+  let [plain, size] = [0, 0]
+  let onward: http.ClientRequest | undefined
+  let rest: http.IncomingMessage | undefined
+
+  const failed = ({ message }: Error) => {
     if (response.headersSent) return void response.destroy()
     if (!response.destroyed) ends(`could not be reached: ${message}`)
     response.writeHead(502, { "content-type": "text/plain" }).end(`the provider could not be reached: ${message}\n`)
+  }
+
+  /** `asked`: the body that asks for the usage, too, in place of the one that came; `again`: makes the request as it came. */
+  const begin = (asked?: string, again?: () => void): http.ClientRequest => {
+    const encoded = metered ? { ...all, "accept-encoding": "identity" } : all
+    const { "content-length": _, "transfer-encoding": __, ...others } = encoded
+    const headers = asked === undefined ? encoded : { ...others, "content-length": Buffer.byteLength(asked) }
+    const to = { method: request.method ?? "GET", path: withoutKeys(request.url ?? "/"), headers }
+    onward = ask(new URL(origin.origin), to, (answer) => {
+      const isRefused = answer.statusCode === 400 || answer.statusCode === 422
+      if (!isRefused || again === undefined) {
+        rest = answer
+        const sent = () => (isCounted ? plain : undefined)
+        return answered({ ...of, ends }, answer, response, { isAsked: asked !== undefined, sent })
+      }
+      answer.resume()
+      again()
+    })
+    onward.on("error", failed)
+    return onward
+  }
+
+  response.on("close", () => {
+    const stop = () => {
+      rest?.destroy()
+      onward?.destroy()
+    }
+    const isOver = response.writableFinished || rest?.readableEnded === true
+    if (isOver || !isCounted || !request.complete || !rests.add(stop)) return stop()
+    // what the provider makes is paid for, whoever reads it
+    rest?.unpipe()
+    rest?.resume()
   })
-  response.on("close", () => onward.destroy())
-  let size = 0
   request.on("data", (chunk: Uint8Array) => {
     size += chunk.length
+    if (isCounted) plain += plainBytes(chunk)
     meter.sent(chunk)
     if (size > MAX_BODY) request.destroy()
   })
-  request.on("error", () => onward.destroy())
-  request.pipe(onward)
+  request.on("error", () => onward?.destroy())
+  if (!isCounted || !mayAsk(request)) return void request.pipe(begin())
+  hold(request, (body, isWhole) => {
+    if (!isWhole) {
+      begin().write(body)
+      return void request.pipe(onward!)
+    }
+    const asked = asking(body.toString("utf8"))
+    if (asked === undefined) begin().end(body)
+    else begin(asked, () => begin().end(body)).end(asked)
+  })
 }
 
 const tallied = () => {
@@ -252,6 +324,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const { all, tell } = tallied()
   const { hear, told } = heard()
   const { ends, failing } = failures()
+  const passing = { route, origin, meter, tell, hear, ends, hold: holding(), rests: remaining() }
   const holders = new Set<http.ServerResponse>()
   const server = http.createServer((request, response) => {
     if (request.url === HOLD) {
@@ -265,7 +338,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       return void response.end("agentd: only the model can be reached from here\n")
     }
     count.requests++
-    pass(route, origin, meter, tell, hear, request.method === "POST" ? ends : () => {}, request, response)
+    pass(passing, request, response)
   })
   server.maxConnections = MAX_CONNECTIONS
   const connections = new Set<net.Socket>()
@@ -273,10 +346,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
     connections.add(socket)
     socket.on("close", () => connections.delete(socket))
   })
-  const refuse = (socket: {
-    readonly end: (text: string) => unknown
-    on: (event: "error", f: () => void) => unknown
-  }) => {
+  const refuse = (socket: Duplex) => {
     count.refused++
     socket.on("error", () => {})
     socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n")
@@ -296,7 +366,9 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       return { opened, ...count, ...metered, ...limits, ...failing() }
     },
     held: () => holders.size > 0,
+    settle: passing.rests.settle,
     close: () => {
+      passing.rests.settle()
       server.close()
       for (const socket of connections) socket.destroy()
       fs.rmSync(route.socket, { force: true })

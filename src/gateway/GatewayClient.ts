@@ -25,7 +25,7 @@ export class GatewayFailed extends Schema.TaggedError<GatewayFailed>()("GatewayF
 /** An order before it has a number. */
 type Wanted = { readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
-  | { readonly do: "close" | "count" | "end" }
+  | { readonly do: "close" | "count" | "end" | "settle" }
 )
 
 export interface GatewayOptions {
@@ -54,8 +54,8 @@ export class Gateway extends Context.Service<
       route: Route,
       outlives?: () => boolean
     ) => Effect.Effect<void, GatewayFailed, Scope.Scope>
-    /** All that has passed a route, where it is open. */
-    readonly count: (name: string) => Effect.Effect<Count | undefined, GatewayFailed>
+    /** All that has passed a route, where it is open; `isOver`: its run has ended, and nothing more is waited for. */
+    readonly count: (name: string, isOver?: boolean) => Effect.Effect<Count | undefined, GatewayFailed>
     /** Of the gateway that this daemon has started. */
     readonly pid: Effect.Effect<number | undefined>
   }
@@ -249,7 +249,7 @@ const make = Effect.fnUntraced(function* (
               : Effect.ignore(link.ask({ do: "close", name }))
           })
       ),
-    count: (name) => Effect.map(ask({ do: "count", name }), ({ count }) => count),
+    count: (name, isOver) => Effect.map(ask({ do: isOver === true ? "settle" : "count", name }), ({ count }) => count),
     pid: Effect.sync(() => pid)
   }
 })

@@ -8,7 +8,8 @@ import type { Count, Route } from "./Gateway.ts"
 
 export type Order = { readonly id: number; readonly name: string } & (
   | { readonly do: "open"; readonly route: Route }
-  | { readonly do: "close" | "count" }
+  /** `settle`: the run is over: what is still read for its count is estimated. */
+  | { readonly do: "close" | "count" | "settle" }
   /** The daemon ends in order. */
   | { readonly do: "end" }
 )

@@ -3,8 +3,10 @@
  * messages, OpenAI's chat completions and responses, Google's contents; in a stream or whole.
  *
  * Guarantees: what is told twice, or as a sum that grows, counts once; what is no number, or too large to be one,
- * counts for nothing; bounded: of a line or a body that is too long nothing is read. It holds nothing of Effect.
+ * counts for nothing; bounded: of a line or a body that is too long nothing is read. Of an answer that does not tell its
+ * tokens they are estimated, and counted apart. It holds nothing of Effect.
  */
+import { ESTIMATED } from "./Estimated.ts"
 
 /** Tokens; those of a cache are a part of the input. */
 export interface Tokens {
@@ -33,6 +35,18 @@ const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number =>
   }
   return 0
 }
+
+/** The texts of a model in a line, up to a length. */
+const SAID =
+  /"(?:content|text|arguments|partial_json|thinking|reasoning|reasoning_content|refusal|delta)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"/gu
+const MAX_SAID = 64 * 1024
+/** Bytes of a text that are a token. */
+const TOKEN = 4
+
+const saidIn = (line: string): number =>
+  line.length > MAX_SAID
+    ? line.length
+    : [...line.matchAll(SAID)].reduce((sum, [, text = ""]) => sum + Buffer.byteLength(text), 0)
 
 const parsed = (text: string): Json | undefined => {
   if (!/"usage/i.test(text)) return undefined
@@ -81,6 +95,10 @@ export class UsageReader {
   private isTooLong = false
   private model = ""
   private seen = NONE
+  /** Whether the answer has told what it cost, as a whole. */
+  private isTold = false
+  /** Bytes of the model's own texts. */
+  private said = 0
 
   /** `tell`: of each difference. */
   constructor(tell: (model: string, more: Tokens) => void) {
@@ -96,11 +114,18 @@ export class UsageReader {
     this.isTooLong = true
   }
 
-  end(): void {
+  /** `sent`: bytes of the request: what the answer does not tell is estimated. */
+  end(sent?: number): void {
     this.line(this.rest)
     this.rest = ""
     if (this.whole !== "") this.value(parsed(this.whole))
     this.whole = ""
+    if (sent === undefined || this.isTold) return
+    this.isTold = true
+    const { said, seen } = this
+    const input = seen.input > 0 ? 0 : Math.ceil(sent / TOKEN)
+    const output = Math.max(0, Math.ceil(said / TOKEN) - seen.output)
+    if (input + output > 0) this.tell(`${this.model}${ESTIMATED}`, { ...NONE, input, output })
   }
 
   /** Lines that belong to no stream: of a body in several lines. */
@@ -111,6 +136,8 @@ export class UsageReader {
       this.isTooLong = false
       return
     }
+    this.said += saidIn(line)
+    if (this.model === "") this.model = /"model(?:Version)?"\s*:\s*"([^"\\]{1,100})"/u.exec(line)?.[1] ?? ""
     if (line.startsWith("data:")) return this.value(parsed(line.slice(5)))
     if (/^\s*(event:|id:|retry:|:|$)/u.test(line)) return
     this.whole = this.whole.length + line.length > MAX_LINE ? "" : `${this.whole}${line}\n`
@@ -121,6 +148,8 @@ export class UsageReader {
     const now = tokensIn(value)
     this.model = modelIn(value) || this.model
     if (now === undefined) return
+    // Anthropic's begins with what it was given alone
+    if (now.input + now.output > 0 && object(value["message"]) === undefined) this.isTold = true
     const { seen } = this
     const of = (make: (field: keyof Tokens) => number): Tokens => ({
       input: make("input"),

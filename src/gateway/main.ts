@@ -88,6 +88,7 @@ export const serve = (socket: string): void => {
       routes.set(name, { route: await open(order.route), asked, owner, idle: 0 })
       return { id }
     }
+    if (order.do === "settle") routes.get(name)?.route.settle()
     const count = routes.get(name)?.route.count()
     if (order.do === "close") close(name)
     return count === undefined ? { id } : { id, count }

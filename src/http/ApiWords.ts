@@ -406,6 +406,7 @@ export const fields: { readonly [field: string]: string } = {
   unit: "The systemd unit that it runs in; null: none.",
   unmetered: "Agents whose limits hold later than with the request that spends them, and why.",
   unpriced: "Tokens that have no price.",
+  estimated: "Tokens that no answer of the model told.",
   unread: "Messages that were not read yet.",
   unreadable: "Streams that cannot be read.",
   unreviewed: "True: even if the goal is not met.",

@@ -3,6 +3,7 @@
  */
 import { Schema } from "effect"
 import type { Cost, Limited } from "../domain/Allowance.ts"
+import { plainModel } from "../gateway/Estimated.ts"
 
 export const COST_KEYS = ["project", "agent", "model", "day", "hour", "goal"] as const
 export type CostKey = (typeof COST_KEYS)[number]
@@ -28,7 +29,9 @@ export const CostRow = Schema.Struct({
   cacheRead: Schema.Finite,
   cacheWrite: Schema.Finite,
   usd: Schema.Finite,
-  unpriced: Schema.Finite
+  unpriced: Schema.Finite,
+  /** Tokens that no answer told; left out: none. */
+  estimated: Schema.optionalKey(Schema.Finite)
 })
 export type CostRow = typeof CostRow.Type
 
@@ -38,9 +41,12 @@ export const MOST = 5_000
 const SUMS = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
 const NONE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
 
-type Sums = Pick<CostRow, (typeof SUMS)[number]>
+type Sums = Pick<CostRow, (typeof SUMS)[number] | "estimated">
+
+const estimated = (tokens: number): Pick<CostRow, "estimated"> => (tokens > 0 ? { estimated: tokens } : {})
 
 const sum = (a: Sums, b: Sums): Sums => ({
+  ...estimated((a.estimated ?? 0) + (b.estimated ?? 0)),
   input: a.input + b.input,
   output: a.output + b.output,
   cacheRead: a.cacheRead + b.cacheRead,
@@ -106,7 +112,8 @@ export const grouped = (
     }
     const keys = Object.fromEntries(by.map((name) => [name, all[name]]))
     const id = JSON.stringify(keys)
-    rows.set(id, { ...keys, ...sum(rows.get(id) ?? NONE, cost) })
+    const unsure = plainModel(model) === model ? {} : estimated(cost.input + cost.output)
+    rows.set(id, { ...keys, ...sum(rows.get(id) ?? NONE, { ...cost, ...unsure }) })
   }
   const sorted = [...rows.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
   const rest = sorted.slice(MOST)

@@ -27,7 +27,7 @@ const told = Effect.fnUntraced(function* (events: ReadonlyArray<RunEvent>, ...co
     const tokens = input === 0 ? [] : [{ model: "m", input, output: 1, cacheRead: 0, cacheWrite: 0 }]
     return { opened: "route", tokens }
   })
-  const all = yield* Stream.runCollect(GatewayMeter.metered(runOf(heard), passed).events)
+  const all = yield* Stream.runCollect(GatewayMeter.metered(runOf(heard), () => passed).events)
   return all.flatMap((event) => (event._tag === "Notice" ? [event.lasting?.isOver] : []))
 })
 
@@ -50,7 +50,7 @@ describe("requests of a run that fail at the gateway", () => {
         )
       )
       const passed = Effect.sync(() => ({ opened: "route", tokens: [], ...counts[Math.max(0, at)] }))
-      const events = yield* Stream.runCollect(GatewayMeter.metered(run, passed).events)
+      const events = yield* Stream.runCollect(GatewayMeter.metered(run, () => passed).events)
       const told = events.flatMap((event) => (event._tag === "Notice" && event.retries !== undefined ? [event] : []))
       assert.deepStrictEqual(
         told.map(({ retries, text }) => [text, retries?.since]),

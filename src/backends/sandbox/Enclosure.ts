@@ -23,7 +23,7 @@ import { attempt } from "../../config/Attempt.ts"
 import { type AcpBackend, APIS, type Confinement, type ExecBackend } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
 import { prefixOf } from "../../gateway/Gateway.ts"
-import type { Passed } from "../GatewayMeter.ts"
+import type { PassedBy } from "../GatewayMeter.ts"
 import { Gateway } from "../../gateway/GatewayClient.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
@@ -87,7 +87,7 @@ export interface Enclosure {
   readonly confined: boolean
   readonly env: Environment
   /** The counts of the gateway, where it counts. */
-  readonly passed?: Effect.Effect<Passed>
+  readonly passed?: PassedBy
   /**
    * `cwd`: a path that is absolute. `part`: a further program of a run that is at work, and could move a mount in its
    * home meanwhile: it gets none there.
@@ -198,7 +198,7 @@ interface Exit {
   /** Held by the gateway. */
   readonly key: string | undefined
   readonly forwarder: ReadonlyArray<string>
-  readonly passed?: Effect.Effect<Passed>
+  readonly passed?: PassedBy
 }
 
 const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
@@ -246,11 +246,13 @@ const freePort = Effect.callback<number, BackendError>((resume) => {
 })
 
 /** The counts of the run's route; a gateway that does not answer has nothing to tell just now. */
-const passedBy = (gateway: Gateway["Service"], runId: string): Effect.Effect<Passed> =>
-  gateway.count(runId).pipe(
-    Effect.map((count) => count ?? {}),
-    Effect.orElseSucceed(() => ({}))
-  )
+const passedBy =
+  (gateway: Gateway["Service"], runId: string): PassedBy =>
+  (isOver) =>
+    gateway.count(runId, isOver).pipe(
+      Effect.map((count) => count ?? {}),
+      Effect.orElseSucceed(() => ({}))
+    )
 
 /** `isFree`: nothing holds the run; its agent keeps its own key, and is only counted. */
 const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions, isFree: boolean) {
