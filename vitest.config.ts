@@ -10,7 +10,8 @@ const alone = [
   "test/supervision/Supervisor.test.ts",
   // they make a browser of it
   "test/web/Glimpse.test.ts",
-  "test/web/Streams.test.ts"
+  "test/web/Streams.test.ts",
+  "test/security/ForeignText.test.ts"
 ]
 
 const include = ["test/**/*.test.ts"]

@@ -4,6 +4,7 @@
 import { render } from "preact"
 import * as Api from "./Api.ts"
 import { cursor, items, moved } from "./Filter.ts"
+import * as Foreign from "./Foreign.ts"
 import { Frame } from "./Frame.tsx"
 import * as Keys from "./Keys.ts"
 import { close, dialog } from "./Palette.tsx"
@@ -14,6 +15,7 @@ import * as Theme from "./Theme.ts"
 import { isPhone } from "./Ui.tsx"
 import * as Worker from "./Worker.ts"
 
+Foreign.begin()
 Theme.begin()
 readGlimpse()
 // before the first drawing, so that there is no second one

@@ -1,12 +1,11 @@
 /**
  * Call: what a call would do, whole.
  *
- * Guarantees: nothing is left out, and nothing is hidden: a character that does not show as itself is a mark, and a
- * word of two alphabets is told; each line has its number.
+ * Guarantees: nothing is left out; a word of two alphabets is told; each line has its number.
  */
 import type { AskedCall } from "../domain/Messages.ts"
 import { telling } from "../domain/CallWords.ts"
-import { lookalikes, visible } from "../domain/Visible.ts"
+import { lookalikes } from "../domain/Visible.ts"
 
 const parsed = (text: string): unknown => {
   try {
@@ -30,7 +29,7 @@ export const briefOf = (input: string): string => telling(input, 400) || input
 
 /** Bold: what makes a command another one. */
 const emphasised = (line: string) =>
-  line.split(/(\s--?[\w-]+\b|&&|\|\||;|\|)/).map((part, n) => (n % 2 === 1 ? <b key={n}>{part}</b> : part))
+  line.split(/(\s--?[\w-]+\b\s*|(?:&&|\|\||;|\|)\s*)/).map((part, n) => (n % 2 === 1 ? <b key={n}>{part}</b> : part))
 
 interface LinesProps {
   readonly text: string
@@ -40,16 +39,14 @@ interface LinesProps {
 }
 const Lines = ({ isShell = false, label, text, tone = "" }: LinesProps) => (
   <pre class={`call ${tone}`} tabIndex={0} role="region" aria-label={label}>
-    {visible(text)
-      .split("\n")
-      .map((line, n) => (
-        <div key={n}>
-          <span class="ln" aria-hidden="true">
-            {n + 1}
-          </span>
-          <code>{isShell ? emphasised(line) : line}</code>
-        </div>
-      ))}
+    {text.split("\n").map((line, n) => (
+      <div key={n}>
+        <span class="ln" aria-hidden="true">
+          {n + 1}
+        </span>
+        <code>{isShell ? emphasised(line) : line}</code>
+      </div>
+    ))}
   </pre>
 )
 
@@ -65,7 +62,7 @@ export const Call = ({ asked: { input } }: { readonly asked: Pick<AskedCall, "in
     <div class="fields">
       {fields.map(([name, text]) => (
         <div key={name}>
-          {(fields.length > 1 || name !== "command") && name !== "" && <h3 class="label">{visible(name)}</h3>}
+          {(fields.length > 1 || name !== "command") && name !== "" && <h3 class="label">{name}</h3>}
           <Lines
             text={text}
             label={name === "" ? "input" : name}

@@ -94,7 +94,7 @@ const LineRow = ({ at, cursor, file: { path }, line, name, open }: FileProps & {
         />
       ) : (
         comment !== undefined && (
-          <button type="button" class="comment kept" onClick={() => open(place)}>
+          <button type="button" class="comment kept told" onClick={() => open(place)}>
             {comment.text}
           </button>
         )

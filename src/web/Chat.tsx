@@ -120,7 +120,11 @@ const Body = ({ text }: { readonly text: string }) => (
         part
           .split(/\n{2,}/)
           .filter((one) => one.trim() !== "")
-          .map((one, m) => <p key={`${n} ${m}`}>{rich(one.replace(/^\n+|\s+$/g, ""))}</p>)
+          .map((one, m) => (
+            <p key={`${n} ${m}`} class="told">
+              {rich(one.replace(/^\n+|\s+$/g, ""))}
+            </p>
+          ))
       )
     )}
   </>

@@ -8,6 +8,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { LOOKS, phrase, span, type Word } from "../domain/Words.ts"
 import type { Problem } from "./Api.ts"
+import { marked } from "./Foreign.ts"
 import { hrefTo } from "./Router.ts"
 import { isWhole, link } from "./Store.ts"
 import { clock, now, stamp } from "./Time.ts"
@@ -166,7 +167,7 @@ export const Command = ({ children }: { readonly children: string }) => (
     title="Copy"
     onClick={(event) => {
       event.stopPropagation()
-      void navigator.clipboard?.writeText(children).catch(() => undefined)
+      void navigator.clipboard?.writeText(marked(children).replaceAll("\n", " ")).catch(() => undefined)
     }}
   >
     <code>{children}</code>

@@ -285,6 +285,41 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
       })
     )
 
+    it.effect("a call is approved only once its end was in sight; nothing of it is beside the screen", () =>
+      Effect.gen(function* () {
+        const { seen, shop } = yield* Shop
+        const { page } = seen
+        const made = join(shop.root, "approved", "long")
+        yield* promise(() => at(page, "#/needs"))
+        const lines = Array.from({ length: 120 }, (_, n) => `# line ${n} ${"word ".repeat(n === 60 ? 200 : 1)}`)
+        yield* shop.tell("approved", { ask: [...lines, `touch '${made}' # \u202e`].join("\n") })
+        yield* shop.asked("approved")
+        const approve = page.getByRole("button", { name: "Approve once" })
+        const goOn = page.getByRole("button", { name: "Read to the end first" })
+        yield* promise(async () => {
+          await goOn.waitFor()
+          await clickIn(page)
+          const answers: Array<string> = []
+          page.on("request", (request) => request.url().endsWith("/v1/Answer") && answers.push(request.url()))
+          // a key goes on in the text
+          await page.keyboard.press("a")
+          await page.waitForTimeout(500)
+          await goOn.waitFor()
+          assert.isAbove(await page.evaluate("document.querySelector('.stage').scrollTop"), 100)
+          const beside =
+            "[...document.querySelectorAll('.one *')].some((one) => one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX !== 'visible')"
+          assert.isFalse(await page.evaluate(beside))
+          for (let presses = 0; presses < 40 && (await goOn.count()) > 0; presses++) await goOn.click()
+          await approve.waitFor()
+          assert.deepStrictEqual(answers, [])
+          await has(page, "\\u{202e}")
+          await pressUntil(page, "a", "Nobody waits for you")
+        })
+        yield* shop.answers("approved", 3)
+        assert.isTrue(existsSync(made))
+      })
+    )
+
     it.effect("questions are answered by a number, and in own words", () =>
       Effect.gen(function* () {
         const { seen, shop } = yield* Shop

@@ -158,7 +158,7 @@ const Inbox = ({ items }: { readonly items: ReadonlyArray<Item> }) => (
     {items
       .filter((item): item is Said => item.is === "said" && item.isWaiting)
       .map(({ at, by, key, text }) => (
-        <p key={key} class="inboxed">
+        <p key={key} class="inboxed told">
           <b>{by}</b> <Clock at={at} />
           <br />
           {text.slice(0, 400)}

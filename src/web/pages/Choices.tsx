@@ -8,11 +8,13 @@ import { act, isReady } from "../Acts.ts"
 import { useKeys } from "../Keys.ts"
 import { mayAct } from "../Store.ts"
 import { Kbd } from "../Ui.tsx"
+import type { Read } from "../Whole.tsx"
 
 interface Props {
   readonly asked: AskedCall
   readonly questions: ReadonlyArray<Question>
   readonly isSettled: () => boolean
+  readonly read: Read
   readonly next: () => void
 }
 
@@ -55,7 +57,7 @@ const OwnWords = ({ question: { options }, say }: Pick<AskProps, "question" | "s
 
 const Ask = ({ chosen, isCurrent, pick, question, say }: AskProps) => (
   <section class={isCurrent ? "question" : "question dim"} aria-label={question.question}>
-    <p class="asked">{question.question}</p>
+    <p class="asked told">{question.question}</p>
     <ul class="options">
       {question.options.map(({ description, label }, n) => (
         <li key={n}>
@@ -76,12 +78,13 @@ const Ask = ({ chosen, isCurrent, pick, question, say }: AskProps) => (
 /** The answer to a question of which these options are chosen. */
 const numbers = (chosen: ReadonlyArray<number>): string => chosen.map((n) => n + 1).join(",")
 
-export const Choices = ({ asked, isSettled, next, questions }: Props) => {
+export const Choices = ({ asked, isSettled, next, questions, read }: Props) => {
   const [picked, setPicked] = useState<ReadonlyArray<number>>([])
   const [answers, setAnswers] = useState<ReadonlyArray<string>>([])
   const isBusy = useRef(false)
   const question = questions[answers.length]
   const answer = async (text: string) => {
+    if (!read.isWhole) return read.goOn()
     if (!isSettled() || isBusy.current || !isReady()) return
     const all = [...answers, text]
     setPicked([])
@@ -105,20 +108,22 @@ export const Choices = ({ asked, isSettled, next, questions }: Props) => {
   })
   return (
     <>
-      {questions.map((one, n) => (
-        <Ask
-          key={n}
-          question={one}
-          isCurrent={n === answers.length}
-          chosen={
-            n === answers.length
-              ? picked
-              : one.options.flatMap((_, at) => (answers[n]?.split(",").includes(String(at + 1)) ? [at] : []))
-          }
-          pick={pick}
-          say={(text) => void answer(text)}
-        />
-      ))}
+      <div class="fields" ref={read.box}>
+        {questions.map((one, n) => (
+          <Ask
+            key={n}
+            question={one}
+            isCurrent={n === answers.length}
+            chosen={
+              n === answers.length
+                ? picked
+                : one.options.flatMap((_, at) => (answers[n]?.split(",").includes(String(at + 1)) ? [at] : []))
+            }
+            pick={pick}
+            say={(text) => void answer(text)}
+          />
+        ))}
+      </div>
       <div class="answers">
         {question?.several === true && mayAct.value && (
           <button

@@ -13,6 +13,7 @@ import { useAnswer } from "../Reading.ts"
 import { go, hrefTo } from "../Router.ts"
 import { mayAct } from "../Store.ts"
 import { now } from "../Time.ts"
+import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { Command, Failed, Glyph, Kbd, Loading } from "../Ui.tsx"
 
 /** The change has to be in sight for so long before its key counts, ms. */
@@ -50,12 +51,16 @@ const Effects = ({ consequences }: Pick<ConfigChangeInfo, "consequences">) => (
   </ul>
 )
 
-const Decide = ({ value }: { readonly value: ConfigChangeInfo }) =>
+interface DecideProps {
+  readonly value: ConfigChangeInfo
+  readonly read: Read
+}
+const Decide = ({ read, value }: DecideProps) =>
   mayAct.value ? (
     <div class="answers">
-      <button type="button" class="btn primary large" onClick={() => void trust(value)}>
-        Trust this file<Kbd>a</Kbd>
-      </button>
+      <Approve read={read} approve={() => void trust(value)}>
+        Trust this file
+      </Approve>
       {value.kept === undefined && (
         <button type="button" class="btn large" onClick={() => keep(value)}>
           Keep what is in force<Kbd>d</Kbd>
@@ -68,37 +73,38 @@ const Decide = ({ value }: { readonly value: ConfigChangeInfo }) =>
     <p class="faint small">{Acts.VIEW_ONLY}</p>
   )
 
-interface WaitingProps {
-  readonly value: ConfigChangeInfo
+interface WaitingProps extends DecideProps {
   /** When the file was changed. */
   readonly since: number | undefined
 }
 /** A change that waits, or was put aside: its consequences, then its lines. */
-const Waiting = ({ since, value }: WaitingProps) => {
+const Waiting = ({ read, since, value }: WaitingProps) => {
   const { config, consequences, diff, kept, project } = value
   return (
     <section class="config">
-      <p class="line lead">
-        <Glyph word={kept === undefined ? "needs you" : "paused"} />
-        <b>
-          {project}: the file has changed and is {kept === undefined ? "not in force." : "put aside."}
-        </b>
-      </p>
-      <p class="muted">
-        <code>{config}</code>
-        {since !== undefined && <span> changed {span(now.value - since)} ago</span>}
-      </p>
-      {kept !== undefined && (
-        <p class="muted">
-          {kept.by} keeps what is in force, since {span(now.value - kept.at)}. It asks no more until the file changes
-          again.
+      <div class="config-text" ref={read.box}>
+        <p class="line lead">
+          <Glyph word={kept === undefined ? "needs you" : "paused"} />
+          <b>
+            {project}: the file has changed and is {kept === undefined ? "not in force." : "put aside."}
+          </b>
         </p>
-      )}
-      <h2 class="label">What it would do</h2>
-      <Effects consequences={consequences} />
-      <h2 class="label">The change</h2>
-      <Lines diff={diff} />
-      <Decide value={value} />
+        <p class="muted">
+          <code>{config}</code>
+          {since !== undefined && <span> changed {span(now.value - since)} ago</span>}
+        </p>
+        {kept !== undefined && (
+          <p class="muted">
+            {kept.by} keeps what is in force, since {span(now.value - kept.at)}. It asks no more until the file changes
+            again.
+          </p>
+        )}
+        <h2 class="label">What it would do</h2>
+        <Effects consequences={consequences} />
+        <h2 class="label">The change</h2>
+        <Lines diff={diff} />
+      </div>
+      <Decide value={value} read={read} />
     </section>
   )
 }
@@ -110,14 +116,16 @@ const Change = ({ project }: { readonly project: ProjectInfo }) => {
     { name: conversation },
     `${waits?.hash} ${waits?.changes} ${project.kept?.hash} ${project.problems.join()}`
   )
+  const read = useWhole(value?.waits === true ? (value.hash ?? undefined) : undefined)
   const seen = useRef(0)
   useEffect(() => {
     seen.current = performance.now()
-  }, [value?.hash])
+  }, [value?.hash, read.isWhole])
   useKeys(({ is }) => {
     if ((is !== "approve" && is !== "deny") || value?.waits !== true || !mayAct.peek()) return false
     const isSeen = performance.now() - seen.current > SEEN
-    if (isSeen && is === "approve") void trust(value)
+    if (isSeen && is === "approve" && read.isWhole) void trust(value)
+    else if (is === "approve") read.goOn()
     else if (isSeen && value.kept === undefined) keep(value)
     return true
   })
@@ -135,7 +143,7 @@ const Change = ({ project }: { readonly project: ProjectInfo }) => {
         <pre class="diff boxed">{value.problems.join("\n")}</pre>
       </section>
     )
-  return value.waits ? <Waiting value={value} since={waits?.since} /> : null
+  return value.waits ? <Waiting value={value} since={waits?.since} read={read} /> : null
 }
 
 const Settled = ({ projects }: { readonly projects: ReadonlyArray<ProjectInfo> }) => {

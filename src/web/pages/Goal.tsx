@@ -18,6 +18,7 @@ import { useAnswer } from "../Reading.ts"
 import { go, hrefTo } from "../Router.ts"
 import { mayAct } from "../Store.ts"
 import { Bare, Clock, Command, Failed, Glyph, Kbd, Loading, Since, usd } from "../Ui.tsx"
+import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { left } from "./Goals.tsx"
 import { Progress } from "./Progress.tsx"
 
@@ -232,8 +233,8 @@ const WhyPart = ({ name, news }: { readonly name: string; readonly news: number 
 }
 
 /** The plan that waits, whole: what each agent would be told. */
-const PlanPart = ({ plan }: { readonly plan: AskedPlan }) => (
-  <section class="part">
+const PlanPart = ({ box, plan }: Pick<Read, "box"> & { readonly plan: AskedPlan }) => (
+  <section class="part" ref={box}>
     <h2 class="label">
       The plan <span>sha256 {plan.hash.slice(0, 12)}</span>
     </h2>
@@ -262,8 +263,10 @@ const usePlan = (name: string, goal: GoalInfo | undefined) => {
       seen.current = { hash: value.hash, at: performance.now() }
   }, [value?.hash])
   const plan = isAsked ? value : undefined
+  const read = useWhole(plan?.next === null ? plan.hash : undefined)
   return {
     plan,
+    read,
     isAsked,
     problem: isAsked ? problem : undefined,
     isSeen: () => performance.now() - seen.current.at > SEEN
@@ -273,8 +276,9 @@ const usePlan = (name: string, goal: GoalInfo | undefined) => {
 const Answers = ({
   approve,
   plan,
+  read,
   reject
-}: {
+}: Pick<ReturnType<typeof usePlan>, "read"> & {
   readonly plan: AskedPlan
   readonly approve: () => void
   readonly reject: (reason: string) => void
@@ -294,9 +298,9 @@ const Answers = ({
         if (reason.trim() !== "") reject(reason.trim())
       }}
     >
-      <button type="button" class="btn primary large" onClick={approve}>
-        Approve the plan<Kbd>a</Kbd>
-      </button>
+      <Approve read={read} approve={approve}>
+        Approve the plan
+      </Approve>
       <input
         class="field"
         value={reason}
@@ -375,18 +379,18 @@ interface RailProps {
   readonly pick: (id: string) => void
   readonly approve: () => void
 }
-const Rail = ({ approve, asked: { plan, problem }, name, news, pick, task, value }: RailProps) => {
+const Rail = ({ approve, asked: { plan, problem, read }, name, news, pick, task, value }: RailProps) => {
   const { findings, goal, named, tasks } = value
   const reject = (reason: string) => void Acts.act("GoalReject", { name, reason })
   return (
     <aside class="rail" tabIndex={0} aria-label="Details">
       {problem !== undefined && <p class="part muted">{problem.error}</p>}
       {task !== undefined && <TaskPart goal={goal} task={task} />}
-      {plan !== undefined && <PlanPart plan={plan} />}
+      {plan !== undefined && <PlanPart plan={plan} box={read.box} />}
       {plan !== undefined && (
         <section class="part decide">
           {mayAct.value ? (
-            <Answers plan={plan} approve={approve} reject={reject} />
+            <Answers plan={plan} read={read} approve={approve} reject={reject} />
           ) : (
             <p class="faint small">{Acts.VIEW_ONLY}</p>
           )}
@@ -428,7 +432,9 @@ export const Goal = ({ rest: name }: PageProps) => {
   /** The plan that was approved here: a second press on the same button is none. */
   const approved = useRef("")
   const approve = () => {
-    if (asked.plan === undefined || asked.plan.next !== null || !asked.isSeen()) return
+    if (asked.plan === undefined || asked.plan.next !== null) return
+    if (!asked.read.isWhole) return asked.read.goOn()
+    if (!asked.isSeen()) return
     const { hash } = asked.plan
     if (approved.current === hash) return
     approved.current = hash

@@ -93,7 +93,9 @@ export const Matter = ({ board, next, row }: Props) => {
       {row.details.length > 0 && !(row.kind === "question" && row.details.length === 1) && (
         <ul class="details">
           {row.details.map((line, n) => (
-            <li key={n}>{line}</li>
+            <li key={n} class="told">
+              {line}
+            </li>
           ))}
         </ul>
       )}

@@ -18,6 +18,7 @@ import { go, hrefOf, hrefTo } from "../Router.ts"
 import { mayAct, ordered, right, rows } from "../Store.ts"
 import { now } from "../Time.ts"
 import { Empty, Failed, Glyph, Kbd, Loading, Since } from "../Ui.tsx"
+import { Approve, type Read, useWhole } from "../Whole.tsx"
 import { Choices } from "./Choices.tsx"
 import { Matter } from "./Matter.tsx"
 import { Who } from "./Board.tsx"
@@ -135,11 +136,12 @@ const Facts = ({ asked }: { readonly asked: AskedCall }) => (
   </dl>
 )
 
-const Leave = ({
-  asked,
-  isSettled,
-  next
-}: Pick<OneProps, "next"> & { readonly asked: AskedCall; readonly isSettled: () => boolean }) => {
+interface LeaveProps extends Pick<OneProps, "next"> {
+  readonly asked: AskedCall
+  readonly isSettled: () => boolean
+  readonly read: Read
+}
+const Leave = ({ asked, isSettled, next, read }: LeaveProps) => {
   const [isDenying, setDenying] = useState(false)
   const isBusy = useRef(false)
   const answer = async (decision: "allow" | "deny", reason = "") => {
@@ -149,8 +151,9 @@ const Leave = ({
     if (await act("Answer", { name: id, decision, reason, ...(decision === "allow" ? { hash } : {}) })) next()
     isBusy.current = false
   }
+  const approve = () => (read.isWhole ? void answer("allow") : read.goOn())
   useKeys(({ is }) => {
-    if (is === "approve") void answer("allow")
+    if (is === "approve") approve()
     else if (is === "deny") setDenying(true)
     else return false
     return true
@@ -158,9 +161,9 @@ const Leave = ({
   if (isDenying) return <Deny deny={(reason) => void answer("deny", reason)} cancel={() => setDenying(false)} />
   return (
     <div class="answers">
-      <button type="button" class="btn primary large" onClick={() => void answer("allow")}>
-        Approve once<Kbd>a</Kbd>
-      </button>
+      <Approve read={read} approve={approve}>
+        Approve once
+      </Approve>
       <button type="button" class="btn large" onClick={() => setDenying(true)}>
         Deny …<Kbd>d</Kbd>
       </button>
@@ -175,17 +178,22 @@ const Leave = ({
 /** A call, or a session's request, that a person decides. */
 const Decided = ({ name, next, row }: OneProps & { readonly name: string }) => {
   const { problem, value: asked } = useAnswer<AskedCall>("Asked", { name }, row.since)
-  const isSettled = useSettled(asked?.hash)
+  const read = useWhole(asked?.hash)
+  const isSettled = useSettled(read.isWhole ? asked?.hash : undefined)
   if (asked === undefined) return problem === undefined ? <Loading /> : <Failed problem={problem} />
   const { questions } = asked
   return (
     <article class="one">
-      <Head row={row} title={questions === undefined ? `Asks to run ${asked.tool}` : "Asks you to choose"} />
-      {questions === undefined && <Call asked={asked} />}
-      {questions === undefined && <Facts asked={asked} />}
+      <div class="fields" {...(questions === undefined ? { ref: read.box } : {})}>
+        <Head row={row} title={questions === undefined ? `Asks to run ${asked.tool}` : "Asks you to choose"} />
+        {questions === undefined && <Call asked={asked} />}
+        {questions === undefined && <Facts asked={asked} />}
+      </div>
       {!mayAct.value && right.value === "view" && <p class="muted">{VIEW_ONLY}</p>}
-      {mayAct.value && questions === undefined && <Leave asked={asked} isSettled={isSettled} next={next} />}
-      {questions !== undefined && <Choices asked={asked} questions={questions} isSettled={isSettled} next={next} />}
+      {mayAct.value && questions === undefined && <Leave asked={asked} isSettled={isSettled} next={next} read={read} />}
+      {questions !== undefined && (
+        <Choices asked={asked} questions={questions} isSettled={isSettled} next={next} read={read} />
+      )}
     </article>
   )
 }
@@ -296,7 +304,7 @@ export const NeedsYou = ({ rest }: PageProps) => {
       ) : (
         <div class="split">
           <Queue list={list} chosen={row} pick={(one) => setId(one.id)} />
-          <section class="stage scroll" aria-label="What is asked" tabIndex={0}>
+          <section class="stage scroll" aria-label="What is asked" tabIndex={0} key={row.id}>
             <One row={row} key={row.id} next={() => move(1)} />
           </section>
         </div>
