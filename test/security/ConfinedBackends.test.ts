@@ -273,6 +273,15 @@ for (const mechanism of held) {
       })
     )
 
+    live("what it leaves has no set-id bit, but its folders", (here) =>
+      Effect.gen(function* () {
+        const shell = "touch it && chmod g+s it && mkdir us && chmod g+s us && ls -l; chmod u+s it; true"
+        yield* runOf(here, { shell })
+        const modeOf = (name: string) => fs.statSync(path.join(here.spec.cwd, name)).mode & 0o6000
+        assert.deepStrictEqual([modeOf("it"), modeOf("us")], [0, 0o2000])
+      })
+    )
+
     live(
       "a further program of a run, such as an ACP agent's terminal, is held as it is, and mounts nothing in its home",
       (here) =>

@@ -166,6 +166,36 @@ const sockets: ReadonlyArray<Trial> = [
   })
 ]
 
+/** Perl that makes the file `f`, calls, and says whether a bit of set-uid or set-gid is on it, or on what the call made. */
+const bits = (rest: ReadonlyArray<string | number>) =>
+  `cd ${at("state/trees/x")} && rm -f f g && perl -e 'open(F, ">", "f"); $f = fileno(F); ($n, $g) = ("f\\0", "g\\0"); $d = -100; $h = pack("Q3", 0101, 04755, 0); syscall(${rest.join(",")}); for ("f", "g") { print "${SECRET}-bit\\n" if ((stat($_))[2] // 0) & 06000 }'; rm -f f g`
+
+/** Each call that can set a mode, by its number on x64: it makes a program of the person's that any user may run. */
+const setUid = [
+  ...(
+    [
+      ["chmod", 90, "$n", "04755"],
+      ["fchmod", 91, "$f", "04755"],
+      ["fchmodat", 268, "$d", "$n", "04755"],
+      ["fchmodat2", 452, "$d", "$n", "04755", 0],
+      ["open", 2, "$g", "0101", "04755"],
+      ["open, with set-gid", 2, "$g", "0101", "02755"],
+      ["openat", 257, "$d", "$g", "0101", "04755"],
+      ["openat, with set-gid", 257, "$d", "$g", "0101", "02755"],
+      ["creat", 85, "$g", "04755"],
+      ["creat, with set-gid", 85, "$g", "02755"],
+      ["mknod", 133, "$g", "0104755", 0],
+      ["mknodat", 259, "$d", "$g", "0104755", 0],
+      ["openat2", 437, "$d", "$g", "$h", 24]
+    ] as const
+  ).map(([what, ...rest]) => trial(`a set-uid file, by ${what}`, () => bits(rest), KERNEL)),
+  trial(
+    "a set-uid file, by the shell's own programs",
+    () =>
+      `cd ${at("state/trees/x")} && cp /bin/sh f && { chmod u+s f; install -m 4755 f g; } 2>/dev/null; [ -u f ] || [ -u g ] && echo ${SECRET}; rm -f f g`
+  )
+]
+
 const kernel: ReadonlyArray<Trial> = [
   trial("a new user namespace", () => `unshare -U true && echo ${SECRET}-userns`),
   trial("a mount", () => `unshare -Urm mount -t tmpfs x /mnt && echo ${SECRET}-mount`),
@@ -187,6 +217,7 @@ const kernel: ReadonlyArray<Trial> = [
   trial("a socket of family AF_VSOCK", () => call(41, [40, 1, 0]), KERNEL),
   trial("typing into a terminal (TIOCSTI)", () => call(16, [0, "0x5412", "$b"], true), KERNEL),
   trial("a call of the 32-bit ABI's numbers (x32)", () => call(0x40000000 + 39, []), KERNEL),
+  ...setUid,
   trial("settings of the kernel", () => `echo 1 > /proc/sys/kernel/pid_max && echo ${SECRET}-sysctl`, UNSHOWN),
   trial("control groups", () => `mkdir /sys/fs/cgroup/x && echo ${SECRET}-cgroup`, UNSHOWN),
   trial(
@@ -322,7 +353,7 @@ describe("the filter of system calls", () => {
       const bytes = Seccomp.program(architecture)
       assert.isDefined(bytes)
       assert.strictEqual(bytes.length % 8, 0)
-      assert.isBelow(bytes.length / 8, 256)
+      assert.isBelow(bytes.length / 8, 512)
     }
     for (const architecture of ["mips", "constructor", ""]) assert.isUndefined(Seccomp.program(architecture))
   })
@@ -336,5 +367,61 @@ describe("the filter of system calls", () => {
           assert.isBelow(index + 1 + jump, length + 1)
       assert.strictEqual(bytes.readUInt16LE((length - 1) * 8), 0x06)
     }
+  })
+
+  /** What the filter answers a call, as the kernel would. */
+  const answered = (architecture: string, abi: number, number: number, ...given: ReadonlyArray<number>) => {
+    const bytes = Buffer.from(Seccomp.program(architecture) ?? [])
+    const data = Buffer.alloc(64)
+    data.writeUInt32LE(number >>> 0, 0)
+    data.writeUInt32LE(abi, 4)
+    given.forEach((value, index) => data.writeUInt32LE(value >>> 0, 16 + 8 * index))
+    let loaded = 0
+    for (let at = 0; ; at++) {
+      const [operation, holds, fails] = [bytes.readUInt16LE(at * 8), bytes[at * 8 + 2]!, bytes[at * 8 + 3]!]
+      const k = bytes.readUInt32LE(at * 8 + 4)
+      if (operation === 0x06) return k
+      if (operation === 0x20) loaded = data.readUInt32LE(k)
+      else if (operation === 0x15) at += loaded === k ? holds : fails
+      else if (operation === 0x35) at += loaded >= k ? holds : fails
+      else at += (loaded & k) === 0 ? fails : holds
+    }
+  }
+
+  const [ALLOW, EPERM, ENOSYS, KILL] = [0x7fff0000, 0x00050001, 0x00050026, 0x80000000]
+  const machines = [
+    ["x64", 0xc000003e, [90, 91], [268, 452], [2], [257], [85, 133], [259]],
+    ["arm64", 0xc00000b7, [52], [53, 452], [], [56], [], [33]]
+  ] as const
+
+  it.each(machines)("lets no set-uid pass: %s", (architecture, abi, modes, modesAt, opens, opensAt, makes, makesAt) => {
+    const ask = (number: number, ...given: ReadonlyArray<number>) => answered(architecture, abi, number, ...given)
+    const all = (calls: ReadonlyArray<number>, ...given: ReadonlyArray<number>) =>
+      calls.map((call) => ask(call, ...given))
+    for (const mode of [0o4755, 0o6755, 0o104000]) {
+      for (const found of [...all(modes, 0, mode), ...all(modesAt, 0, 0, mode)]) assert.strictEqual(found, EPERM)
+    }
+    for (const mode of [0o755, 0o2755, 0o1777, 0o100644]) {
+      for (const found of [...all(modes, 0, mode), ...all(modesAt, 0, 0, mode)]) assert.strictEqual(found, ALLOW)
+    }
+    for (const mode of [0o4755, 0o2755]) {
+      for (const flags of [0o101, 0o20200001]) {
+        for (const found of [...all(opens, 0, flags, mode), ...all(opensAt, 0, 0, flags, mode)])
+          assert.strictEqual(found, EPERM)
+      }
+      // without a flag that makes a file nobody reads the mode
+      for (const found of [...all(opens, 0, 0, mode), ...all(opensAt, 0, 0, 0o2000002, mode)])
+        assert.strictEqual(found, ALLOW)
+      for (const found of [...all(makes, 0, mode), ...all(makesAt, 0, 0, mode)]) assert.strictEqual(found, EPERM)
+    }
+    for (const found of [...all(opens, 0, 0o101, 0o644), ...all(opensAt, 0, 0, 0o101, 0o777)])
+      assert.strictEqual(found, ALLOW)
+    assert.deepStrictEqual(all([425, 426, 427, 435, 437]), Array(5).fill(ENOSYS))
+  })
+
+  it("ends a call by another ABI: 32 bits, and x32", () => {
+    assert.strictEqual(answered("x64", 0x40000003, 15, 0, 0o4755), KILL)
+    assert.strictEqual(answered("x64", 0xc000003e, 0x40000000 + 90, 0, 0o4755), KILL)
+    assert.strictEqual(answered("arm64", 0x40000028, 15, 0, 0o4755), KILL)
   })
 })

@@ -26,7 +26,7 @@ const BLOCK = 512
 const statOf = (file: string): fs.Stats | undefined => attempt(() => fs.lstatSync(file))
 
 /** The names in a folder, a few at a time: it may have millions. */
-function* namesIn(folder: string): Generator<string> {
+export function* namesIn(folder: string): Generator<string> {
   let open: fs.Dir | undefined
   try {
     open = fs.opendirSync(folder)

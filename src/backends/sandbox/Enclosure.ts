@@ -13,7 +13,7 @@
  * the gateway lives as long as the scope, and so does the folder of its socket. `look` tells what a
  * run would be held by, by the same decisions, and makes nothing.
  */
-import { Effect, type FileSystem, Option, Result, type Scope } from "effect"
+import { Clock, Effect, type FileSystem, Option, Result, type Scope } from "effect"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -34,6 +34,7 @@ import * as ProviderKey from "../ProviderKey.ts"
 import { homeOf, type Mount, mountsOf, objection, refusalOf, type Rules } from "./Confinement.ts"
 import { within } from "./PathContainment.ts"
 import { locate, type Mechanism, Sandbox } from "./Sandbox.ts"
+import * as SetIds from "./SetIds.ts"
 
 export interface Provider {
   readonly api: keyof typeof APIS
@@ -483,6 +484,22 @@ const mechanismOf = (config: Confinement) =>
         Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed(NONE)
       )
 
+/** Takes set-gid off the files that the run has left, once it is over, and says so. */
+const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folders: ReadonlyArray<string>) {
+  const { isLeaving } = yield* Keeper
+  // of one that was taken up it is not known when it began
+  const since = spec.adopt === undefined ? yield* Clock.currentTimeMillis : 0
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      if (isLeaving()) return
+      const [first, ...more] = (yield* Effect.forEach(folders, (one) => SetIds.sweep(one, since - 1000))).flat()
+      if (first === undefined) return
+      const others = more.length === 0 ? "" : ` and ${more.length} more`
+      yield* Effect.logWarning(`${spec.agent} has left a set-gid file: ${first}${others}; the bit is taken off`)
+    })
+  )
+})
+
 export const make = Effect.fnUntraced(function* (
   options: EnclosureOptions
 ): Effect.fn.Return<Enclosure, BackendError, Scope.Scope | FileSystem.FileSystem> {
@@ -503,6 +520,7 @@ export const make = Effect.fnUntraced(function* (
   const home = yield* planned.home === undefined
     ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
     : folder(planned.home)
+  yield* sweeping(options, [workspace, home])
   const exit = typeof way === "string" ? undefined : yield* exitOf(way, options, false)
   const env = environmentOf(options, home, exit)
   const outlives = options.keeps === true && (yield* (yield* Keeper).isThere)

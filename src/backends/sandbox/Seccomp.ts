@@ -3,10 +3,12 @@
  * bytes an instruction), for `bwrap --seccomp FD` and for prctl. No compiler is needed.
  *
  * Refused with EPERM: what reaches into the kernel or past namespaces and no coding agent needs
- * (keyrings, bpf, perf, io_uring, userfaultfd, mounts, modules, kexec, clocks, other processes'
- * memory), new user namespaces, sockets of other families than unix, inet and netlink, and
- * typing into a terminal (TIOCSTI, TIOCLINUX). clone3, whose flags no filter can read, is
- * answered as by an older kernel: programs fall back to clone.
+ * (keyrings, bpf, perf, userfaultfd, mounts, modules, kexec, clocks, other processes'
+ * memory), new user namespaces, sockets of other families than unix, inet and netlink,
+ * typing into a terminal (TIOCSTI, TIOCLINUX), and what makes a set-uid file, which any user of the
+ * machine could run as the person; a set-gid one, where the call makes a file: chmod's stays, since
+ * no filter can tell a directory, for which git needs it. clone3, openat2 and io_uring, whose
+ * flags no filter can read, are answered as by an older kernel: programs fall back.
  *
  * Guarantees: a call by another ABI (32 bits, x32) ends its process, so that no number means
  * something else; a machine without a table gets no filter, and `program` says so by undefined.
@@ -26,8 +28,7 @@ const ENOSYS = 0x00050026
 /** Offsets into `struct seccomp_data`: the lower halves of an argument suffice for what is asked here. */
 const NUMBER = 0
 const ABI = 4
-const FIRST = 16
-const SECOND = 24
+const [FIRST, SECOND, THIRD] = [16, 24, 32] as const
 
 interface Table {
   /** The machine's ABI, as the audit system numbers it. */
@@ -36,14 +37,17 @@ interface Table {
   readonly ioctl: number
   readonly clone: number
   readonly refused: ReadonlyArray<number>
+  /** Calls that change a file's mode, that open one and may make it, that make it: each by where its mode, or flags, are. */
+  readonly modes: ReadonlyArray<readonly [call: number, mode: number]>
+  readonly opens: ReadonlyArray<readonly [call: number, flags: number]>
+  readonly makes: ReadonlyArray<readonly [call: number, mode: number]>
 }
 
-const CLONE3 = 435
+const FCHMODAT2 = [452, THIRD] as const
+/** Unknown to an older kernel: io_uring_setup, io_uring_enter, io_uring_register, clone3, openat2. */
+const UNKNOWN = [425, 426, 427, 435, 437]
 /** From 424 on the numbers are the same on all machines. */
 const EVERYWHERE = {
-  io_uring_setup: 425,
-  io_uring_enter: 426,
-  io_uring_register: 427,
   open_tree: 428,
   move_mount: 429,
   fsopen: 430,
@@ -128,14 +132,29 @@ const tables: { readonly [architecture: string]: Table } = {
     socket: 41,
     ioctl: 16,
     clone: 56,
-    refused: Object.values({ ...EVERYWHERE, ...X64 })
+    refused: Object.values({ ...EVERYWHERE, ...X64 }),
+    // chmod, fchmod, fchmodat; open, openat; creat, mknod, mknodat
+    modes: [[90, SECOND], [91, SECOND], [268, THIRD], FCHMODAT2],
+    opens: [
+      [2, SECOND],
+      [257, THIRD]
+    ],
+    makes: [
+      [85, SECOND],
+      [133, SECOND],
+      [259, THIRD]
+    ]
   },
   arm64: {
     abi: 0xc00000b7,
     socket: 198,
     ioctl: 29,
     clone: 220,
-    refused: Object.values({ ...EVERYWHERE, ...ARM64 })
+    refused: Object.values({ ...EVERYWHERE, ...ARM64 }),
+    // fchmod, fchmodat; openat; mknodat
+    modes: [[52, SECOND], [53, THIRD], FCHMODAT2],
+    opens: [[56, THIRD]],
+    makes: [[33, THIRD]]
   }
 }
 
@@ -145,6 +164,8 @@ export const PRCTL: { readonly [architecture: string]: number } = { x64: 157, ar
 const FAMILIES = { unix: 1, inet: 2, inet6: 10, netlink: 16 }
 const TYPING = { TIOCSTI: 0x5412, TIOCLINUX: 0x541c }
 const CLONE_NEWUSER = 0x10000000
+/** Bits of a mode, and the flags by which an open makes a file: O_CREAT, O_TMPFILE. */
+const [SET_UID, SET_ID, MAKES] = [0o4000, 0o6000, 0o20000100]
 /** Calls of the x32 ABI have this bit, and the same ABI number as those of x64. */
 const X32 = 0x40000000
 
@@ -165,7 +186,23 @@ const oneOf = (values: ReadonlyArray<number>, found: number, other: number): Rea
   [RET, found]
 ]
 
-const instructions = ({ abi, clone, ioctl, refused, socket }: Table): ReadonlyArray<Instruction> => [
+/** Refuses the loaded argument with one of these bits. */
+const without = (bits: number): ReadonlyArray<Instruction> => [
+  [JSET, bits, 0, 1],
+  [RET, EPERM],
+  [RET, ALLOW]
+]
+
+const instructions = ({
+  abi,
+  clone,
+  ioctl,
+  makes,
+  modes,
+  opens,
+  refused,
+  socket
+}: Table): ReadonlyArray<Instruction> => [
   [LD, ABI],
   [JEQ, abi, 1, 0],
   [RET, KILL],
@@ -176,13 +213,17 @@ const instructions = ({ abi, clone, ioctl, refused, socket }: Table): ReadonlyAr
     [JEQ, number, 0, 1],
     [RET, EPERM]
   ]),
-  [JEQ, CLONE3, 0, 1],
-  [RET, ENOSYS],
-  ...closer(clone, FIRST, [
-    [JSET, CLONE_NEWUSER, 0, 1],
-    [RET, EPERM],
-    [RET, ALLOW]
+  ...UNKNOWN.flatMap((number): ReadonlyArray<Instruction> => [
+    [JEQ, number, 0, 1],
+    [RET, ENOSYS]
   ]),
+  ...closer(clone, FIRST, without(CLONE_NEWUSER)),
+  ...modes.flatMap(([call, mode]) => closer(call, mode, without(SET_UID))),
+  ...makes.flatMap(([call, mode]) => closer(call, mode, without(SET_ID))),
+  // without such a flag the mode is whatever lies there; it is the next argument
+  ...opens.flatMap(([call, flags]) =>
+    closer(call, flags, [[JSET, MAKES, 1, 0], [RET, ALLOW], [LD, flags + 8], ...without(SET_ID)])
+  ),
   ...closer(socket, FIRST, oneOf(Object.values(FAMILIES), ALLOW, EPERM)),
   ...closer(ioctl, SECOND, oneOf(Object.values(TYPING), EPERM, ALLOW)),
   [RET, ALLOW]
