@@ -624,6 +624,7 @@ describe("the project", () => {
       "src/backends/sandbox/Confinement.ts": "the sandbox",
       "src/backends/sandbox/NamespaceScript.ts": "the sandbox",
       "src/backends/sandbox/PathContainment.ts": "paths by descriptors",
+      "src/backends/sandbox/SetIds.ts": "paths by descriptors",
       "src/event-log/StoreHolder.ts": "the holder of a store; the log knows nothing above it",
       "src/http/PortOwner.ts": "who has a port",
       "src/keeper/Keeper.ts": "the keeper, a program of its own",

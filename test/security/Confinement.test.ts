@@ -369,7 +369,7 @@ describe("the filter of system calls", () => {
     }
   })
 
-  /** What the filter answers a call, as the kernel would. */
+  /** The answer of the filter to a call, as the kernel finds it. */
   const answered = (architecture: string, abi: number, number: number, ...given: ReadonlyArray<number>) => {
     const bytes = Buffer.from(Seccomp.program(architecture) ?? [])
     const data = Buffer.alloc(64)
