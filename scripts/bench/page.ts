@@ -61,26 +61,31 @@ const sizes = (dist: string): ReadonlyArray<Row> => {
   return rowsOf("all files, compressed", "kB", { [OURS]: [packed.reduce((sum, size) => sum + size, 0) / 1_000] })
 }
 
+/** Of a program beside the pages. */
 interface Token {
   readonly origin: string
   readonly token: string
 }
 
-/** A token as a link of `agentd open` gives it. */
-const tokenOf = async (command: string, state: string): Promise<Token> => {
-  const printed = execFileSync(command, ["--state", state, "open", "--print"], { encoding: "utf8" })
-  const link = /^http\S+$/m.exec(printed)![0]
-  const { origin } = new URL(link)
-  const body = JSON.stringify({ code: link.split("#open=")[1] })
-  const headers = { "content-type": "application/json" }
-  const answer = await fetch(`${origin}/access/claim`, { method: "POST", headers, body })
-  return { origin, token: ((await answer.json()) as { readonly token: string }).token }
+const tokenOf = (command: string, state: string): Token => {
+  const made = ["--state", state, "--json", "access", "new", "bench", "--act"]
+  const { address, token } = JSON.parse(execFileSync(command, made, { encoding: "utf8" })) as {
+    readonly address: string
+    readonly token: string
+  }
+  return { origin: address, token }
 }
 
-const contextOf = async (browser: Browser, { token }: Token): Promise<BrowserContext> => {
+/** A browser of its own, whose page was let in by a link; its origin. */
+const contextOf = async (browser: Browser, command: string, state: string) => {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 } })
-  await context.addInitScript(`localStorage.setItem("agentd-token", ${JSON.stringify(token)})`)
-  return context
+  const printed = execFileSync(command, ["--state", state, "open", "--print"], { encoding: "utf8" })
+  const link = /^http\S+$/m.exec(printed)![0]
+  const page = await context.newPage()
+  await page.goto(link)
+  await page.locator("a.row").first().waitFor()
+  await page.close()
+  return { context, origin: new URL(link).origin }
 }
 
 const boardIn = async (context: BrowserContext, origin: string): Promise<Page> => {
@@ -234,10 +239,9 @@ const timeline = async (browser: Browser, command: string, lines: Page): Promise
   const daemon = spawn(command, ["--state", state, "up"], { cwd, env, stdio: "ignore" })
   try {
     while ((await phaseOf(place)) !== "ready") await wait(50)
-    const token = await tokenOf(command, state)
-    const context = await contextOf(browser, token)
+    const { context, origin } = await contextOf(browser, command, state)
     const page = await context.newPage()
-    await page.goto(`${token.origin}/#/timeline`)
+    await page.goto(`${origin}/#/timeline`)
     await page.locator(".rune-row .id").first().waitFor()
     const box = `document.querySelector(".runes-scroll")`
     const rows = await framesOf("100,000 runes scrolled", [
@@ -280,8 +284,9 @@ const many = async (browser: Browser, command: string, { state }: Crew, token: T
   const pid = pidOf(command, state)
   const contexts: Array<BrowserContext> = []
   for (let n = 0; n < PAGES; n++) {
-    contexts.push(await contextOf(browser, token))
-    await boardIn(contexts.at(-1)!, token.origin)
+    const { context, origin } = await contextOf(browser, command, state)
+    contexts.push(context)
+    await boardIn(context, origin)
   }
   const begun = performance.now()
   const looks: Array<Look> = []
@@ -330,16 +335,16 @@ const run = async (): Promise<ReadonlyArray<Row>> => {
   const peers = await Stand.peers(ROWS)
   const browser = await chromium.launch({ executablePath: PROGRAM, args: ["--no-sandbox"] })
   try {
-    const token = await tokenOf(command, crew.state)
-    const context = await contextOf(browser, token)
-    const board = await boardIn(context, token.origin)
+    const token = tokenOf(command, crew.state)
+    const { context, origin } = await contextOf(browser, command, crew.state)
+    const board = await boardIn(context, origin)
     const raw = await context.newPage()
     await raw.goto(`${peers.origin}/raw`)
     const lines = await context.newPage()
     await lines.goto(`${peers.origin}/lines`)
     const rows = [
       ...told(sizes(join(at, "lib", "agentd", "dist"))),
-      ...told(await paints(context, token.origin, peers.origin)),
+      ...told(await paints(context, origin, peers.origin)),
       ...told(await updates(token, board, raw, peers.push)),
       ...told(
         await framesOf("1,000 rows scrolled", [

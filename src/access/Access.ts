@@ -1,12 +1,15 @@
 /**
- * Access: the tokens by which pages and programs come in over HTTP, each with its right, until it is revoked.
+ * Access: the pages and programs that come in over HTTP, each with its right, until it is revoked: a program by a token,
+ * a page by a key of its own (`Pairing`).
  *
- * Guarantees: who has a token is a fold of the log, which knows its hash alone; an invitation is good for one page,
- * once, for two minutes, and for this daemon; what was revoked opens nothing from the moment that this was answered.
+ * Guarantees: who may come in is a fold of the log, which knows a token's hash alone, and of a page no more than that it
+ * is there; an invitation is good for one page, once, for two minutes, and for this daemon; what was revoked opens
+ * nothing from the moment that this was answered.
  */
 import { Context, Deferred, Effect, Layer, Semaphore } from "effect"
-import { createHash, randomBytes } from "node:crypto"
+import { createHash, createHmac, randomBytes } from "node:crypto"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import * as Proof from "../domain/PageProof.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
@@ -21,6 +24,7 @@ export interface Grant {
   readonly by: string
   /** ms since the epoch */
   readonly since: number
+  /** Of a program's token; "": it is a page, which has none. */
   readonly hash: string
 }
 
@@ -56,6 +60,13 @@ export const INVITED = 120_000
 const MAX_INVITED = 20
 
 const secret = Effect.sync(() => randomBytes(32).toString("base64url"))
+const fresh = Effect.map(secret, (text) => text.replaceAll(/[-_]/g, "").slice(0, 8).toLowerCase())
+/** By what a page names the code that it has, which it sends nobody. */
+export const handleOf = (code: string): string =>
+  createHmac("sha256", code).update(Proof.text("handle")).digest("base64url")
+/** The name of the page's own origin, which nobody knows before its link is used. */
+export const nameOf = (code: string): string =>
+  `agentd-${createHmac("sha256", code).update(Proof.text("name")).digest("hex").slice(0, 20)}.localhost`
 export const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex")
 
 interface Wanted {
@@ -64,6 +75,7 @@ interface Wanted {
 }
 
 interface Invitation extends Wanted {
+  readonly code: string
   readonly by: string
   /** By the monotonic clock, ms. */
   readonly until: number
@@ -76,15 +88,21 @@ export interface Granted extends Wanted {
   readonly token: string
 }
 
+/** A page that has its right from now on; by the code it is sent its key. */
+export interface Claimed extends Wanted {
+  readonly id: string
+  readonly code: string
+}
+
 export class Access extends Context.Service<
   Access,
   {
     readonly list: Effect.Effect<ReadonlyArray<Grant>, StorageError>
     /** A token; nobody can ask for it again. */
     readonly grant: (wanted: Wanted, caller: Pick<Caller, "by">) => Command<Granted>
-    /** A code that is worth a token, once. */
+    /** A code by which a page may come in, once. */
     readonly invite: (wanted: Wanted, caller: Pick<Caller, "by">) => Effect.Effect<string>
-    readonly claim: (code: string) => Command<Granted>
+    readonly claim: (handle: string) => Command<Claimed>
     /** By its id or a unique beginning of it. */
     readonly revoke: (
       id: string,
@@ -92,6 +110,8 @@ export class Access extends Context.Service<
     ) => Command<{ readonly eventId: number; readonly grant: Grant }>
     /** The grant of a token; undefined: it opens nothing. Waits until the log is read. */
     readonly of: (token: string) => Effect.Effect<Grant | undefined, StorageError>
+    /** The grant of a page by its id; undefined: there is none any more. Waits until the log is read. */
+    readonly page: (id: string) => Effect.Effect<Grant | undefined, StorageError>
     /** Waits until the grant is revoked; at once where it is none. */
     readonly ended: (id: string) => Effect.Effect<void>
   }
@@ -154,7 +174,7 @@ class Book {
   }
 }
 
-/** Codes that are good for a token, in memory alone. */
+/** Codes by which a page may come in, by their handles, in memory alone. */
 const invitations = () => {
   const open = new Map<string, Invitation>()
   return {
@@ -162,12 +182,12 @@ const invitations = () => {
       const code = yield* secret
       const now = yield* Monotonic.now
       for (const [old, { until }] of open) if (until < now || open.size >= MAX_INVITED) open.delete(old)
-      open.set(code, { ...wanted, by, until: now + INVITED })
+      open.set(handleOf(code), { ...wanted, by, code, until: now + INVITED })
       return code
     }),
-    take: Effect.fnUntraced(function* (code: string) {
-      const found = open.get(code)
-      open.delete(code)
+    take: Effect.fnUntraced(function* (handle: string) {
+      const found = open.get(handle)
+      open.delete(handle)
       return found === undefined || found.until < (yield* Monotonic.now) ? yield* used : found
     })
   }
@@ -197,23 +217,28 @@ const make = Effect.gen(function* () {
       Effect.uninterruptible
     )
 
-  const grant = Effect.fnUntraced(
-    function* ({ label, right }: Wanted, { by }: Pick<Caller, "by">) {
+  const granted = Effect.fnUntraced(
+    function* ({ label, right }: Wanted, { by }: Pick<Caller, "by">, hash: string) {
       yield* known
       if (book.grants.size >= MAX_GRANTS) return yield* tooMany
-      const token = yield* secret
-      const id = (yield* secret).replaceAll(/[-_]/g, "").slice(0, 8).toLowerCase()
-      yield* append(draft("access.granted", { id, right, label, hash: hashOf(token), by }))
-      return { id, right, label, token }
+      const id = yield* fresh
+      yield* append(draft("access.granted", { id, right, label, hash, by }))
+      return { id, right, label }
     },
     (granting) => lock.withPermit(granting)
   )
 
   return Access.of({
     list: Effect.map(known, () => [...book.grants.values()]),
-    grant,
+    grant: Effect.fnUntraced(function* (wanted, caller) {
+      const token = yield* secret
+      return { ...(yield* granted(wanted, caller, hashOf(token))), token }
+    }),
     invite: (wanted, { by }) => invited.add(wanted, by),
-    claim: (code) => Effect.flatMap(invited.take(code), (found) => grant(found, found)),
+    claim: Effect.fnUntraced(function* (handle) {
+      const found = yield* invited.take(handle)
+      return { ...(yield* granted(found, found, "")), code: found.code }
+    }),
     revoke: Effect.fnUntraced(
       function* (id, { by }) {
         yield* known
@@ -225,6 +250,7 @@ const make = Effect.gen(function* () {
       (revoking) => lock.withPermit(revoking)
     ),
     of: (token) => Effect.map(known, () => book.of(token)),
+    page: (id) => Effect.map(known, () => (book.grants.get(id)?.hash === "" ? book.grants.get(id) : undefined)),
     ended: (id) => book.ended(id)
   })
 })

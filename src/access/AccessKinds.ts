@@ -9,7 +9,7 @@ export const Right = Schema.Literals(["view", "act"])
 export type Right = typeof Right.Type
 
 export const accessKinds = {
-  /** `hash`: the token's SHA-256, in hexadecimal digits. */
+  /** `hash`: the token's SHA-256, in hexadecimal digits; "": it is a page, which proves itself by a key. */
   "access.granted": kind(Schema.Struct({ id: text, right: Right, label: text, hash: text, by: text }), {
     visibility: "internal"
   }),

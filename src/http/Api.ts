@@ -20,6 +20,7 @@ import { answered } from "../backends/claude/ClaudeTools.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Origin } from "../plates/EventIntake.ts"
 import type { EventRefused } from "../plates/JsonReader.ts"
+import { OVER, UNSURE } from "../domain/PageProof.ts"
 import { attempt } from "../config/Attempt.ts"
 import * as HookBody from "../plates/HookBody.ts"
 import { isTooDeep, MAX_NESTING } from "../plates/Nesting.ts"
@@ -28,6 +29,7 @@ import type { Grant } from "../access/Access.ts"
 import { type Authorization, bearer, type Headers, type Needs, turnAway } from "./Authorization.ts"
 import * as Doors from "./Doors.ts"
 import type { Route } from "./Route.ts"
+import { hashOf, type Paired, type Pairing } from "./Pairing.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
 export const MAX_BODY = HookBody.MAX_BYTES
@@ -191,6 +193,14 @@ const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
 
 const TOO_DEEP = refusal(400, `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
 
+const CHANGED = refusal(400, "The body is not the one that the page sent.", "Look who stands between them.", "body")
+
+/** Of an act that is refused for its session. */
+const unsure = (refused: Refusal): Refusal =>
+  refused.field === OVER
+    ? { ...refused, field: UNSURE, remedy: "Look whether it was done, then do it again." }
+    : refused
+
 const CROWDED = refusal(503, "Too many connections are open already.", "Try again in a moment.")
 
 const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unknown, Refusal> =>
@@ -210,16 +220,24 @@ const headOf = ({ stream }: HttpServerRequest.HttpServerRequest) =>
     (head, part) => (head.length < MAX_BODY ? Buffer.concat([head, part]).subarray(0, MAX_BODY) : head)
   ).pipe(Effect.map(String))
 
-const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Effect.Effect<unknown, Refusal> =>
+const textOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Effect.Effect<string, Refusal> =>
   (cuts ? headOf(request) : request.text).pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(MAX_BODY)),
     Effect.mapError((error) =>
       isTooLarge(error)
         ? refusal(413, `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
         : refusal(400, "The body did not arrive whole.", "Send it again.", "body")
-    ),
-    Effect.flatMap((text) => parse(text, cuts ? HookBody.parse : JSON.parse))
+    )
   )
+
+/** Of a page's request nothing is done before its body is known to be the page's. */
+const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, paired?: Paired) => {
+  const parsed = Effect.flatMap(textOf(request, cuts), (text) => parse(text, cuts ? HookBody.parse : JSON.parse))
+  if (paired === undefined) return Effect.succeed(parsed)
+  return Effect.flatMap(textOf(request), (text) =>
+    hashOf(text) === paired.body ? Effect.succeed(parse(text, JSON.parse)) : Effect.fail(CHANGED)
+  )
+}
 
 /** `admit`: a request has shown its right to be here; false: there is no room for its connection. */
 export type Api = (
@@ -227,8 +245,11 @@ export type Api = (
   admit: (request: object) => boolean
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
-export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doors) {
-  const routes = [...routesOf(yield* Plates, about), ...(doors === undefined ? [] : Doors.routesOf(doors))]
+export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doors, pairing?: Pairing) {
+  const routes = [
+    ...routesOf(yield* Plates, about),
+    ...(doors === undefined || pairing === undefined ? [] : Doors.routesOf(doors, pairing))
+  ]
 
   /** The grant of the token that is shown. A log that cannot be read opens nothing. */
   const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {
@@ -236,6 +257,14 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
     if (doors === undefined || token === undefined) return Effect.undefined
     return Effect.orElseSucceed(doors.access.of(token), () => undefined)
   }
+
+  /** The page that proves itself; without its key's secret none does. */
+  const pairedOf = ({ headers, method, url }: HttpServerRequest.HttpServerRequest, door: Authorization) =>
+    pairing === undefined || door._tag === "Unix"
+      ? Effect.undefined
+      : pairing
+          .open({ authorization: headers["authorization"], method, path: url, after: headers["last-event-id"] ?? "" })
+          .pipe(Effect.orElseSucceed(() => undefined))
 
   /** With the time that it takes, where it is a hook's. */
   const timed = (path: string, answered: Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>) =>
@@ -249,32 +278,31 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
   const answer = Effect.fnUntraced(function* (
     request: HttpServerRequest.HttpServerRequest,
     door: Authorization,
-    admit: (request: object) => boolean
+    admit: (request: object) => boolean,
+    paired: Paired | undefined
   ) {
     const [path = "", query] = request.url.split("?", 2)
     const found = find(routes, request.method, path)
     // Who may not come in is not told what there is.
     const needs = "route" in found ? needsOf(found.route, found.id) : "hooks"
+    // what only reads may be asked again as another session; whether an act was done, its page cannot know
+    if (paired?.refused !== undefined) return toResponse(needs === "act" ? unsure(paired.refused) : paired.refused)
     const isOpen = door._tag === "Unix" || needs === "hooks" || needs === "full"
-    const grant = isOpen ? undefined : yield* grantOf(request.headers)
-    const turned = turnAway(door, request.headers, needs, grant?.right)
+    const grant = isOpen ? undefined : paired === undefined ? yield* grantOf(request.headers) : paired.grant
+    const turned = turnAway(door, request.headers, needs, grant?.right, paired !== undefined)
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
     // whoever shows no token stays a stranger, whatever is answered
     const shows = door._tag === "Unix" || needs !== "nothing"
     if (shows && !admit(request.source)) return toResponse(CROWDED)
-    const call = {
-      headers: request.headers,
-      grant,
-      query: new URLSearchParams(query),
-      id: found.id,
-      body: bodyOf(request, found.route.cuts)
-    }
-    return yield* Effect.catch(timed(path, found.route.handle(call)), (refused) => Effect.succeed(toResponse(refused)))
+    const handled = Effect.flatMap(bodyOf(request, found.route.cuts, paired), (body) =>
+      found.route.handle({ headers: request.headers, grant, query: new URLSearchParams(query), id: found.id, body })
+    )
+    return yield* Effect.catch(timed(path, handled), (refused) => Effect.succeed(toResponse(refused)))
   })
 
-  const api: Api = (door, admit) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => answer(request, door, admit)).pipe(
+  const answered = (...[request, door, admit, paired]: Parameters<typeof answer>) =>
+    answer(request, door, admit, paired).pipe(
       // The server masks its handlers; whoever hangs up, or a stop, ends what waits for a person.
       Effect.interruptible,
       Effect.catchCause((cause) =>
@@ -285,6 +313,13 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
               toResponse(refusal(500, "The request crashed.", "See the daemon's log, and report it."))
             )
       ),
+      Effect.map((response) => paired?.prove(response) ?? response)
+    )
+
+  const api: Api = (door, admit) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      Effect.flatMap(pairedOf(request, door), (paired) => answered(request, door, admit, paired))
+    ).pipe(
       // A span for each hook would cost more than the hook.
       Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)
     )

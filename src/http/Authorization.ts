@@ -3,8 +3,8 @@
  *
  * On TCP everybody on this machine can connect, and so can every page in the
  * user's browser. Guarantees there: nothing but the sign of life is answered
- * without a token; the hooks' token opens the routes that report alone; a browser that
- * was led here by another page, or by a name that was made to point here (DNS
+ * without a token, or the proof of a page (`Pairing`); a token opens nothing to a browser; the hooks' token opens the
+ * routes that report alone; a browser that was led here by another page, or by a name that was made to point here (DNS
  * rebinding), is turned away whatever it carries. On the unix socket the
  * permissions of the file and its folder have decided already.
  */
@@ -30,16 +30,16 @@ export interface Headers {
   readonly [name: string]: string | undefined
 }
 
-const NAMES = ["127.0.0.1", "localhost", "[::1]"]
+/** The third is a page's own name (`Access.nameOf`): a browser leads names below localhost to this machine itself. */
+const NAMES = /^(127\.0\.0\.1|localhost|agentd-[a-f\d]{20}\.localhost|\[::1\])(?::(\d+))?$/
 
 const isOurs = (host: string | undefined, port: number, names: ReadonlyArray<string>): boolean =>
-  NAMES.some((name) => host === `${name}:${port}` || (host === name && port === 80)) ||
+  Number(NAMES.exec(host ?? "")?.[2] ?? (NAMES.test(host ?? "") ? 80 : Number.NaN)) === port ||
   names.some((name) => host?.toLowerCase() === name)
 
-const isOwnOrigin = (origin: string, host: string | undefined, port: number, names: ReadonlyArray<string>): boolean =>
-  names.some((name) => host?.toLowerCase() === name)
-    ? origin === `https://${host?.toLowerCase()}`
-    : NAMES.some((name) => origin === `http://${name}:${port}`)
+/** The page's own origin; what one page reads no other does: each has an origin of its own. */
+const isOwnOrigin = (origin: string, host: string | undefined, names: ReadonlyArray<string>): boolean =>
+  origin === `${names.some((name) => host?.toLowerCase() === name) ? "https" : "http"}://${host?.toLowerCase()}`
 
 export const bearer = (header: string | undefined): string | undefined => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1]
 
@@ -47,12 +47,13 @@ export const bearer = (header: string | undefined): string | undefined => /^Bear
 const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 
-/** Undefined: come in. `right`: of the token that is shown, where it was granted. */
+/** Undefined: come in. `right`: of the token that is shown, where it was granted, or of the page that proved itself. */
 export const turnAway = (
   door: Authorization,
   headers: Headers,
   needs: Needs,
-  right?: Right | undefined
+  right?: Right | undefined,
+  isPaired = false
 ): Refusal | undefined => {
   if (door._tag === "Unix") return undefined
   const { names, port, tokens } = door
@@ -60,14 +61,26 @@ export const turnAway = (
     return refusal(403, "This is not the name of this server.", `Ask http://127.0.0.1:${port}.`, "host")
   }
   const origin = headers["origin"]
-  if (origin !== undefined && !isOwnOrigin(origin, headers["host"], port, names)) {
+  if (origin !== undefined && !isOwnOrigin(origin, headers["host"], names)) {
     return refusal(403, "Pages of other origins are not served.", "Call it from a program, not from a page.", "origin")
   }
   if (needs === "nothing") return undefined
+  if (isPaired)
+    return opens(right, needs)
+      ? undefined
+      : refusal(403, `A page to ${right} does not open this.`, "Open one to act: agentd open", "authorization")
   const given = bearer(headers["authorization"])
   if (given === undefined) {
     return refusal(401, "A bearer token is missing.", "Send the one in the state folder.", "authorization")
   }
+  // whoever listens in the daemon's place hears what a browser sends
+  if (origin !== undefined || headers["sec-fetch-site"] !== undefined)
+    return refusal(
+      401,
+      "A token is for programs, and opens no page.",
+      "Open the page anew: agentd open",
+      "authorization"
+    )
   // Both are compared always: how long it takes says nothing of which one was nearly right.
   const [full, hooks] = [same(given, tokens.full), same(given, tokens.hooks)]
   if (full || (hooks && needs === "hooks") || opens(right, needs)) return undefined

@@ -1,8 +1,8 @@
 /**
  * Doors: what pages and programs find at the HTTP server: the page, every verb, the board and the log as streams.
  *
- * Guarantees: what is decided or done is under the name of whoever granted the token, and names the token; a stream
- * ends as soon as its token is revoked; one of runes goes on from where it broke (`Last-Event-ID`); the page runs no
+ * Guarantees: what is decided or done is under the name of whoever let the page or the program in, and names it; a stream
+ * ends as soon as its right is taken back; one of runes goes on from where it broke (`Last-Event-ID`); the page runs no
  * script but its own, and nothing frames it.
  */
 import { Effect, Option, Stream } from "effect"
@@ -11,6 +11,7 @@ import type { Access, Grant } from "../access/Access.ts"
 import type { Board } from "../domain/BoardMessages.ts"
 import { glimpseOf } from "../domain/Glimpse.ts"
 import type { Problem, Verb, Verbs } from "../domain/Verb.ts"
+import type { Pairing } from "./Pairing.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as PageFiles from "./PageFiles.ts"
 import { type Refusal, refusal } from "./Refusal.ts"
@@ -136,27 +137,26 @@ const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
     )
   )
 
-/** The page, with the head of the board in it where whoever asks may see it. */
-const index = Effect.fnUntraced(function* ({ page, verbs }: Doors, { grant }: Call) {
-  // as those see it who watch it already
+/** The head of the board, as those see it who watch it already; null: there is none. */
+const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) {
   const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
-  const board =
-    grant === undefined
-      ? Option.none<unknown>()
-      : yield* Effect.orElseSucceed(Stream.runHead(whole), Option.none<unknown>)
-  const glimpse = Option.map(board, (board) => glimpseOf(board as Board))
-  return yield* PageFiles.index(page, Option.getOrUndefined(glimpse))
+  const board = yield* Effect.mapError(Stream.runHead(whole), refused)
+  return json(Option.getOrNull(Option.map(board, (board) => glimpseOf(board as Board))))
 })
 
 const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
 
-const claimed = Effect.fnUntraced(function* ({ access }: Doors, { body }: Call) {
-  const given = yield* body
-  const code = typeof given === "object" && given !== null && "code" in given ? given.code : undefined
-  if (typeof code !== "string")
-    return yield* Effect.fail(refusal(400, "The code is missing.", "Get a link: agentd open", "code"))
-  return yield* Effect.mapBoth(access.claim(code), { onSuccess: json, onFailure: refused })
+/** A page comes in by its link: what another one left at its origin goes first. */
+const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing, { body }: Call) {
+  const { handle, page } = ((yield* body) ?? {}) as { readonly handle?: unknown; readonly page?: unknown }
+  if (typeof handle !== "string" || typeof page !== "string")
+    return yield* Effect.fail(refusal(400, "The link's handle is missing.", "Get a link: agentd open", "handle"))
+  const taken = yield* Effect.mapError(access.claim(handle), refused)
+  return HttpServerResponse.setHeader(json(yield* pairing.seal(taken, page)), "clear-site-data", '"cache", "storage"')
 })
+
+const hello = (pairing: Pairing, { query }: Call) =>
+  Effect.map(pairing.hello(query.get("id") ?? "", query.get("page") ?? ""), json)
 
 const me = ({ grant }: Call): Response =>
   json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "" })
@@ -164,8 +164,8 @@ const me = ({ grant }: Call): Response =>
 /** As `agentd schema --openapi` prints it. */
 const described = ({ verbs, versions }: Doors): Response => json(OpenApi.describe([...verbs.values()], versions))
 
-export const routesOf = (doors: Doors): ReadonlyArray<Route> => [
-  { method: "GET", path: "/", needs: "nothing", handle: (call) => index(doors, call) },
+export const routesOf = (doors: Doors, pairing: Pairing): ReadonlyArray<Route> => [
+  { method: "GET", path: "/", needs: "nothing", handle: () => PageFiles.file(doors.page, "index.html") },
   { method: "GET", path: "/worker.js", needs: "nothing", handle: () => PageFiles.file(doors.page, "worker.js") },
   {
     method: "GET",
@@ -173,8 +173,10 @@ export const routesOf = (doors: Doors): ReadonlyArray<Route> => [
     needs: "nothing",
     handle: ({ id, query }) => PageFiles.file(doors.page, id, query.get("tag"))
   },
-  { method: "POST", path: "/access/claim", needs: "nothing", handle: (call) => claimed(doors, call) },
+  { method: "POST", path: "/access/claim", needs: "nothing", handle: (call) => claimed(doors, pairing, call) },
+  { method: "GET", path: "/access/hello", needs: "nothing", handle: (call) => hello(pairing, call) },
   { method: "GET", path: "/access/me", needs: "view", handle: (call) => Effect.succeed(me(call)) },
+  { method: "GET", path: "/glimpse", needs: "view", handle: (call) => glimpse(doors, call) },
   { method: "GET", path: "/events", needs: "view", handle: (call) => Effect.succeed(runes(doors, call)) },
   { method: "GET", path: "/board", needs: "view", handle: (call) => Effect.succeed(board(doors, call)) },
   { method: "GET", path: "/openapi.json", needs: "view", handle: () => Effect.sync(() => described(doors)) },

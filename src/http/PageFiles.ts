@@ -38,9 +38,6 @@ const GUARDS = {
 }
 
 const NAME = /^[\w-]+(\.[\w-]+)*$/
-/** The place in the page where the board stands. */
-const PLACE = "<!--glimpse-->"
-
 const notBuilt = refusal(
   503,
   "The page was not built with this agentd.",
@@ -62,8 +59,8 @@ export const tagOf = (content: Uint8Array | string): string =>
 const ASKED_AGAIN = "no-cache"
 const KEPT = "private, max-age=31536000, immutable"
 
-const respond = (content: Uint8Array | string, name: string, cache = ASKED_AGAIN) =>
-  HttpServerResponse.uint8Array(typeof content === "string" ? Buffer.from(content) : content, {
+const respond = (content: Uint8Array, name: string, cache: string) =>
+  HttpServerResponse.uint8Array(content, {
     contentType: TYPES[path.extname(name)] ?? "application/octet-stream",
     headers: {
       ...GUARDS,
@@ -81,25 +78,8 @@ export const file = (
   Effect.gen(function* () {
     const content = NAME.test(name) ? yield* contentOf(files, name) : undefined
     if (content === undefined)
-      return yield* Effect.fail(refusal(404, "The page has no such file.", "Load the page again."))
+      return yield* Effect.fail(
+        name === "index.html" ? notBuilt : refusal(404, "The page has no such file.", "Load the page again.")
+      )
     return respond(content, name, tag === tagOf(content) ? KEPT : ASKED_AGAIN)
-  })
-
-/** The page itself, with a value in it that its script reads; no text of it can end its place. */
-export const index = (
-  files: PageFiles,
-  glimpse: unknown
-): Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal> =>
-  Effect.gen(function* () {
-    const content = yield* contentOf(files, "index.html")
-    if (content === undefined) return yield* Effect.fail(notBuilt)
-    const page = Buffer.from(content).toString()
-    if (glimpse === undefined) return respond(page, "index.html")
-    const value = JSON.stringify(glimpse).replaceAll("<", String.raw`\u003c`)
-    const data = `<script type="application/json" id="glimpse">${value}</script>`
-    return respond(
-      page.replace(PLACE, () => data),
-      "index.html",
-      "no-store"
-    )
   })

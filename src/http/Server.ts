@@ -20,12 +20,17 @@ import * as Api from "./Api.ts"
 import type * as Doors from "./Doors.ts"
 import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
+import * as Pairing from "./Pairing.ts"
 import { ownerOf } from "./PortOwner.ts"
+import { refusal } from "./Refusal.ts"
 import { quote } from "./HookCommand.ts"
 import * as Tokens from "./Tokens.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
+/** Where a browser asks, too, for a name below localhost: in other hands, the port is not ours. */
+const HOST6 = "::1"
+const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"]
 
 /** Of each listener: open permission requests, each of which holds its connection until a person answers … */
 const WAITING = 256
@@ -215,6 +220,12 @@ const onPort = Effect.fnUntraced(function* <E, R>(
     const { names = [] } = options
     const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens, names }) as const
     const node = yield* listen({ host: HOST, port }, api, door, options.patience)
+    yield* listen({ host: HOST6, port: portOf(node) }, api, door, options.patience).pipe(
+      Effect.catchIf(
+        (error) => NO_IPV6.includes(codeOf(error)),
+        () => Effect.void
+      )
+    )
     yield* listening.update({ port: portOf(node), listening: true, problem: null })
     yield* Effect.addFinalizer(() => listening.update({ listening: false }))
     yield* Deferred.succeed(tried, undefined)
@@ -254,11 +265,29 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
   yield* onPort(port, options, tokens, api, yield* Deferred.make<void>())
 })
 
+/** Pages are known by keys of one secret, which is made when the first of them comes. */
+const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.Doors) {
+  const fs = yield* FileSystem.FileSystem
+  let known: string | undefined
+  const read = Tokens.read(state, "pages").pipe(
+    Effect.provideService(FileSystem.FileSystem, fs),
+    Effect.mapBoth({
+      onSuccess: (text) => (known = text),
+      onFailure: ({ message, remedy }) => refusal(503, message, remedy)
+    })
+  )
+  return Pairing.make(
+    access,
+    Effect.suspend(() => (known === undefined ? read : Effect.succeed(known)))
+  )
+})
+
 /** Answers from now on: on the socket for certain, on the port if it can be had. */
 export const layer = <E, R>(options: Options<E, R>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const api = yield* Api.make(options.about, options.doors)
+      const { about, doors, state } = options
+      const api = yield* Api.make(about, doors, doors === undefined ? undefined : yield* pairingOf(state, doors))
       yield* onSocket(options, api)
       if (options.port === undefined) return yield* Effect.forkScoped(whenAsked(options, api))
       const tokens = yield* Tokens.all(options.state)

@@ -1,5 +1,5 @@
 /**
- * Tokens: the two secrets of the daemon's TCP port.
+ * Tokens: the secrets of the daemon's TCP port: two tokens, and the one of which the keys of pages are made.
  *
  * Guarantees: each lies in a file of the state folder that only its owner reads;
  * it is made once, whole or not at all, by whoever needs it first; comparing one
@@ -15,6 +15,9 @@ export type Level = "hooks" | "full"
 
 export type Tokens = { readonly [level in Level]: string }
 
+/** `pages` is sent to nobody. */
+type Secret = Level | "pages"
+
 /** No token can be had. */
 export class TokenError extends Schema.TaggedError<TokenError>()("TokenError", {
   message: Schema.String,
@@ -24,8 +27,8 @@ export class TokenError extends Schema.TaggedError<TokenError>()("TokenError", {
 const BYTES = 32
 const FORM = /^[\w-]{43}$/
 
-const fileOf = (state: string, level: Level): string =>
-  join(state, level === "hooks" ? "http-hooks.token" : "http-full.token")
+const fileOf = (state: string, level: Secret): string =>
+  join(state, level === "pages" ? "http-pages.key" : `http-${level}.token`)
 
 const failed = (path: string) => (error: PlatformError.PlatformError) =>
   new TokenError({
@@ -52,7 +55,7 @@ const create = Effect.fnUntraced(function* (path: string) {
 })
 
 /** The token of that level; made where there is none. */
-export const read = Effect.fnUntraced(function* (state: string, level: Level) {
+export const read = Effect.fnUntraced(function* (state: string, level: Secret) {
   const fs = yield* FileSystem.FileSystem
   const path = fileOf(state, level)
   const text = yield* Effect.gen(function* () {

@@ -1,6 +1,7 @@
 /** AccessProtocol: the procedures by which people say who may come in over HTTP. */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
+import { nameOf } from "../access/Access.ts"
 import { Right } from "../access/AccessKinds.ts"
 import * as Bounds from "./Bounds.ts"
 import { command, error, input, procedure, Speaks } from "./Procedure.ts"
@@ -30,7 +31,7 @@ export const access = [
         const address = yield* daemon.address
         const code = yield* access.invite({ right, label }, caller)
         // a fragment is sent to nobody
-        return { url: `${address}/#open=${code}` }
+        return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
       })
   ),
   /** A token for a program; it is told once. */

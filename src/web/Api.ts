@@ -1,65 +1,22 @@
 /**
- * Api: the page's way to the daemon: its token, the verbs, and streams that go on where they broke.
+ * Api: the page's way to the daemon: the verbs, and streams that go on where they broke.
  *
- * Guarantees: the token is sent as a header, to this origin alone; a link's code is gone from the address before it is
+ * Guarantees: all that is asked and answered is proven (`Pairing`); a link's code is gone from the address before it is
  * used; a stream that breaks is tried again for ever, and says since when it is broken.
  */
-const KEY = "agentd-token"
+import type { Glimpse } from "../domain/Glimpse.ts"
+import * as Pairing from "./Pairing.ts"
+import { FOREIGN, GONE, type Problem, Refused } from "./Pairing.ts"
 
-export interface Problem {
-  readonly error: string
-  readonly remedy: string
-  /** Of the HTTP answer; 0: there was none. */
-  readonly status: number
-}
+export { isPaired, type Problem, Refused } from "./Pairing.ts"
 
-export class Refused extends Error {
-  readonly problem: Problem
-  constructor(problem: Problem) {
-    super(problem.error)
-    this.problem = problem
-  }
-}
-
-const GONE: Problem = {
-  error: "The daemon does not answer.",
-  remedy: "On its machine: agentd start",
-  status: 0
-}
-
-export const token = (): string | null => localStorage.getItem(KEY)
-export const forget = (): void => localStorage.removeItem(KEY)
-
-const headers = (): Record<string, string> => {
-  const known = token()
-  return known === null ? {} : { authorization: `Bearer ${known}` }
-}
-
-const problemOf = async (response: Response): Promise<Problem> => {
-  const body: unknown = await response.json().catch(() => undefined)
-  const { error, remedy } = (body ?? {}) as { readonly error?: unknown; readonly remedy?: unknown }
-  return {
-    status: response.status,
-    error: typeof error === "string" ? error : `The daemon answered with ${response.status}.`,
-    remedy: typeof remedy === "string" ? remedy : "Load the page again."
-  }
-}
-
-const asked = async (path: string, init: RequestInit): Promise<Response> => {
-  const response = await fetch(path, { ...init, headers: { ...headers(), ...init.headers } }).catch(() => undefined)
-  if (response === undefined) throw new Refused(GONE)
-  if (!response.ok) throw new Refused(await problemOf(response))
-  return response
-}
+const read = async <A>(path: string): Promise<A> => JSON.parse((await Pairing.ask(path)).text) as A
 
 /** Asks a verb; its payload is the procedure's, without a caller. */
 export const verb = async <A>(name: string, payload: object = {}): Promise<A> => {
-  const response = await asked(`/v1/${name}`, {
-    method: "POST",
-    body: JSON.stringify(payload),
-    headers: { "content-type": "application/json" }
-  })
-  return (await response.json()) as A
+  const headers = { "content-type": "application/json" }
+  const { text } = await Pairing.ask(`/v1/${name}`, { method: "POST", body: JSON.stringify(payload), headers })
+  return JSON.parse(text) as A
 }
 
 export interface Me {
@@ -67,21 +24,17 @@ export interface Me {
   readonly right: "view" | "act"
   readonly label: string
 }
-export const me = async (): Promise<Me> => (await asked("/access/me", {})).json() as Promise<Me>
+export const me = (): Promise<Me> => read("/access/me")
+export const glimpse = (): Promise<Glimpse | null> => read("/glimpse")
+/** A file of the page. */
+export const file = <A>(name: string): Promise<A> => read(`/page/${name}`)
 
-/** Takes the code out of the address and makes a token of it. True: there was one. */
-export const claim = async (): Promise<boolean> => {
+/** Takes the code out of the address and comes in by it, or as the page that this was before. */
+export const begin = async (): Promise<void> => {
   const code = /^#open=([\w-]+)$/.exec(location.hash)?.[1]
-  if (code === undefined) return false
+  if (code === undefined) return Pairing.begin()
   history.replaceState(null, "", location.pathname)
-  const response = await asked("/access/claim", {
-    method: "POST",
-    body: JSON.stringify({ code }),
-    headers: { "content-type": "application/json" }
-  })
-  const { token } = (await response.json()) as { readonly token: string }
-  localStorage.setItem(KEY, token)
-  return true
+  await Pairing.claim(code)
 }
 
 export interface Listener<A> {
@@ -136,8 +89,13 @@ const inSight = async (signal: AbortSignal): Promise<AbortController> => {
 }
 
 /** Reads events, each with its id; answers why it ended. */
-const events = async <A>(response: Response, listener: Listener<A>, note: (id: string) => void): Promise<Problem> => {
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+const events = async <A>(
+  { item, stream }: Pairing.Answer,
+  listener: Listener<A>,
+  note: (id: string) => void
+): Promise<Problem> => {
+  if (stream === undefined) return FOREIGN
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ""
   for (;;) {
     const silent = setTimeout(() => void reader.cancel().catch(() => undefined), SILENT)
@@ -147,8 +105,12 @@ const events = async <A>(response: Response, listener: Listener<A>, note: (id: s
     const parts = rest.split("\n\n")
     rest = parts.pop() ?? ""
     for (const part of parts) {
+      const told = await item(`${part}\n\n`).catch((error: unknown) => {
+        void reader.cancel().catch(() => undefined)
+        throw error
+      })
       const fields = Object.fromEntries(
-        part.split("\n").flatMap((line) => {
+        told.split("\n").flatMap((line) => {
           const at = line.indexOf(": ")
           return at <= 0 ? [] : [[line.slice(0, at), line.slice(at + 2)]]
         })
@@ -177,10 +139,10 @@ export const listen = async <A>(
     try {
       const more: Record<string, string> = resumes && last !== undefined ? { "last-event-id": last } : {}
       const ends = out === undefined ? signal : AbortSignal.any([signal, out.signal])
-      const response = await asked(path, { signal: ends, headers: { accept: "text/event-stream", ...more } })
+      const answer = await Pairing.ask(path, { signal: ends, headers: { accept: "text/event-stream", ...more } })
       tries = 0
       listener.up()
-      listener.down(await events(response, listener, (id) => (last = id)))
+      listener.down(await events(answer, listener, (id) => (last = id)))
     } catch (error) {
       if (signal.aborted) return
       if (out?.signal.aborted === true) continue

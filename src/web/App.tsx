@@ -1,6 +1,7 @@
 /**
- * App: the page begins: from the board that stands in it, then from the stream.
+ * App: the page begins: from the head of the board, then from the stream.
  */
+import { effect } from "@preact/signals"
 import { render } from "preact"
 import * as Api from "./Api.ts"
 import { cursor, items, moved } from "./Filter.ts"
@@ -10,16 +11,18 @@ import * as Keys from "./Keys.ts"
 import { close, dialog } from "./Palette.tsx"
 import { pages } from "./Pages.ts"
 import { go, hrefTo } from "./Router.ts"
-import { connect, link, readGlimpse } from "./Store.ts"
+import { connect, link, loaded } from "./Store.ts"
 import * as Theme from "./Theme.ts"
 import { isPhone } from "./Ui.tsx"
 import * as Worker from "./Worker.ts"
 
 Foreign.begin()
 Theme.begin()
-readGlimpse()
-// before the first drawing, so that there is no second one
-if (!isPhone()) cursor.value = moved(items.peek(), undefined, 1)
+const chosen = effect(() => {
+  if (!loaded.value) return
+  queueMicrotask(() => chosen())
+  if (!isPhone() && cursor.peek() === undefined) cursor.value = moved(items.peek(), undefined, 1)
+})
 
 Keys.listen(
   (action) => {
@@ -38,7 +41,7 @@ Keys.listen(
 
 const problemOf = async (): Promise<Api.Problem | undefined> => {
   try {
-    await Api.claim()
+    await Api.begin()
     return undefined
   } catch (error) {
     return error instanceof Api.Refused ? error.problem : undefined
@@ -48,6 +51,6 @@ const problemOf = async (): Promise<Api.Problem | undefined> => {
 const problem = await problemOf()
 render(<Frame />, document.getElementById("app")!)
 connect()
-// a link that is good no more says so where there is no token either
+// a link that is good no more says so
 if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }
-void Worker.begin(Api.token())
+void Worker.begin()

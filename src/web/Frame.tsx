@@ -1,8 +1,8 @@
 /**
  * Frame: around every page: where one can go, how many wait, whether the daemon answers.
  *
- * Guarantees: the daemon's end clears nothing: a strip says how old it is, and goes when the daemon is back; without a
- * token the page says how to get one.
+ * Guarantees: the daemon's end clears nothing: a strip says how old it is, and goes when the daemon is back, red where
+ * another program is in its place; a page that was not let in says how to get in.
  */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
@@ -181,20 +181,20 @@ const Strip = () => {
   const { problem, since, state } = link.value
   if (state !== "gone") return null
   return (
-    <div class="strip" role="status">
+    <div class={problem?.isForeign === true ? "strip foreign" : "strip"} role="status">
       <Glyph word="failed" size={14} />
       <span>
         <b>{problem?.error ?? "The daemon does not answer."}</b>{" "}
         {loaded.value && `What you see is ${span(now.value - since)} old. `}Trying again …
       </span>
       <span class="grow" />
-      <Command>agentd start</Command>
+      <Command>{problem?.isForeign === true ? "agentd doctor" : "agentd start"}</Command>
     </div>
   )
 }
 
-/** It had a token, which the daemon does not know. */
-const isTaken = (): boolean => link.value.problem?.status === 401 && Api.token() !== null
+/** It was let in, and the daemon does not know it any more. */
+const isTaken = (): boolean => link.value.problem?.status === 401 && Api.isPaired()
 
 const Locked = () => (
   <main class="locked" id="main">
@@ -202,10 +202,10 @@ const Locked = () => (
       <svg class="lock" width="28" height="28" viewBox="0 0 16 16" aria-hidden="true">
         <path d="M3.5 7h9v6.5h-9zM5.2 7V5a2.8 2.8 0 0 1 5.6 0v2" />
       </svg>
-      <h1 class="empty-title">{isTaken() ? "This page may not look any more" : "This page has no token"}</h1>
+      <h1 class="empty-title">{isTaken() ? "This page may not look any more" : "This page was not let in"}</h1>
       <p>
         {isTaken()
-          ? "Its token was taken back, or is another daemon's."
+          ? "Its right was taken back, or it is another daemon's."
           : (link.value.problem?.error ?? "A page of agentd opens by a link, which is good once.")}
       </p>
       <p>On the machine of the daemon, type</p>

@@ -3,6 +3,7 @@
  */
 import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
+import * as Api from "./Api.ts"
 
 interface Table {
   readonly states: ReadonlyArray<string>
@@ -15,9 +16,8 @@ let isAsked = false
 const load = async () => {
   if (isAsked) return
   isAsked = true
-  const response = await fetch("/page/machines.json").catch(() => undefined)
-  if (response?.ok === true) tables.value = (await response.json()) as Tables
-  else isAsked = false
+  tables.value = await Api.file<Tables>("machines.json").catch(() => undefined)
+  isAsked = tables.value !== undefined
 }
 
 /** Columns and rows of a machine's states, where a place tells more than the order does. */

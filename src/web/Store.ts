@@ -26,14 +26,14 @@ export const beyond = signal<ReadonlyArray<Crowd>>([])
 export const isWhole = computed(() => loaded.value && beyond.value.length === 0)
 
 export interface Link {
-  /** `locked`: the token is not known, or there is none. */
+  /** `locked`: the page was not let in, or its right was taken back. */
   readonly state: "opening" | "live" | "gone" | "locked"
   /** When that state began. */
   readonly since: number
   readonly problem?: Api.Problem
 }
 export const link = signal<Link>({ state: "opening", since: Date.now() })
-/** The token's right; nothing is offered before it is known. */
+/** The page's right; nothing is offered before it is known. */
 export const right = signal<"view" | "act" | undefined>(undefined)
 export const mayAct = computed(() => right.value === "act")
 
@@ -74,12 +74,9 @@ const apply = (news: BoardNews) =>
     if (moved) ordered.value++
   })
 
-/** The board that stands in the page itself. */
-export const readGlimpse = (): void => {
-  const text = document.getElementById("glimpse")?.textContent ?? ""
-  if (!text.startsWith("{")) return
-  const glimpse = JSON.parse(text) as Glimpse
-  load(glimpse, glimpse.beyond)
+/** Takes the head of the board, where the whole is not there yet. */
+export const readGlimpse = (glimpse: Glimpse | null): void => {
+  if (glimpse !== null && !loaded.peek()) load(glimpse, glimpse.beyond)
 }
 
 const learnRight = () =>
@@ -90,7 +87,7 @@ const learnRight = () =>
 
 /** Listens to the board for as long as the page is there. */
 export const connect = (): void => {
-  if (Api.token() === null) {
+  if (!Api.isPaired()) {
     link.value = { state: "locked", since: Date.now() }
     return
   }
@@ -108,7 +105,9 @@ export const connect = (): void => {
     },
     down: (problem) => {
       const state = problem.status === 401 || problem.status === 403 ? "locked" : "gone"
-      if (link.peek().state !== state) link.value = { state, since: Date.now(), problem }
+      const { problem: before, since, state: was } = link.peek()
+      if (was !== state) link.value = { state, since: Date.now(), problem }
+      else if (before?.error !== problem.error) link.value = { state, since, problem }
     }
   }
   const whole = (): BoardNews => ({
@@ -116,6 +115,7 @@ export const connect = (): void => {
     rows: [...rows.values()].map((row) => row.peek()),
     gone: []
   })
+  void Api.glimpse().then(readGlimpse, () => undefined)
   Shared.listen<BoardNews>({ path: "/board", listener, whole })
 }
 

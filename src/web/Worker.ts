@@ -1,26 +1,7 @@
-/**
- * Worker: the page's service worker, which sends the token with the page's own request, so that the board stands in
- * the page when it comes.
- */
-import { effect } from "@preact/signals"
-import { link } from "./Store.ts"
+/** Worker: the page's service worker, which keeps the page's own files for when the daemon is away. */
 
-const tell = async (token: string | null): Promise<void> => {
-  const { active } = await navigator.serviceWorker.ready
-  active?.postMessage({ token })
-}
-
-/** Without it (another origin than https or loopback), the page only begins without its board. */
-export const begin = async (token: string | null): Promise<void> => {
+/** Without it (another origin than https or loopback), the page begins with the daemon alone. */
+export const begin = async (): Promise<void> => {
   if (!("serviceWorker" in navigator)) return
-  try {
-    await navigator.serviceWorker.register("/worker.js")
-    await tell(token)
-    // a token that opens nothing is not kept
-    effect(() => {
-      if (link.value.state === "locked") void tell(null)
-    })
-  } catch {
-    return
-  }
+  await navigator.serviceWorker.register("/worker.js").catch(() => undefined)
 }

@@ -109,7 +109,7 @@ describe.skipIf(isMissing)(`states of the page${missing}`, () => {
         // no token: never one, a link that is used up, one that was taken back
         yield* promise(async () => {
           const none = await openPage(chromium, new URL(link).origin)
-          await has(none.page, "This page has no token")
+          await has(none.page, "This page was not let in")
           await look("locked", none.page)
           const used = await openPage(chromium, link)
           await has(used.page, /used|good once/)

@@ -16,6 +16,18 @@ interface Api {
   readonly listen: (path: string, listener: Heard, signal: AbortSignal, resumes: boolean) => Promise<void>
 }
 
+/** Proofs are believed here; `PagePairing.test.ts` tests them. */
+vi.mock("../../src/web/Pairing.ts", async (original) => {
+  const { GONE, Refused } = await original<{ GONE: object; Refused: new (problem: object) => Error }>()
+  const item = (text: string) => Promise.resolve(text)
+  const ask = async (path: string, init: object) => {
+    const response = await fetch(path, init).catch(() => undefined)
+    if (response === undefined) throw new Refused(GONE)
+    return { text: "", stream: response.body, item }
+  }
+  return { GONE, Refused, ask, isPaired: () => true }
+})
+
 /** Modules of the page know the browser, which the compiler does not here. */
 const load = <A>(name: string): Promise<A> => import(`../../src/web/${name}.ts`) as Promise<A>
 
@@ -35,7 +47,6 @@ const sight = () => {
     }
   }
   vi.stubGlobal("document", document)
-  vi.stubGlobal("localStorage", { getItem: () => "t" })
   return () => looking
 }
 

@@ -1,0 +1,66 @@
+/** Served: an HTTP server with all its doors before a world that is played, for tests of who comes in and what is answered. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, FileSystem, Layer } from "effect"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Access } from "../../src/access/Access.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as Listening from "../../src/http/Listening.ts"
+import * as Server from "../../src/http/Server.ts"
+import { claim } from "../../src/rpc/Endpoint.ts"
+import * as Verbs from "../../src/rpc/Verbs.ts"
+import { ourselves } from "../../src/rpc/Version.ts"
+import { folder, inside, type World } from "../rpc/World.ts"
+
+/** As it is before a page is played. */
+const { fetch } = globalThis
+
+export const PAGE = "<!doctype html><title>agentd</title>"
+
+/** A server with all its doors, on a port of the kernel's choice. */
+export const serve = Effect.fnUntraced(function* (
+  world: World,
+  names: ReadonlyArray<string> = [],
+  port: number | null = 0
+) {
+  const state = yield* folder
+  mkdirSync(join(state, "web"))
+  writeFileSync(join(state, "web/index.html"), PAGE)
+  writeFileSync(join(state, "web/app.js"), "1")
+  writeFileSync(join(state, "secret"), "2")
+  const around = yield* Layer.build(Layer.merge(inside(world, join(state, "control.sock")), Listening.layer))
+  return yield* Effect.gen(function* () {
+    const access = yield* Access
+    const log = yield* EventLog
+    const listening = yield* Listening.Listening
+    yield* Layer.build(
+      Server.layer({
+        state,
+        socket: join(state, "http.sock"),
+        claim,
+        port: port ?? undefined,
+        spare: 0,
+        names,
+        doors: {
+          access,
+          verbs: yield* Verbs.make,
+          versions: ourselves,
+          page: { fs: yield* FileSystem.FileSystem, folders: [join(state, "none"), join(state, "web")] }
+        },
+        about: { status: Effect.succeed({}), metrics: Effect.succeed(""), hook: () => {} },
+        taken: () => Effect.void
+      })
+    )
+    const ask = (path: string, init: RequestInit & { readonly token?: string } = {}) =>
+      Effect.gen(function* () {
+        const { port } = yield* listening.report
+        const { token, ...rest } = init
+        const bearer: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+        const headers = { ...bearer, ...(init.headers as Record<string, string> | undefined) }
+        return yield* Effect.promise((signal) => fetch(`http://127.0.0.1:${port}${path}`, { ...rest, headers, signal }))
+      })
+    const verb = (name: string, body: unknown, token?: string) =>
+      ask(`/v1/${name}`, { method: "POST", body: JSON.stringify(body), ...(token === undefined ? {} : { token }) })
+    return { access, log, listening, ask, verb }
+  }).pipe(Effect.provideContext(around), Effect.provide(NodeServices.layer))
+})
