@@ -133,6 +133,7 @@ const others = Effect.fnUntraced(function* (
   const status = yield* daemon.status
   return {
     startedAt: status.startedAt,
+    http: status.http,
     channels: yield* soon(channels.list),
     conversations: yield* agents.conversations,
     goals: yield* soon(goals.list({ all: true }, everybody)),

@@ -32,6 +32,7 @@ export interface Given {
   /** Outages of which a person was told, and logins that a person is to renew. */
   readonly outages: ReadonlyArray<Standing>
   readonly plates: ReadonlyArray<PlateInfo>
+  readonly http?: DaemonStatus["http"] | undefined
   /** Another program than the daemon's is installed in its place. */
   readonly replaced?: boolean
   readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
@@ -487,6 +488,21 @@ const ofDisk = (log: Given["log"]): ReadonlyArray<Row> => {
   ]
 }
 
+const ofPort = ({ http }: Given): ReadonlyArray<Row> => {
+  const { port = null, problem = null } = http ?? {}
+  if (port === null || problem === null) return []
+  return [
+    matter({
+      id: `port/${port}`,
+      kind: "damage",
+      who: "agentd",
+      text: `the page's port ${port} is in other hands: ${cut(problem.message)}`,
+      details: ["No page is answered until it is free, and no other port is taken. Open pages say so."],
+      commands: [run("see whose it is", "doctor")]
+    })
+  ]
+}
+
 const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
   replaced === true
     ? [
@@ -635,6 +651,7 @@ export const listOf = (given: Given): WaitingReply => {
     ...ofMail(given.outbox),
     ...given.outages.filter(({ state }) => state === "LoginNeeded").map(ofLogin),
     ...ofOwnConfig(given),
+    ...ofPort(given),
     ...ofProgram(given),
     ...ofZone(given)
   ]
