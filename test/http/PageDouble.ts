@@ -6,7 +6,7 @@ import { vi } from "vitest"
 
 interface Answer {
   readonly text: string
-  readonly stream?: ReadableStream<Uint8Array>
+  readonly stream?: ReadableStream<Uint8Array<ArrayBuffer>>
   readonly item: (text: string) => Promise<string>
 }
 /** Modules of the page know the browser, which the compiler does not here. */

@@ -137,7 +137,7 @@ beforeAll(() => {
     vi.stubGlobal(name, value)
   vi.doMock("../../src/web/Api.ts", async (original) => ({
     ...(await original<object>()),
-    token: () => "t",
+    isPaired: () => true,
     verb: (name: string) => {
       verbs.add(name)
       return Promise.resolve(answerOf(name, turn))
