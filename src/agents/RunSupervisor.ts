@@ -4,13 +4,15 @@
  * Guarantees: at most one run of an agent is alive; the next starts only when
  * every process of the one before is gone; the slot outlives the worker's
  * incarnations, so a crash of ours loses no run; closing its scope ends the run; one that
- * passes a limit is over, and says which.
+ * passes a limit is over, and says which; one that tells too much at once is read more slowly, and says so.
  * It reports facts and decides nothing.
  */
 import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
 import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import * as RunLimits from "../backends/process/RunLimits.ts"
+import * as Monotonic from "../supervision/Monotonic.ts"
+import * as OutputRate from "./OutputRate.ts"
 
 /** Where a run's facts go, in their order. */
 export interface RunSink {
@@ -33,6 +35,8 @@ interface Live {
   readonly handle: Deferred.Deferred<Run>
   /** Completed when its time is over. */
   readonly enough: Deferred.Deferred<Outcome>
+  /** Open once it is asked to end: what it has told is heard at once. */
+  readonly hurries: Latch.Latch
   /** Waits until nothing of it is left, and that is told. */
   readonly gone: Effect.Effect<void>
 }
@@ -63,23 +67,43 @@ const outcomeOf = (error: BackendError): Outcome =>
     ? { _tag: "Fatal", detail: error.message, remedy: error.remedy }
     : { _tag: "Error", detail: error.message }
 
-type Parts = Pick<Live, "enough" | "handle"> & {
+type Parts = Pick<Live, "enough" | "handle" | "hurries"> & {
   /** Says that the next one may begin. */
   readonly over: Effect.Effect<void>
+}
+
+/** Hears a run's events, and rests where it tells too much at once. */
+const paced = (sink: RunSink, request: RunRequest, hurries: Latch.Latch) => {
+  let rate: OutputRate.Rate | undefined
+  return Effect.fnUntraced(function* (run: Run, events: ReadonlyArray<RunEvent>) {
+    yield* sink.events(run, request, events)
+    if (hurries.isOpen()) return
+    const now = yield* Monotonic.now
+    const before = rate ?? OutputRate.fresh(now)
+    const [next, wait] = OutputRate.after(before, events, now)
+    rate = next
+    if (next.isSlow !== before.isSlow) yield* sink.events(run, request, [OutputRate.notice(next.isSlow)])
+    if (wait > 0) yield* Effect.raceFirst(Effect.sleep(wait), hurries.await)
+  })
 }
 
 /** Starts it, and hands on what it tells, to its end. `ended`: no process of it is left. */
 const watch = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
-  { ended, handle }: Pick<Parts, "handle"> & { readonly ended: (outcome: Outcome) => Effect.Effect<unknown> }
+  {
+    ended,
+    handle,
+    hurries
+  }: Pick<Parts, "handle" | "hurries"> & { readonly ended: (outcome: Outcome) => Effect.Effect<unknown> }
 ) {
   const run = yield* request.backend.start(request.spec)
   yield* Deferred.succeed(handle, run)
   let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
+  const hear = paced(sink, request, hurries)
   yield* Stream.runForEachArray(run.events, (events) => {
     const last = events.at(-1)
-    if (last?._tag !== "Exited") return sink.events(run, request, events)
+    if (last?._tag !== "Exited") return hear(run, events)
     outcome = last.outcome
     // it is over with that, even if its stream is not
     const over = ended(outcome)
@@ -95,7 +119,7 @@ const watch = Effect.fnUntraced(function* (
 const whole = Effect.fnUntraced(function* (
   sink: RunSink,
   request: RunRequest,
-  { enough, handle, over }: Parts,
+  { enough, handle, hurries, over }: Parts,
   limits: RunLimits.RunLimits,
   scope: Scope.Scope
 ) {
@@ -109,7 +133,7 @@ const whole = Effect.fnUntraced(function* (
       yield* Effect.yieldNow
       yield* Deferred.succeed(enough, outcome)
     })
-  const outcome = yield* watch(sink, request, { ended, handle }).pipe(
+  const outcome = yield* watch(sink, request, { ended, handle, hurries }).pipe(
     Effect.scoped,
     Effect.raceFirst(Deferred.await(enough)),
     Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
@@ -189,6 +213,7 @@ class Place implements RunSupervisor {
   private withRun(runId: string, act: (run: Run) => Effect.Effect<void>): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
+      if (live?.runId === runId) live.hurries.openUnsafe()
       return live?.runId === runId
         ? Effect.asVoid(Effect.forkIn(Effect.flatMap(Deferred.await(live.handle), act), this.scope))
         : Effect.void
@@ -207,7 +232,12 @@ class Place implements RunSupervisor {
         if (this.live?.runId === runId) this.live = undefined
         latch.openUnsafe()
       })
-      const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>(), over }
+      const parts = {
+        handle: Deferred.makeUnsafe<Run>(),
+        enough: Deferred.makeUnsafe<Outcome>(),
+        hurries: Latch.makeUnsafe(false),
+        over
+      }
       // whoever asked may be interrupted at any point: a run that began is always known
       yield* Effect.uninterruptible(
         Effect.map(Effect.forkIn(Effect.ensuring(Effect.interruptible(life(parts)), over), this.scope), () => {
