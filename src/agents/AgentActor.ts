@@ -66,7 +66,7 @@ export const fresh: LifeState = { ...unborn, spent: Budget.nothing, countedTo: 0
 const readLife = reader(lifeKinds)
 
 const used = (state: LifeState, usage: Usage, at: number): LifeState => {
-  const spent = Budget.ofUsage(usage)
+  const spent = Budget.ofOwn(usage)
   const { wallTime } = spent
   const { waited = 0 } = usage
   const { inTurn = 0 } = state
@@ -227,8 +227,9 @@ export const make = Effect.gen(function* () {
     const wallTime = isWait ? 0 : elapsed
     const wait = isWait ? elapsed : 0
     const all = { ...spent, wallTime }
-    const { tokens = 0, toolCalls = 0, usd = 0 } = all
-    if (tokens + toolCalls + usd + wallTime + (waited === true ? wait : 0) <= 0) return { runes: [] }
+    const { tokens = 0, toolCalls = 0, usd = 0, unlikely } = all
+    if (tokens + toolCalls + usd + wallTime + (waited === true ? wait : 0) <= 0 && unlikely === undefined)
+      return { runes: [] }
     const goal = turn.data.turnId === turnId ? goalOf(turn.data.messageIds) : undefined
     const payload: Usage = {
       agent_id: agent,
@@ -239,6 +240,7 @@ export const make = Effect.gen(function* () {
       usd,
       ...(wait > 0 ? { waited: wait } : {}),
       ...(same === undefined ? {} : { same }),
+      ...(unlikely === undefined ? {} : { unlikely }),
       day: Calendar.dayOf(context.now),
       ...(goal === undefined ? {} : { goal }),
       ...(spent.models === undefined ? {} : { models: spent.models.map(modelIn) })

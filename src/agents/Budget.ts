@@ -29,8 +29,14 @@ export interface ModelUsage {
   readonly usd: number
 }
 
+/** Spending that an agent says it had, and cannot have had. */
+export type Unlikely = NonNullable<Usage["unlikely"]>
+
 /** Spending of one moment: sums, and by model. */
-export type Expense = Partial<Spent> & { readonly models?: ReadonlyArray<ModelUsage> }
+export type Expense = Partial<Spent> & {
+  readonly models?: ReadonlyArray<ModelUsage>
+  readonly unlikely?: Unlikely
+}
 
 export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
   models.length === 0
@@ -50,6 +56,9 @@ export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTim
   wallTime,
   usd
 })
+
+/** The same for the agent's own budget: with what nobody believes of it. */
+export const ofOwn = (usage: Usage): Spent => add(ofUsage(usage), usage.unlikely ?? {})
 
 export const add = (a: Spent, b: Partial<Spent>): Spent => ({
   tokens: a.tokens + (b.tokens ?? 0),

@@ -266,7 +266,7 @@ export class RunEvents implements RunSink {
       case "Reached":
         return this.reached(run, event)
       case "TurnStarted":
-        return this.asks
+        return Effect.map(this.asks, () => this.meter.opens(this.askedAt))
       case "TurnOpened":
         return this.opened(run, event)
       case "Background":
@@ -274,7 +274,7 @@ export class RunEvents implements RunSink {
       case "ToolResult":
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
-        return Effect.sync(() => this.meter.take(event))
+        return Effect.map(Clock.currentTimeMillis, (now) => this.meter.take(event, now))
       case "Passed":
         return this.live.recalling ? Effect.sync(() => this.sums.wait(event)) : this.passed(event)
       case "Windows":
@@ -460,14 +460,15 @@ export class RunEvents implements RunSink {
   private get paid(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const spent = this.takeSpent()
-      return spent.models === undefined
+      return spent.models === undefined && spent.unlikely === undefined
         ? Effect.void
         : this.tell({ _tag: "Paid", turnId: this.live.turnId ?? "", spent })
     })
   }
 
   private takeSpent(): Budget.Expense {
-    return Budget.ofModels(this.meter.takeUntold())
+    const unlikely = this.meter.takeUnlikely()
+    return { ...Budget.ofModels(this.meter.takeUntold()), ...(unlikely === undefined ? {} : { unlikely }) }
   }
 
   private readonly started = Effect.fnUntraced(
@@ -478,6 +479,8 @@ export class RunEvents implements RunSink {
       live.up(run, backend.turns, spec.turnId, !Prompt.isBare(spec.prompt))
       yield* this.asks
       this.meter.begin()
+      const taken = spec.adopt === undefined ? undefined : this.hearers().worker.state.now?.at
+      this.meter.opens(taken ?? this.askedAt)
       yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
       if (spec.adopt?.isUp === true) return
       const { worker } = this.hearers()
@@ -531,6 +534,7 @@ export class RunEvents implements RunSink {
       if (opened._tag === "TakenIn") return
       if (opened._tag === "Turn") {
         this.meter.takeTurn()
+        this.meter.opens(this.askedAt)
         live.open(name, opened.turnId)
         // ended meanwhile: what was to stop it did not find it
         if (!isActive(turn.state)) yield* run.interruptTurn

@@ -5,12 +5,14 @@
  * budget in USD waits for the turn's end; what is said later takes the place of the estimate. A model without a price
  * has tokens and no cost.
  *
- * Guarantees: nothing that a run tells makes the sums smaller, or larger than one event can truly be.
+ * Guarantees: nothing that a run tells makes the sums smaller, or larger than its turn can truly have spent by now:
+ * what is beyond that is a sum of its own.
  */
 import { plainModel } from "../gateway/Estimated.ts"
 import type { RunEvent } from "../backends/Backend.ts"
 import * as Prices from "../domain/Prices.ts"
-import type { ModelUsage } from "./Budget.ts"
+import type { ModelUsage, Unlikely } from "./Budget.ts"
+import * as Plausible from "./Plausible.ts"
 
 type Usage = Extract<RunEvent, { readonly _tag: "Usage" }>
 
@@ -71,6 +73,9 @@ export class UsageMeter {
   newest: { readonly model: string; readonly context: Usage["context"] } = { model: "", context: undefined }
   /** Spending that has not been told, by model. */
   private untold = new Map<string, ModelUsage>()
+  private unlikely: Unlikely | undefined = undefined
+  /** Of the turn under way; undefined: it has said nothing, and nobody knows when it began. */
+  private believed: Plausible.Turn | undefined = undefined
 
   constructor(priceOf: (model: string) => Prices.Price | undefined) {
     this.priceOf = priceOf
@@ -83,6 +88,7 @@ export class UsageMeter {
     this.estimated = 0
     this.counted = 0
     this.newest = { model: "", context: undefined }
+    this.believed = undefined
   }
 
   get known(): KnownUsage {
@@ -97,13 +103,20 @@ export class UsageMeter {
     this.counted = counted
   }
 
-  take(event: Usage): void {
+  /** A turn begins. */
+  opens(now: number): void {
+    this.believed = Plausible.began(now)
+  }
+
+  /** `now`: it is the run's own word, which is held against what is possible; left out: it was counted by others. */
+  take(event: Usage, now?: number): void {
     const input = amount(event.inputTokens, MOST_TOKENS)
     const output = amount(event.outputTokens, MOST_TOKENS)
     const cacheRead = Math.min(amount(event.cacheRead ?? 0, MOST_TOKENS), input)
     const cacheWrite = Math.min(amount(event.cacheWrite ?? 0, MOST_TOKENS), input - cacheRead)
     const name = named(event.model)
     const tokens = { input, output, cacheRead, cacheWrite }
+    if (now !== undefined && !this.isLikely(name, tokens, event, now)) return
     const usd = this.cost(name, tokens, event.usd)
     const { context = this.newest.context } = event
     this.newest = { model: name === "" ? this.newest.model : plainModel(name), context }
@@ -115,6 +128,24 @@ export class UsageMeter {
     if (input + output + usd === 0) return
     const key = this.untold.has(name) || this.untold.size < MAX_MODELS ? name : OTHERS
     this.untold.set(key, add(this.untold.get(key), { model: key, ...tokens, usd }))
+  }
+
+  private isLikely(name: string, tokens: Prices.Tokens, { context, usd: said }: Usage, now: number): boolean {
+    const price = this.priceOf(name)
+    const { input, output } = tokens
+    const usd = said === undefined ? (price === undefined ? 0 : Prices.costOf(price, tokens)) : amount(said, MOST_USD)
+    const next = Plausible.after(
+      (this.believed ??= Plausible.began(now)),
+      { input, output, usd, window: context?.window },
+      now
+    )
+    if (next !== undefined) {
+      this.believed = next
+      return true
+    }
+    const { tokens: before = 0, usd: spent = 0 } = this.unlikely ?? {}
+    this.unlikely = { tokens: before + input + output, usd: spent + usd }
+    return false
   }
 
   /** The part of the cost that has not been counted yet. */
@@ -139,10 +170,19 @@ export class UsageMeter {
     return models
   }
 
+  /** Answers with what was not believed, once. */
+  takeUnlikely(): Unlikely | undefined {
+    const { unlikely } = this
+    this.unlikely = undefined
+    return unlikely
+  }
+
   /** Answers with the sums of the turn, once. */
   takeTurn(): TurnUsage {
-    const { turn } = this
+    const { believed, turn } = this
     this.turn = NONE
+    // a run that does not say when the next one begins has had the time since this one did
+    this.believed = believed === undefined ? undefined : Plausible.began(believed.began)
     return turn
   }
 }

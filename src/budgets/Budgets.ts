@@ -53,6 +53,10 @@ const LOOK = 60_000
 
 const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${agent}`
 
+/** Amounts that no table can hold are said short. */
+const unlikelyWords = ({ tokens, usd }: { readonly tokens: number; readonly usd: number }): string =>
+  `says it has spent ${[...(tokens > 0 ? [`${tokens.toPrecision(3)} tokens`] : []), ...(usd > 0 ? [`${usd.toPrecision(3)} USD`] : [])].join(", ")}, more than is possible in its time: against its own budget alone`
+
 /** Names the limit for good: told once. `name`: of the agent. */
 const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
   `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
@@ -259,10 +263,15 @@ class Board implements Allowances {
     const account = this.known.get(who.conversation)?.spending.agents.get(who.agent)
     const found = account === undefined ? undefined : unusual(account)
     if (account === undefined) return []
+    const { turn, unlikely } = account
+    const mark = unlikely?.turn === turn.label ? unlikelyWords(unlikely) : undefined
     const of = { whose: "agent", period: "turn", label: account.turn.label, until: null, stops: false } as const
     const { toolCalls: spent } = account.turn.sum
     return [
-      ...(found !== undefined && this.isUnderWay(who, found) ? [found] : []),
+      ...(unlikely === undefined || mark === undefined
+        ? []
+        : [{ ...of, resource: "tokens" as const, spent: unlikely.tokens, limit: 0, mark }]),
+      ...(mark === undefined && found !== undefined && this.isUnderWay(who, found) ? [found] : []),
       ...(same === undefined ? [] : [{ ...of, resource: "tool_calls" as const, spent, limit: spent, mark: same }])
     ]
   }

@@ -33,6 +33,8 @@ interface Of {
 /** The sums of one agent, or of all. */
 export interface Account {
   /** The costs of the turns before, the newest last. */
+  /** Of its newest turn: what nobody believes that it has spent. */
+  readonly unlikely?: NonNullable<Usage["unlikely"]> & { readonly turn: string }
   readonly usual?: ReadonlyArray<Pick<Sum, "tokens" | "usd">>
   readonly total: Sum
   readonly turn: Of
@@ -128,9 +130,23 @@ export const sumOf = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime 
   wallTime
 })
 
+/** The agent's own sums, with what is not believed of it. */
+const usedByIt = (account: Account, { turn_id: turn, unlikely }: Usage, day: string, more: Sum): Account => {
+  if (unlikely === undefined) return used(account, turn, day, more)
+  const { tokens = 0, usd = 0 } = account.unlikely?.turn === turn ? account.unlikely : {}
+  return {
+    ...used(account, turn, day, add(more, { ...nothing, ...unlikely })),
+    unlikely: { turn, tokens: tokens + unlikely.tokens, usd: usd + unlikely.usd }
+  }
+}
+
+const sumUnlikely = (a: Cost["unlikely"], b: Cost["unlikely"]): Cost["unlikely"] =>
+  a === undefined || b === undefined ? (a ?? b) : { tokens: a.tokens + b.tokens, usd: a.usd + b.usd }
+
 const addRow = (rows: Map<string, Row>, row: Row): void => {
   const key = JSON.stringify([row.day, row.agent, row.model, row.goal, row.conversation])
   const known = rows.get(key)
+  const unlikely = sumUnlikely(known?.unlikely, row.unlikely)
   rows.set(
     key,
     known === undefined
@@ -142,7 +158,8 @@ const addRow = (rows: Map<string, Row>, row: Row): void => {
           cacheRead: known.cacheRead + row.cacheRead,
           cacheWrite: known.cacheWrite + row.cacheWrite,
           usd: known.usd + row.usd,
-          unpriced: known.unpriced + row.unpriced
+          unpriced: known.unpriced + row.unpriced,
+          ...(unlikely === undefined ? {} : { unlikely })
         }
   )
 }
@@ -171,8 +188,14 @@ const forgetHours = (hours: Map<string, Row>): void => {
   }
 }
 
-const rowsOf = ({ agent_id: agent, goal = "", models, tokens, usd }: Usage, day: string): ReadonlyArray<Row> => {
+const rowsOf = (
+  usage: Omit<Usage, "unlikely"> & { readonly unlikely?: Usage["unlikely"] | undefined },
+  day: string
+): ReadonlyArray<Row> => {
+  const { agent_id: agent, goal = "", models, tokens, unlikely, usd } = usage
   const of = { day, agent, goal }
+  const none = { ...of, model: "", input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
+  if (unlikely !== undefined) return [{ ...none, unlikely }, ...rowsOf({ ...usage, unlikely: undefined }, day)]
   if (models === undefined)
     return tokens + usd === 0
       ? []
@@ -216,7 +239,7 @@ export const use = (spending: Spending, usage: Usage, at: number): string => {
   const more = sumOf(usage)
   spending.ever = add(spending.ever, more)
   spending.project = used(spending.project, turn, day, more)
-  keep(spending.agents, agent, used(spending.agents.get(agent) ?? empty, turn, day, more), MAX_AGENTS)
+  keep(spending.agents, agent, usedByIt(spending.agents.get(agent) ?? empty, usage, day, more), MAX_AGENTS)
   for (const row of rowsOf(usage, day)) {
     addRow(spending.rows, row)
     addRow(spending.hours, { ...row, day: Calendar.hourOf(at), goal: "" })
@@ -254,7 +277,9 @@ const MAX_ARCHIVED = 200
 export const archivedOf = ({ ever, project, rows }: Spending): ArchivedSpending => {
   const all = new Map<string, Row>()
   const isLong = rows.size > MAX_ARCHIVED
-  for (const row of rows.values()) {
+  for (const one of rows.values()) {
+    // the rune of an archive has what counts
+    const { unlikely: _, ...row } = one
     const month = row.day.length === 10 ? Calendar.monthOf(row.day) : row.day
     addRow(all, isLong ? { ...row, day: month, goal: "" } : row)
   }

@@ -29,26 +29,34 @@ const named: { readonly [key in CostKey]: string } = {
 const tokens = (count: number): string => count.toLocaleString("en-US")
 
 /** A cost that nobody knows is not nothing; one that was estimated is not known. */
-const money = ({ estimated = 0, unpriced, usd }: CostRow): string => {
+const money = ({
+  estimated = 0,
+  unlikely,
+  unpriced,
+  usd
+}: Omit<CostRow, "cacheRead" | "cacheWrite" | "input" | "output">): string => {
+  if (unlikely !== undefined)
+    return `${money({ estimated, unpriced, usd })}, and ${tokens(unlikely.tokens)} tokens ($${unlikely.usd.toFixed(2)}) not believed`
   const known = `$${usd.toFixed(usd < 10 ? 4 : 2)}`
   const unsure = estimated === 0 ? "" : `, ${tokens(estimated)} tokens estimated`
   if (unpriced === 0) return `${known}${unsure}`
   return usd === 0 ? `unpriced${unsure}` : `${known} and ${tokens(unpriced)} tokens unpriced${unsure}`
 }
 
-const total = (rows: ReadonlyArray<CostRow>): CostRow =>
-  rows.reduce<CostRow>(
-    (sum, row) => ({
-      input: sum.input + row.input,
-      output: sum.output + row.output,
-      cacheRead: sum.cacheRead + row.cacheRead,
-      cacheWrite: sum.cacheWrite + row.cacheWrite,
-      usd: sum.usd + row.usd,
-      unpriced: sum.unpriced + row.unpriced,
-      estimated: (sum.estimated ?? 0) + (row.estimated ?? 0)
-    }),
-    { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
-  )
+const total = (rows: ReadonlyArray<CostRow>): CostRow => {
+  const sum = (of: (row: CostRow) => number | undefined): number => rows.reduce((all, row) => all + (of(row) ?? 0), 0)
+  const unlikely = { tokens: sum((row) => row.unlikely?.tokens), usd: sum((row) => row.unlikely?.usd) }
+  return {
+    input: sum(({ input }) => input),
+    output: sum(({ output }) => output),
+    cacheRead: sum(({ cacheRead }) => cacheRead),
+    cacheWrite: sum(({ cacheWrite }) => cacheWrite),
+    usd: sum(({ usd }) => usd),
+    unpriced: sum(({ unpriced }) => unpriced),
+    estimated: sum(({ estimated }) => estimated),
+    ...(unlikely.tokens + unlikely.usd > 0 ? { unlikely } : {})
+  }
+}
 
 /** The part of the input that a cache gave. */
 const hits = ({ cacheRead, input }: CostRow): string =>
@@ -111,7 +119,7 @@ export const cost = declare({
         by.map((key) => row[key] || named[key])
       )
     )
-    const sum =
+    const inAll =
       rows.length > 1
         ? [
             line(
@@ -120,6 +128,6 @@ export const cost = declare({
             )
           ]
         : []
-    return table(head, [...body, ...sum], { colour, columns })
+    return table(head, [...body, ...inAll], { colour, columns })
   }
 })

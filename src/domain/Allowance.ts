@@ -66,6 +66,8 @@ export interface Cost {
   readonly usd: number
   /** Tokens of which nobody said what they cost, and whose model has no price. */
   readonly unpriced: number
+  /** Said by the agent, and not believed: in no sum. */
+  readonly unlikely?: { readonly tokens: number; readonly usd: number }
 }
 
 export interface Standing {

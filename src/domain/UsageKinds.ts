@@ -29,6 +29,8 @@ const Usage = Schema.Struct({
   waited: Schema.optionalKey(Schema.Finite),
   /** The turn has made the same call so often that a person is told. */
   same: Schema.optionalKey(text),
+  /** Said by the agent, and more than is possible in its time: against its own budget alone. */
+  unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite })),
   /** The tokens and their cost by model; older runes say only the sums. */
   models: Schema.optionalKey(Schema.Array(ModelUsage)),
   goal: Schema.optionalKey(text),

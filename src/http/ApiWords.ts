@@ -407,6 +407,7 @@ export const fields: { readonly [field: string]: string } = {
   unmetered: "Agents whose limits hold later than with the request that spends them, and why.",
   unpriced: "Tokens that have no price.",
   estimated: "Tokens that no answer of the model told.",
+  unlikely: "What agents say they have spent, and cannot have: in no sum but their own budgets.",
   unread: "Messages that were not read yet.",
   unreadable: "Streams that cannot be read.",
   unreviewed: "True: even if the goal is not met.",

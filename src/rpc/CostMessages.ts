@@ -31,7 +31,9 @@ export const CostRow = Schema.Struct({
   usd: Schema.Finite,
   unpriced: Schema.Finite,
   /** Tokens that no answer told; left out: none. */
-  estimated: Schema.optionalKey(Schema.Finite)
+  estimated: Schema.optionalKey(Schema.Finite),
+  /** Said by agents, and more than is possible in their time: in no sum but their own budgets. */
+  unlikely: Schema.optionalKey(Schema.Struct({ tokens: Schema.Finite, usd: Schema.Finite }))
 })
 export type CostRow = typeof CostRow.Type
 
@@ -41,7 +43,7 @@ export const MOST = 5_000
 const SUMS = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
 const NONE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
 
-type Sums = Pick<CostRow, (typeof SUMS)[number] | "estimated">
+type Sums = Pick<CostRow, (typeof SUMS)[number] | "estimated" | "unlikely">
 
 const estimated = (tokens: number): Pick<CostRow, "estimated"> => (tokens > 0 ? { estimated: tokens } : {})
 
@@ -52,7 +54,15 @@ const sum = (a: Sums, b: Sums): Sums => ({
   cacheRead: a.cacheRead + b.cacheRead,
   cacheWrite: a.cacheWrite + b.cacheWrite,
   usd: a.usd + b.usd,
-  unpriced: a.unpriced + b.unpriced
+  unpriced: a.unpriced + b.unpriced,
+  ...(a.unlikely === undefined && b.unlikely === undefined
+    ? {}
+    : {
+        unlikely: {
+          tokens: (a.unlikely?.tokens ?? 0) + (b.unlikely?.tokens ?? 0),
+          usd: (a.unlikely?.usd ?? 0) + (b.unlikely?.usd ?? 0)
+        }
+      })
 })
 
 /** Of an hour, too. */

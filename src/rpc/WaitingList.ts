@@ -4,8 +4,8 @@
  * logins in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
  *
  * Guarantees: each matter is one row with what to do and a command that works as it stands, from
- * any folder; what is damaged comes first, then what asks, then what waits longest; the list and each row are bounded and say what they
- * leave out. Texts of others are as they came: whoever shows them makes them harmless.
+ * any folder; what is damaged comes first, then what asks, then what waits longest, and no agent's many rows hide
+ * another's; the list and each row are bounded and say what they leave out. Texts of others are as they came: whoever shows them makes them harmless.
  */
 import { GONE } from "../config/FileTrouble.ts"
 import { putRight } from "../domain/ErrorLimit.ts"
@@ -632,6 +632,29 @@ const ofLogin = (standing: Standing): Row => ({
   commands: [run("see how it went", "log", "--kind", "provider.moved")]
 })
 
+/** Rows of one agent that stand where their time puts them: further ones stand behind those of all others. */
+const MAX_OF_ONE = 20
+
+interface Fair {
+  readonly first: ReadonlyArray<Row>
+  readonly further: ReadonlyArray<Row>
+}
+/** By time, and fair: no agent's many rows hide another's. */
+const fairly = (rows: ReadonlyArray<Row>): Fair => {
+  const counts = new Map<string, number>()
+  const placed = rows.toSorted(BoardRow.bySince).map((row) => {
+    const whose = row.of ?? row.who
+    const count = counts.get(whose) ?? 0
+    counts.set(whose, count + 1)
+    return { row, turn: Math.floor(count / MAX_OF_ONE) }
+  })
+  const further = placed.filter(({ turn }) => turn > 0).toSorted((a, b) => a.turn - b.turn)
+  return {
+    first: placed.filter(({ turn }) => turn === 0).map(({ row }) => row),
+    further: further.map(({ row }) => row)
+  }
+}
+
 export const listOf = (given: Given): WaitingReply => {
   const named = namesOf(given)
   const places = placesOf(given)
@@ -662,10 +685,8 @@ export const listOf = (given: Given): WaitingReply => {
     ...ofAside(given),
     ...given.projects.flatMap(ofDamage)
   ]
-  const rows = [
-    ...damage,
-    ...[...asked(given), ...questions].toSorted(BoardRow.bySince),
-    ...rest.toSorted(BoardRow.bySince)
-  ]
+  const asking = fairly([...asked(given), ...questions])
+  const others = fairly(rest)
+  const rows = [...damage, ...asking.first, ...others.first, ...asking.further, ...others.further]
   return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
 }

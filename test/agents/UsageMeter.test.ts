@@ -34,6 +34,34 @@ describe("the meter of a run", () => {
     ])
   })
 
+  it("what no turn can have spent in its time is not believed, and hides nothing that comes after it", () => {
+    const one = meter()
+    one.opens(0)
+    one.take(usage({ model: "m", inputTokens: 9e15 }), 1_000)
+    one.take(usage({ usd: 3_000_000 }), 1_000)
+    one.take(usage({ model: "m", outputTokens: 2_000_000 }), 1_000)
+    assert.deepStrictEqual(one.takeUntold(), [])
+    const { tokens, usd: spent } = one.takeUnlikely()!
+    assert.isAbove(tokens, 1e9)
+    assert.isAtLeast(spent, 1_000_000)
+    assert.isUndefined(one.takeUnlikely())
+    assert.deepStrictEqual(one.takeTurn(), { inputTokens: 0, outputTokens: 0, usd: 0 })
+    one.take(usage({ model: "m", inputTokens: 1_000_000 }), 2_000)
+    assert.strictEqual(usd(one), 1)
+    // many small ones are as much as a large one
+    for (let n = 0; n < 1_000; n++) one.take(usage({ model: "m", inputTokens: 1_000_000 }), 3_000)
+    assert.isAtMost(usd(one), 5)
+    assert.isAbove(one.takeUnlikely()!.tokens, 9e8)
+    // a long turn may tell of all at its end
+    one.opens(0)
+    one.take(usage({ model: "m", inputTokens: 50_000_000, outputTokens: 1_000_000 }), 3_600_000)
+    assert.isAbove(usd(one), 50)
+    // what others have counted is believed
+    one.take(usage({ model: "m", inputTokens: 9_000_000_000 }))
+    assert.isAbove(usd(one), 1_000)
+    assert.isUndefined(one.takeUnlikely())
+  })
+
   it("a cost that is said takes the place of the estimate", () => {
     const one = meter()
     one.take(usage({ model: "m", inputTokens: 1_000_000 }))

@@ -88,6 +88,38 @@ const told = (log: TestLog) =>
 const noon = TestClock.setTime(NOON)
 
 describe("a day's limit", () => {
+  it.effect("what an agent says beyond belief is against its own budget alone, and marked", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(NOON)
+      const log = yield* memoryLog
+      const { agent, board } = yield* open(log, { perDay: { usd: 60 } })
+      const limits = { agent: { perDay: { tokens: 1_000 } }, project: { perDay: { usd: 50 } } }
+      const liar = yield* agent("liar", limits)
+      const other = yield* agent("other", limits)
+      const far = yield* agent("far", {}, BAKERY)
+      yield* board.wake
+      yield* liar.spend(0, { unlikely: { tokens: 9e15, usd: 3_000_000 } })
+      assert.isUndefined(yield* other.asks)
+      assert.isUndefined(yield* far.asks)
+      assert.deepInclude(yield* liar.asks, { whose: "agent", period: "day", resource: "tokens" })
+      const { near } = board.standing({ conversation: SHOP, agent: "liar" })
+      assert.include(
+        near.map(({ mark }) => mark).join(),
+        "says it has spent 9.00e+15 tokens, 3.00e+6 USD, more than is possible"
+      )
+      const [row] = yield* board.costs("")
+      assert.deepInclude(row, { agent: "liar", usd: 0, input: 0, unlikely: { tokens: 9e15, usd: 3_000_000 } })
+      const told = yield* log.tail({ kinds: ["budget.near", "budget.spent"] }, 100)
+      assert.isTrue(told.every(({ payload }) => payload["whose"] === "agent"))
+      assert.isTrue(told.some(({ payload }) => String(payload["mark"]).includes("against its own budget alone")))
+      // what can be is everybody's
+      yield* liar.spend(10, { usd: 55 })
+      assert.deepInclude(yield* other.asks, { whose: "project" })
+      yield* liar.spend(10, { usd: 6 })
+      assert.deepInclude(yield* far.asks, { whose: "machine" })
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("holds for three agents together: all are interrupted, all wait, and the next day all go on", () =>
     Effect.gen(function* () {
       yield* noon

@@ -225,6 +225,36 @@ describe("the list of what needs a person", () => {
     assert.match(rows[0]!.details.at(-1)!, /9900 older ones/)
   })
 
+  it("3,000 questions of one agent hide nothing of another's, and stay in their order", () => {
+    const asks = (from: number, count: number) =>
+      Array.from({ length: count }, (_, n) => ({
+        eventId: from + n,
+        question: `Question ${from + n}?`,
+        since: from + n
+      }))
+    const flood = backlog({ agent: "flood", questions: asks(1, 3_000) })
+    const other = backlog({ agent: "other", questions: asks(9_000, 2), dropped: [{ ...dropped(1), since: 9_500 }] })
+    const { more, rows } = listOf({ ...nothingWaits, backlog: [flood, other] })
+    assert.deepStrictEqual([rows.length, more], [1_000, 2_003])
+    const own = rows.flatMap(({ details, who }, at) => (who.endsWith("/other") ? [[at, details[0]]] : []))
+    assert.lengthOf(own, 3, "its questions, and what was dropped")
+    assert.isTrue(own.every(([at]) => Number(at) < 25))
+    const flooded = rows.filter(({ who }) => who.endsWith("/flood")).map(({ details }) => details[0])
+    assert.deepStrictEqual(
+      flooded,
+      asks(1, 997).map(({ question }) => question)
+    )
+    // few rows stand by their time alone
+    const few = listOf({
+      ...nothingWaits,
+      backlog: [backlog({ agent: "a", questions: asks(1, 3) }), backlog({ agent: "b", questions: asks(2, 1) })]
+    })
+    assert.deepStrictEqual(
+      few.rows.map(({ since }) => since),
+      [1, 2, 2, 3]
+    )
+  })
+
   it("is bounded, and says how many more there are, on each screen", () => {
     const all = Array.from({ length: 1_200 }, (_, n) => backlog({ agent: `a${n}`, dropped: [dropped(n)] }))
     const list = listOf({ ...nothingWaits, backlog: all })
