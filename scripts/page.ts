@@ -83,6 +83,4 @@ export const build = async (out: string): Promise<void> => {
   for (const [name, content] of Object.entries(files)) await put(join(out, name), content)
   await put(join(out, "machines.json"), JSON.stringify(machines()))
   await put(join(out, "index.html"), tagged(await readFile(join(out, "index.html"), "utf8"), files))
-  const worker = await readFile(join(out, "worker.js"), "utf8")
-  await put(join(out, "worker.js"), worker.replace("%TAG%", tagOf(Object.values(files).join(""))))
 }

@@ -37,6 +37,11 @@ export interface Asked {
 export const requestText = ({ after, method, path }: Asked, { body, n }: Pick<Signature, "n" | "body">): string =>
   text("request", n, method, path, after, body)
 
+/** `policy`: what the page may load and do, as its answer's header says it. */
+export const answerText = (n: number, status: number, hash: string, policy: string): string =>
+  text("answer", n, status, hash, policy)
+
+export const POLICY = "content-security-policy"
 export const SCHEME = "Agentd"
 /** The header of an answer that proves it. */
 export const PROOF = "x-agentd-proof"

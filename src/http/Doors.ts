@@ -158,15 +158,32 @@ const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing
 const hello = (pairing: Pairing, { query }: Call) =>
   Effect.map(pairing.hello(query.get("id") ?? "", query.get("page") ?? ""), json)
 
-const me = ({ grant }: Call): Response =>
-  json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "" })
+/** Who asks; and which page and which service worker are the daemon's. */
+const me = Effect.fnUntraced(function* ({ page }: Doors, { grant }: Call) {
+  const [build, worker] = [yield* PageFiles.tag(page, "index.html"), yield* PageFiles.tag(page, "worker.js")]
+  return json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "", build, worker })
+})
+
+const ADDRESS = /^[\w:/.?=&%#~+-]{1,200}$/
+
+const toldWorkers = Effect.fnUntraced(function* (pairing: Pairing, { body, grant }: Call) {
+  const { foreign } = ((yield* body) ?? {}) as { readonly foreign?: unknown }
+  const found = (Array.isArray(foreign) ? foreign : []).filter((one) => typeof one === "string" && ADDRESS.test(one))
+  if (grant !== undefined) yield* pairing.tell(grant.id, found.slice(0, 5))
+  return json(null)
+})
 
 /** As `agentd schema --openapi` prints it. */
 const described = ({ verbs, versions }: Doors): Response => json(OpenApi.describe([...verbs.values()], versions))
 
 export const routesOf = (doors: Doors, pairing: Pairing): ReadonlyArray<Route> => [
   { method: "GET", path: "/", needs: "nothing", handle: () => PageFiles.file(doors.page, "index.html") },
-  { method: "GET", path: "/worker.js", needs: "nothing", handle: () => PageFiles.file(doors.page, "worker.js") },
+  {
+    method: "GET",
+    path: "/worker.js",
+    needs: "nothing",
+    handle: ({ query }) => PageFiles.file(doors.page, "worker.js", query.get("tag"))
+  },
   {
     method: "GET",
     path: "/page/:id",
@@ -175,7 +192,8 @@ export const routesOf = (doors: Doors, pairing: Pairing): ReadonlyArray<Route> =
   },
   { method: "POST", path: "/access/claim", needs: "nothing", handle: (call) => claimed(doors, pairing, call) },
   { method: "GET", path: "/access/hello", needs: "nothing", handle: (call) => hello(pairing, call) },
-  { method: "GET", path: "/access/me", needs: "view", handle: (call) => Effect.succeed(me(call)) },
+  { method: "GET", path: "/access/me", needs: "view", handle: (call) => me(doors, call) },
+  { method: "POST", path: "/access/workers", needs: "view", handle: (call) => toldWorkers(pairing, call) },
   { method: "GET", path: "/glimpse", needs: "view", handle: (call) => glimpse(doors, call) },
   { method: "GET", path: "/events", needs: "view", handle: (call) => Effect.succeed(runes(doors, call)) },
   { method: "GET", path: "/board", needs: "view", handle: (call) => Effect.succeed(board(doors, call)) },

@@ -18,7 +18,9 @@ export const Report = Schema.Struct({
       /** Another user's program has the port. */
       foreign: Schema.optionalKey(Schema.Boolean)
     })
-  )
+  ),
+  /** Service workers that are not agentd's, each where a page found it at its own origin. */
+  workers: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Report = typeof Report.Type
 
@@ -49,7 +51,7 @@ export const layer: Layer.Layer<Listening> = Layer.effect(
 )
 
 /** The report as one of doctor's findings. */
-export const check = ({ listening, port, problem, socket }: Report) => {
+export const check = ({ listening, port, problem, socket, workers = [] }: Report) => {
   const finding = (level: "ok" | "warn" | "fail", detail: string, remedy: string | null) => ({
     name: "http",
     level,
@@ -57,6 +59,12 @@ export const check = ({ listening, port, problem, socket }: Report) => {
     remedy
   })
   if (problem !== null) return finding(problem.foreign === true ? "fail" : "warn", problem.message, problem.remedy)
+  if (workers.length > 0)
+    return finding(
+      "fail",
+      `a service worker that is not agentd's was in a browser, at a page's own origin: ${workers.join(", ")}`,
+      "Another program had the port while that page was loaded. Take its right back, and open it anew: agentd access revoke ID, then: agentd open"
+    )
   if (port === null) return finding("ok", `${socket ?? "no socket"}; no port is listened on`, null)
   return listening
     ? finding("ok", `http://127.0.0.1:${port} and ${socket ?? "no socket"}`, null)

@@ -56,6 +56,10 @@ const contentOf = Effect.fnUntraced(function* ({ folders, fs }: PageFiles, name:
 export const tagOf = (content: Uint8Array | string): string =>
   createHash("sha256").update(content).digest("base64url").slice(0, 22)
 
+/** The tag of a file as it is now; "": it is not there. */
+export const tag = (files: PageFiles, name: string): Effect.Effect<string> =>
+  Effect.map(contentOf(files, name), (content) => (content === undefined ? "" : tagOf(content)))
+
 const ASKED_AGAIN = "no-cache"
 const KEPT = "private, max-age=31536000, immutable"
 

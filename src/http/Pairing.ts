@@ -85,8 +85,10 @@ const revoked = refusal(401, "This page's right was taken back.", "Open it anew:
 const proven =
   (key: Buffer, n: number) =>
   (response: Response): Response => {
-    const { body, status } = response
-    const header = (hash: string) => ({ [Proof.PROOF]: proof(key, Proof.text("answer", n, status, hash)) })
+    const { body, headers, status } = response
+    const header = (hash: string) => ({
+      [Proof.PROOF]: proof(key, Proof.answerText(n, status, hash, headers[Proof.POLICY] ?? ""))
+    })
     if (body._tag !== "Stream")
       return HttpServerResponse.setHeaders(response, header(hashOf(body._tag === "Uint8Array" ? body.body : "")))
     let place = 0
@@ -110,6 +112,8 @@ export interface Pairing {
   readonly seal: (claimed: Claimed, page: string) => Effect.Effect<object, Refusal>
   /** Proves to a page that this is its daemon. */
   readonly hello: (id: string, page: string) => Effect.Effect<object, Refusal>
+  /** Notes the service workers that a page has found at its origin and that are not agentd's. */
+  readonly tell: (id: string, workers: ReadonlyArray<string>) => Effect.Effect<void>
   /** Undefined: no page that is ours asks this. */
   readonly open: (asks: Asks) => Effect.Effect<Paired | undefined, Refusal>
 }
@@ -117,7 +121,11 @@ export interface Pairing {
 const WORD = /^[\w-]{22,64}$/
 
 /** `secret`: of which the keys of all pages are made. */
-export const make = (access: Access["Service"], secret: Effect.Effect<string, Refusal>): Pairing => {
+export const make = (
+  access: Access["Service"],
+  secret: Effect.Effect<string, Refusal>,
+  tell: Pairing["tell"] = () => Effect.void
+): Pairing => {
   const life = word()
   let sessions = 0
   const pages = new Map<string, Sessions>()
@@ -127,6 +135,7 @@ export const make = (access: Access["Service"], secret: Effect.Effect<string, Re
   const grantOf = (id: string) => Effect.orElseSucceed(access.page(id), () => undefined)
 
   return {
+    tell,
     seal: Effect.fnUntraced(function* ({ code, id, label, right }, page) {
       const key = yield* keyOf(id)
       const daemon = word()

@@ -268,6 +268,8 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
 /** Pages are known by keys of one secret, which is made when the first of them comes. */
 const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.Doors) {
   const fs = yield* FileSystem.FileSystem
+  const { update } = yield* Listening
+  const workers = new Map<string, string>()
   let known: string | undefined
   const read = Tokens.read(state, "pages").pipe(
     Effect.provideService(FileSystem.FileSystem, fs),
@@ -278,7 +280,12 @@ const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.
   )
   return Pairing.make(
     access,
-    Effect.suspend(() => (known === undefined ? read : Effect.succeed(known)))
+    Effect.suspend(() => (known === undefined ? read : Effect.succeed(known))),
+    (id, found) => {
+      if (found.length === 0) workers.delete(id)
+      else workers.set(id, `${found.join(" ")} (page ${id})`)
+      return update({ workers: [...workers.values()] })
+    }
   )
 })
 

@@ -23,9 +23,20 @@ export interface Me {
   readonly id: string | null
   readonly right: "view" | "act"
   readonly label: string
+  /** Tags of the page and of its service worker, as the daemon has them. */
+  readonly build: string
+  readonly worker: string
 }
 export const me = (): Promise<Me> => read("/access/me")
 export const glimpse = (): Promise<Glimpse | null> => read("/glimpse")
+/** Tells the daemon of service workers that are not agentd's. */
+export const tellWorkers = (foreign: ReadonlyArray<string>) =>
+  Pairing.ask("/access/workers", { method: "POST", body: JSON.stringify({ foreign }) })
+/** A file of the page, as the daemon has proven it. */
+export const proven = async (path: string, type: string): Promise<Response> => {
+  const { bytes, policy } = await Pairing.ask(path)
+  return new Response(bytes ?? null, { headers: { "content-type": type, "content-security-policy": policy } })
+}
 /** A file of the page. */
 export const file = <A>(name: string): Promise<A> => read(`/page/${name}`)
 

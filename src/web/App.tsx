@@ -14,7 +14,6 @@ import { go, hrefTo } from "./Router.ts"
 import { connect, link, loaded } from "./Store.ts"
 import * as Theme from "./Theme.ts"
 import { isPhone } from "./Ui.tsx"
-import * as Worker from "./Worker.ts"
 
 Foreign.begin()
 Theme.begin()
@@ -53,4 +52,3 @@ render(<Frame />, document.getElementById("app")!)
 connect()
 // a link that is good no more says so
 if (problem !== undefined && link.peek().state === "locked") link.value = { ...link.peek(), problem }
-void Worker.begin()

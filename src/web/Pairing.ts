@@ -92,6 +92,7 @@ export const isPaired = (): boolean => held !== undefined
 export const begin = async (): Promise<void> => {
   // a token, as pages of earlier versions kept it
   localStorage.removeItem("agentd-token")
+  void globalThis.caches?.delete("token").catch(() => undefined)
   held = await kept("readonly", (store) => store.get(KEY) as IDBRequest<Held | undefined>).catch(() => undefined)
 }
 
@@ -155,6 +156,9 @@ const sessionOf = (): Promise<Session> => {
 export interface Answer {
   /** Of an answer that is whole. */
   readonly text: string
+  readonly bytes?: ArrayBuffer
+  /** The page's policy, of a file of the page. */
+  readonly policy: string
   /** Of a stream. */
   readonly stream?: ReadableStream<Uint8Array<ArrayBuffer>>
   /** The item without its proof; throws where it is not the daemon's next one. */
@@ -185,7 +189,8 @@ export const ask = async (path: string, question: Question = {}, isAgain = false
   })
   const { status } = response
   const proven = response.headers.get(Proof.PROOF)
-  const proves = async (hash: string) => proven === (await proof(key, Proof.text("answer", n, status, hash)))
+  const policy = response.headers.get(Proof.POLICY) ?? ""
+  const proves = async (hash: string) => proven === (await proof(key, Proof.answerText(n, status, hash, policy)))
   /** Ends the session: the next question begins a new one. */
   const lost = (problem: Problem) => {
     if (session === made) session = undefined
@@ -198,12 +203,12 @@ export const ask = async (path: string, question: Question = {}, isAgain = false
     if (text.slice(0, at) !== `:${await proof(key, Proof.text("item", n, place++, rest))}\n`) throw lost(FOREIGN)
     return rest
   }
-  if (response.body !== null && (await proves("stream"))) return { text: "", stream: response.body, item }
+  if (response.body !== null && (await proves("stream"))) return { text: "", policy, stream: response.body, item }
   const whole = await response.arrayBuffer().catch(() => undefined)
   if (whole === undefined) throw new Refused(GONE)
   if (!(await proves(await hash(whole)))) throw lost(FOREIGN)
   const text = new TextDecoder().decode(whole)
-  if (response.ok) return { text, item }
+  if (response.ok) return { text, bytes: whole, policy, item }
   const refusal = JSON.parse(text) as { readonly field?: unknown }
   const isOver = refusal.field === Proof.OVER || refusal.field === Proof.UNSURE
   if (!isOver && status !== 401) throw new Refused(problemOf(status, refusal))

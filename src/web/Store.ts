@@ -10,6 +10,7 @@ import type { Crowd, Glimpse } from "../domain/Glimpse.ts"
 import { type Group, LOOKS } from "../domain/Words.ts"
 import * as Api from "./Api.ts"
 import * as Shared from "./Shared.ts"
+import * as Worker from "./Worker.ts"
 
 /** Rows by id, each a signal of its own. */
 export const rows = new Map<string, Signal<BoardRow>>()
@@ -81,7 +82,10 @@ export const readGlimpse = (glimpse: Glimpse | null): void => {
 
 const learnRight = () =>
   void Api.me().then(
-    (me) => (right.value = me.right),
+    (me) => {
+      right.value = me.right
+      return Worker.keep(me)
+    },
     () => undefined
   )
 

@@ -6,6 +6,7 @@ import { vi } from "vitest"
 
 interface Answer {
   readonly text: string
+  readonly policy: string
   readonly stream?: ReadableStream<Uint8Array<ArrayBuffer>>
   readonly item: (text: string) => Promise<string>
 }

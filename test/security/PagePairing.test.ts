@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer } from "node:net"
 import { handleOf, nameOf } from "../../src/access/Access.ts"
+import * as Listening from "../../src/http/Listening.ts"
 import { agentInfo, draft, makeWorld } from "../rpc/World.ts"
 import * as PageDouble from "../http/PageDouble.ts"
 import { serve } from "../http/Served.ts"
@@ -243,6 +244,36 @@ describe("a page that was let in", () => {
         assert.strictEqual((yield* failed(page.claim(code))).status, 409)
       }
       assert.notStrictEqual(handleOf("a".repeat(43)), handleOf("b".repeat(43)))
+    })
+  )
+
+  it.live("keeps its own files as the daemon proved them, with their policy", () =>
+    Effect.gen(function* () {
+      const { page, relay } = yield* paired("view")
+      assert.include((yield* page.ask("/")).policy, "frame-ancestors 'none'")
+      relay.way = (heard, on) =>
+        Effect.map(plain(heard, on), (response) => {
+          const headers = new Headers(response.headers)
+          headers.delete("content-security-policy")
+          return new Response(response.body, { status: response.status, headers })
+        })
+      assert.isTrue((yield* failed(page.ask("/"))).isForeign)
+    })
+  )
+
+  it.live("that finds another program's service worker at its origin tells the daemon, and doctor says so", () =>
+    Effect.gen(function* () {
+      const { ask, listening, page } = yield* paired("view")
+      const tell = (foreign: ReadonlyArray<string>) => ({ method: "POST", body: JSON.stringify({ foreign }) })
+      const found = Effect.map(listening.report, Listening.check)
+      assert.strictEqual((yield* ask("/access/workers", tell(["http://x/evil.js"]))).status, 401)
+      assert.strictEqual((yield* found).level, "ok")
+      yield* page.ask("/access/workers", tell(["http://x/evil.js", "http://x/\u001b[31m", "y".repeat(900)]))
+      const { detail, level } = yield* found
+      assert.strictEqual(level, "fail")
+      assert.match(detail, /http:\/\/x\/evil\.js \(page \w+\)$/)
+      yield* page.ask("/access/workers", tell([]))
+      assert.strictEqual((yield* found).level, "ok")
     })
   )
 
