@@ -158,7 +158,7 @@ const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing
 const hello = (pairing: Pairing, { query }: Call) =>
   Effect.map(pairing.hello(query.get("id") ?? "", query.get("page") ?? ""), json)
 
-/** Who asks; and which page and which service worker are the daemon's. */
+/** The asker's right; and tags of the page and the service worker that are the daemon's. */
 const me = Effect.fnUntraced(function* ({ page }: Doors, { grant }: Call) {
   const [build, worker] = [yield* PageFiles.tag(page, "index.html"), yield* PageFiles.tag(page, "worker.js")]
   return json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "", build, worker })
