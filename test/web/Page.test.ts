@@ -210,8 +210,9 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
 
     it.effect("what is typed into a window that nobody has clicked in decides nothing, and the page says why", () =>
       Effect.gen(function* () {
-        const { browser, origin, shop } = yield* Shop
+        const { browser, shop } = yield* Shop
         const link = yield* linkOf(shop)
+        const { origin } = new URL(link)
         const made = join(shop.root, "approved", "typed")
         yield* shop.tell("approved", { ask: `touch '${made}'` })
         const { callId } = yield* shop.asked("approved")
@@ -503,8 +504,9 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
 
     it.effect("a page of another port gets nothing, nor does one under another name", () =>
       Effect.gen(function* () {
-        const { browser, origin, shop } = yield* Shop
+        const { browser, shop } = yield* Shop
         const link = yield* linkOf(shop)
+        const { origin } = new URL(link)
         const port = Number(new URL(origin).port)
         yield* promise(async () => {
           // the victim has a page of its own in this very browser
@@ -582,6 +584,7 @@ describe.skipIf(isMissing)(`the page${missing}`, () => {
           await seen.waitFor({ state: "detached" })
           // acts have a connection, too
           await at(others[6]!, "#/agent/shop/talker")
+          await clickIn(others[6]!)
           await others[6]!.locator("textarea").first().fill("one of many")
           await others[6]!.keyboard.press("Control+Enter")
           await has(others[6]!, /^one of many$/)
