@@ -33,6 +33,7 @@ import { SubAgentTree } from "./SubAgentTree.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import { begunOn } from "./ConversationRecovery.ts"
+import { Bounds } from "../git/Git.ts"
 import * as Inbox from "./Inbox.ts"
 import * as ProjectStop from "./ProjectStop.ts"
 import * as SubAgents from "./SubAgents.ts"
@@ -134,7 +135,10 @@ export class AgentRegistry {
   }
 
   diff(agent: string, config: AgentConfig) {
-    return this.filing(Workplace.diff(this.workplace(agent, config)))
+    // its objects are read within its own limits
+    const { memory } = config.limits
+    const within = (most: Bounds): Bounds => ({ ...most, memory: Math.min(most.memory, memory) })
+    return this.filing(Effect.updateService(Workplace.diff(this.workplace(agent, config)), Bounds, within))
   }
 
   /** With the files that worktrees are made in, and what holds the git that sends from them. */

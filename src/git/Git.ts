@@ -6,11 +6,11 @@
  * the environment is a list of its own, of the daemon's there is nothing in it but PATH; only
  * the listed commands are run, with flags that keep them out of submodules, drivers and hooks;
  * no protocol is allowed but `file`, and that only for a fetch or push; a name can be no option.
- * What git prints is kept up to a limit, and it ends within a limit, of memory and of the processor's time, too:
- * what an agent has committed may unfold to anything.
+ * What git prints is kept up to a limit, and it ends within a limit, of memory, of the processor's time, of what it
+ * prints and of the files that it lists, too: what an agent has committed may unfold to anything. It ends with its asker.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Config, Context, Effect, Option, Schema, Stream } from "effect"
+import { Config, Context, Data, Effect, Option, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
 /** Git could not be run at all. */
@@ -91,6 +91,8 @@ const COMMANDS = {
   "for-each-ref": [],
   log: [...QUIET, "--no-show-signature"],
   "ls-files": [],
+  // before a commit is unfolded: its entries are counted
+  "ls-tree": ["-r", "-t", "-z", "--name-only"],
   "merge-base": [],
   "merge-tree": [],
   // from the store into an agent's repository, by a receiver that is held there
@@ -121,6 +123,8 @@ export interface Call {
    * whose settings no agent can write.
    */
   readonly asPerson?: boolean | undefined
+  /** What is kept of its output is enough: it is ended there, and that is no failure. */
+  readonly cuts?: boolean | undefined
 }
 
 export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
@@ -134,11 +138,15 @@ export interface Bounds {
   readonly memory: number
   /** Seconds of a processor. */
   readonly processor: number
+  /** Bytes that it prints. */
+  readonly output: number
+  /** Files and folders of a commit that is unfolded. */
+  readonly entries: number
 }
 
 /** The bounds of this machine's git. */
 export const Bounds = Context.Reference<Bounds>("agentd/git/Bounds", {
-  defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300 })
+  defaultValue: () => ({ memory: 2 * 1024 ** 3, processor: 300, output: 64 * 1024 ** 2, entries: 2_000_000 })
 })
 
 /** A shell sets the bounds and becomes git; where a machine knows one of them not, the other holds. */
@@ -217,6 +225,40 @@ const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     (kept, chunk) => (kept.length < OUTPUT_LIMIT ? kept + chunk : kept)
   )
 
+/** The output is as long as is kept. */
+class Enough extends Data.TaggedError("Enough")<{ readonly stdout: string }> {}
+
+interface Reading {
+  readonly text: string
+  readonly decoder: TextDecoder
+  readonly size: number
+  readonly entries: number
+}
+
+/** Reads it up to its bounds. */
+const output = <E>(bytes: Stream.Stream<Uint8Array, E>, call: Call, bounds: Bounds) =>
+  Stream.runFoldEffect(
+    bytes,
+    (): Reading => ({ text: "", decoder: new TextDecoder(), size: 0, entries: 0 }),
+    (read, chunk): Effect.Effect<Reading, Enough | GitUnavailable> => {
+      const { decoder } = read
+      const kept = read.text.length < OUTPUT_LIMIT ? read.text + decoder.decode(chunk, { stream: true }) : read.text
+      if (call.cuts === true && kept.length >= OUTPUT_LIMIT) return Effect.fail(new Enough({ stdout: kept }))
+      const [size, entries] = [read.size + chunk.length, read.entries + namesIn(call, chunk)]
+      if (entries > bounds.entries) return Effect.fail(ended(call, `it has more than ${bounds.entries} files`))
+      // names are counted, and not kept
+      return size > bounds.output && call.command !== "ls-tree"
+        ? Effect.fail(ended(call, `it prints more than ${Math.ceil(bounds.output / 1024 ** 2)} MiB`))
+        : Effect.succeed({ text: kept, decoder, size, entries })
+    }
+  ).pipe(Effect.map(({ text: kept }) => kept))
+
+const namesIn = ({ command }: Call, chunk: Uint8Array): number => {
+  let count = 0
+  if (command === "ls-tree") for (const byte of chunk) if (byte === 0) count += 1
+  return count
+}
+
 const placeOf = ({ gitDir, workTree }: Call): string => workTree ?? gitDir
 
 const unavailable = (call: Call, why: string) =>
@@ -240,7 +282,8 @@ const run: Run = (call) =>
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const path = yield* Config.withDefault(Config.String("PATH"), "/usr/bin:/bin")
     const home = Option.getOrUndefined(yield* Config.option(Config.String("HOME")))
-    const { memory, processor } = yield* Bounds
+    const most = yield* Bounds
+    const { memory, processor } = most
     const bounds = [String(Math.ceil(memory / 1024)), String(processor)]
     const handle = yield* spawner.spawn(
       ChildProcess.make("/bin/sh", ["-c", BOUNDED, "git", ...bounds, ...argumentsOf(call)], {
@@ -251,14 +294,14 @@ const run: Run = (call) =>
         forceKillAfter: "5 seconds"
       })
     )
-    const [stdout, stderr, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], {
-      concurrency: "unbounded"
-    })
+    const said = [output(handle.stdout, call, most), text(handle.stderr), handle.exitCode] as const
+    const [stdout, stderr, code] = yield* Effect.all(said, { concurrency: "unbounded" })
     if (NOT_FOUND.has(code)) return yield* unavailable(call, stderr.trim())
     if (code !== 0 && OUT_OF_MEMORY.test(stderr))
       return yield* ended(call, `it needs more than ${Math.ceil(memory / 1024 ** 2)} MiB of memory`)
     return { code: Number(code), stdout, stderr: stderr.trim() }
   }).pipe(
+    Effect.catchTag("Enough", ({ stdout }) => Effect.succeed({ code: 0, stdout, stderr: "" })),
     Effect.scoped,
     Effect.timeout(TIME_LIMIT),
     Effect.mapError((error) =>

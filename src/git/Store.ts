@@ -379,6 +379,9 @@ export const embedded = Effect.fnUntraced(function* (store: Store, folder: strin
   return said.split("\0").flatMap((line) => (line.startsWith("160000 ") ? [line.slice(line.indexOf("\t") + 1)] : []))
 })
 
+/** Fails where the commit has more entries than this program unfolds: they are counted as git lists them. */
+export const count = (gitDir: string, commit: string) => must({ gitDir, command: "ls-tree", names: [commit] })
+
 /** Makes the git folder by which a tree is looked at, with an index of that commit. */
 const lookFrom = Effect.fnUntraced(
   function* (gitDir: string, commit: string) {
@@ -387,6 +390,7 @@ const lookFrom = Effect.fnUntraced(
     yield* put(path.join(gitDir, "commondir"), "../..\n")
     yield* files.remove(path.join(gitDir, "index.lock"), { force: true })
     yield* put(path.join(gitDir, "HEAD"), "ref: refs/heads/none\n")
+    yield* count(gitDir, commit)
     yield* must({ gitDir, command: "read-tree", names: [commit] })
     yield* put(path.join(gitDir, "HEAD"), `${commit}\n`)
   },

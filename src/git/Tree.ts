@@ -11,7 +11,7 @@ import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
 import { keyOf } from "./OwnRecord.ts"
 import * as Repository from "./Repository.ts"
-import { commitAt, makeFolder, must, type Store, unwritable } from "./Store.ts"
+import { commitAt, count, makeFolder, must, type Store, unwritable } from "./Store.ts"
 
 /** The commits in the store that the files of a tree are of, and shall be of: with the second, the tree was cut off. */
 const refsOf = (folder: string) => ({
@@ -39,6 +39,7 @@ export const checkOut = Effect.fnUntraced(function* (store: Store, folder: strin
   const refs = was === undefined ? [next] : [next, now]
   yield* must({ gitDir, command: "fetch", names: [store.gitDir, ...refs.map((ref) => `+${ref}:${ref}`)] })
   const inTree = { gitDir, workTree: folder }
+  yield* count(gitDir, commit)
   if (was !== undefined) yield* must({ ...inTree, command: "read-tree", names: [was] })
   // a full name, that no option is like: older gits know no end of options here
   yield* must({ ...inTree, command: "reset", options: [commit] })

@@ -81,7 +81,7 @@ const compared = Effect.fnUntraced(function* (of: Looked, base: string, pointed:
   const paths = pointed.length === 0 ? undefined : [".", ...pointed.map((file) => `:(exclude,literal)${file}`)]
   const call = { ...of, command: "diff-index", names: [base], paths } as const
   const files = numbers(yield* must({ ...call, options: ["--numstat", "-z"] }))
-  const patch = yield* must({ ...call, options: ["--patch"] })
+  const patch = yield* must({ ...call, options: ["--patch"], cuts: true })
   const isCut = patch.length >= MAX_PATCH || patch.length >= OUTPUT_LIMIT
   return { files, patch: isCut ? cut(patch) : patch, isCut }
 })

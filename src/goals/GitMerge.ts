@@ -58,6 +58,7 @@ const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head
   if (yield* Store.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
   if (yield* Store.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
   const { gitDir } = store
+  yield* Store.count(gitDir, head)
   const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
   const merged = yield* git(call)
   if (merged.code === 1) return { _tag: "Conflict", files: conflictsIn(merged) } as Joined

@@ -409,6 +409,7 @@ export class Git {
         return well([...folder.refs.keys()].filter((name) => name.startsWith(names[0]!)).join("\n"))
       case "update-index":
       case "ls-files":
+      case "ls-tree":
       case "check-attr":
         return well()
       case "status":
