@@ -119,7 +119,11 @@ export const make: Effect.Effect<Post, never, HttpClient.HttpClient> = Effect.ma
         )
         if (answer.status >= 200 && answer.status < 300) return answer
         return yield* refusalOf(request, answer)
-      }).pipe(Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }))
+      }).pipe(
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+        // whose notice it is concerns nobody else
+        Effect.provideService(HttpClient.TracerPropagationEnabled, false)
+      )
 )
 
 /** The system's code of what went wrong, which holds no address. */
