@@ -123,7 +123,7 @@ export interface Call {
    * whose settings no agent can write.
    */
   readonly asPerson?: boolean | undefined
-  /** What is kept of its output is enough: it is ended there, and that is no failure. */
+  /** The part of its output that is kept is enough: git is ended there, and that is no failure. */
   readonly cuts?: boolean | undefined
 }
 
