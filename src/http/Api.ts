@@ -170,7 +170,10 @@ const match = (pattern: string, path: string): string | undefined => {
   return attempt(() => decodeURIComponent(rest))
 }
 
-const find = (routes: ReadonlyArray<Route>, method: string, path: string) => {
+/** Of the socket of hooks, on which there are no verbs. */
+const ELSEWHERE = "Verbs are asked at the port, with a token: agentd access new"
+
+const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix: boolean) => {
   const fitting = routes.flatMap((route) => {
     const id = match(route.path, path)
     return id === undefined ? [] : [{ route, id }]
@@ -181,7 +184,7 @@ const find = (routes: ReadonlyArray<Route>, method: string, path: string) => {
     return refusal(
       404,
       "There is no such route.",
-      `There are: ${routes.map((r) => `${r.method} ${r.path}`).join(", ")}.`
+      `There are: ${routes.map((r) => `${r.method} ${r.path}`).join(", ")}.${isUnix ? ` ${ELSEWHERE}` : ""}`
     )
   }
   const allow = [...new Set(fitting.map(({ route }) => route.method))].join(", ")
@@ -246,10 +249,8 @@ export type Api = (
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
 export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doors, pairing?: Pairing) {
-  const routes = [
-    ...routesOf(yield* Plates, about),
-    ...(doors === undefined || pairing === undefined ? [] : Doors.routesOf(doors, pairing))
-  ]
+  const ofHooks = routesOf(yield* Plates, about)
+  const all = doors === undefined || pairing === undefined ? ofHooks : [...ofHooks, ...Doors.routesOf(doors, pairing)]
 
   /** The grant of the token that is shown. A log that cannot be read opens nothing. */
   const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {
@@ -282,7 +283,8 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
     paired: Paired | undefined
   ) {
     const [path = "", query] = request.url.split("?", 2)
-    const found = find(routes, request.method, path)
+    const isUnix = door._tag === "Unix"
+    const found = find(isUnix ? ofHooks : all, request.method, path, isUnix)
     // Who may not come in is not told what there is.
     const needs = "route" in found ? needsOf(found.route, found.id) : "hooks"
     // what only reads may be asked again as another session; whether an act was done, its page cannot know

@@ -146,7 +146,13 @@ const listen = Effect.fnUntraced(function* (
   const server = yield* NodeHttpServer.make(() => node, { ...at, gracefulShutdownTimeout: GRACE })
   // Between the grace and the wait for the last connection, which a silent client would never end.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
-  yield* server.serve(api(doorOf(node), (request) => rooms.admit(request as IncomingMessage)))
+  const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
+  // a caller on this machine can be looked at: which process it is
+  yield* server.serve(
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
+      Effect.provideService(answers, NodeSocket.NetSocket, (source as IncomingMessage).socket)
+    )
+  )
   return node
 })
 
@@ -157,12 +163,7 @@ const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }:
   const fs = yield* FileSystem.FileSystem
   const listening = yield* Listening
   yield* claim(socket)
-  // a caller on this machine can be looked at: which process it is
-  const known: Api.Api = (door, admit) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
-      Effect.provideService(api(door, admit), NodeSocket.NetSocket, (source as IncomingMessage).socket)
-    )
-  const node = yield* listen({ path: socket }, known, () => ({ _tag: "Unix" }), patience).pipe(
+  const node = yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
     Effect.tap(fs.chmod(socket, 0o600)),
     Effect.mapError(
       (error) =>

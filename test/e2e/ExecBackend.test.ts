@@ -2,7 +2,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
-import { request } from "node:http"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../support/Laws.ts"
@@ -34,21 +33,6 @@ const agent = {
 }
 
 const python = (...argv: ReadonlyArray<string>) => ({ ...agent, backend: { ...agent.backend, argv } })
-
-/** A verb, asked over HTTP on the daemon's socket. */
-const posted = (socketPath: string, verb: string, body: object) =>
-  Effect.promise(
-    () =>
-      new Promise<{ readonly status: number; readonly text: string }>((resolve, reject) => {
-        const headers = { "content-type": "application/json" }
-        const asked = request({ socketPath, path: `/v1/${verb}`, method: "POST", headers }, (answer) => {
-          let text = ""
-          answer.setEncoding("utf8").on("data", (part: string) => (text += part))
-          answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }))
-        })
-        asked.on("error", reject).end(JSON.stringify(body))
-      })
-  )
 
 describe.skipIf(lacks)("a backend that is an outside program", () => {
   it.live("works turns, asks, outlives its daemon, is interrupted, and goes on with its session", () =>
@@ -195,11 +179,10 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
         const byName = yield* shop.cli("deny", name)
         assert.strictEqual(byName.code, 1)
         assert.include(byName.stderr, `Nothing waits for an answer under "${name}"`)
-        for (const decision of ["allow", "deny"]) {
-          const body = { name: id, decision, reason: "", hash: "0".repeat(16) }
-          const { status, text } = yield* posted(join(stage.box.state, "http.sock"), "Answer", body)
-          assert.strictEqual(status, 409, text)
-          assert.include(text, says)
+        for (const decision of ["allow", "deny"] as const) {
+          const answer = { name: id, decision, reason: "", hash: "0".repeat(16), caller: shop.caller } as const
+          const { message } = yield* Effect.flip(stage.rpc((client) => client.Answer(answer)))
+          assert.include(message, says)
         }
       }
       const { rows } = yield* stage.rpc((client) => client.Waiting())

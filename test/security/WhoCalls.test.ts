@@ -11,6 +11,7 @@ import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { PROTOCOL, VERSION } from "../../src/rpc/Version.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Stage from "../support/Stage.ts"
+import { freePort } from "../web/Browser.ts"
 
 const SS = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss"].some((file) => existsSync(file))
 const MISSING = "no `ss` is installed: nothing on this machine tells who calls"
@@ -24,6 +25,7 @@ const shop = Layer.effect(
     const project = stage.home({
       agents: Object.fromEntries(["boss", "victim", "sly", "later"].map((name) => [name, stage.agent("acp")]))
     })
+    stage.box.setUser({ http: { port: yield* freePort }, orphanGrace: "0 seconds" })
     yield* stage.up
     yield* project.register
     return project
@@ -109,7 +111,7 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
     })
   )
 
-  it.effect("over HTTP, by the socket beside: it is itself there, too, and decides nothing", (context) =>
+  it.effect("over HTTP, by a token of the person's: it is itself there, too, and decides nothing", (context) =>
     Effect.gen(function* () {
       if (!SS) return context.skip(MISSING)
       const shop = yield* Shop
@@ -120,12 +122,14 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
       writeFileSync(
         ask,
         `import { request } from "node:http"
-         const [socketPath, verb, body] = process.argv.slice(2)
-         const headers = { "content-type": "application/json" }
-         request({ socketPath, path: "/v1/" + verb, method: "POST", headers }, (answer) => answer.resume()).end(body)`
+         const [url, token, verb, body] = process.argv.slice(2)
+         const headers = { "content-type": "application/json", authorization: "Bearer " + token }
+         request(url + "/v1/" + verb, { method: "POST", headers }, (answer) => answer.resume()).end(body)`
       )
+      const label = { label: "script", right: "act", caller: shop.caller } as const
+      const { address, token } = yield* shop.stage.rpc((client) => client.Grant(label))
       const over = (verb: string, body: object) =>
-        `${process.execPath} ${ask} ${join(shop.stage.box.state, "http.sock")} ${verb} '${JSON.stringify(body)}'`
+        `${process.execPath} ${ask} ${address} ${token} ${verb} '${JSON.stringify(body)}'`
       const allow = { name: callId, decision: "allow", reason: "", hash: yield* hashOf(shop, callId) }
       const word = { name: "victim", text: "by HTTP", how: "queue", caller: { config: shop.config } }
       yield* shop.tell("boss", { run: over("Answer", allow) }, { run: over("Send", word) })

@@ -1,6 +1,6 @@
 /**
- * PeerProcess: which process is at the other end of a connection over a unix socket, and whether
- * that is a run's.
+ * PeerProcess: which process is at the other end of a connection over a unix socket, or over a port from this machine,
+ * and whether that is a run's.
  *
  * Guarantees: a run's mark counts wherever it stands, in the process or in those above it; where
  * several processes hold the end, one that is marked is enough; a peer that is not found is
@@ -42,12 +42,12 @@ const inodeOf = (socket: Socket): string | undefined => {
   return attempt(() => /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1])
 }
 
-/** All connected unix sockets with their processes, a line each; undefined where that failed. */
-const connections = (program: string): Effect.Effect<string | undefined> =>
+/** Sockets with their processes, a line each; undefined where that failed. */
+const listed = (program: string, which: ReadonlyArray<string>): Effect.Effect<string | undefined> =>
   Effect.callback((resume) => {
     const child = execFile(
       program,
-      ["-xpnH", "state", "connected"],
+      which,
       { timeout: LIMIT, killSignal: "SIGKILL", maxBuffer: MAX_OUTPUT, env: {} },
       (error, stdout) => resume(Effect.succeed(error === null ? stdout : undefined))
     )
@@ -63,8 +63,10 @@ export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> =
   return lines
     .split("\n")
     .filter((line) => `${line} `.includes(named))
-    .flatMap((line) => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid)))
+    .flatMap(pidsIn)
 }
+
+const pidsIn = (line: string): ReadonlyArray<number> => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid))
 
 /** A process as it was found: the run whose mark it, or one above it, bears. */
 interface Known {
@@ -120,15 +122,30 @@ export const make = (store: string, environment = ProcessTable.environment): Pee
     return runId === undefined ? { _tag: "Person" } : { _tag: "Run", runId }
   })
 
+  /** Processes that hold the other end; in words: why nobody is found. */
+  const holdersOf = Effect.fnUntraced(function* (socket: Socket, program: string) {
+    const inode = inodeOf(socket)
+    if (inode === undefined) return "its connection is over"
+    const lines = yield* listed(program, ["-xpnH", "state", "connected"])
+    if (lines === undefined) return `${program} did not tell`
+    const holders = holdersIn(lines, inode)
+    return holders.length === 0 ? "no process of this user holds the other end" : holders
+  })
+
+  /** On a port who comes in is known by a token or a proof: one whose process is not found (a relay's, another user's) is that. */
+  const holdersByPort = Effect.fnUntraced(function* ({ localPort, remotePort }: Socket, program: string) {
+    if (remotePort === undefined) return []
+    const which = ["-tpnH", "state", "established", `( sport = :${remotePort} and dport = :${localPort} )`]
+    return pidsIn((yield* listed(program, which)) ?? "")
+  })
+
   const search = Effect.fnUntraced(function* (socket: Socket): Effect.fn.Return<Peer> {
     const program = PLACES.find((file) => fs.existsSync(file))
     if (program === undefined || !ProcessTable.isAvailable()) return { _tag: "Untold" }
-    const inode = inodeOf(socket)
-    if (inode === undefined) return unknown("its connection is over")
-    const lines = yield* connections(program)
-    if (lines === undefined) return unknown(`${program} did not tell`)
-    const holders = holdersIn(lines, inode)
-    if (holders.length === 0) return unknown("no process of this user holds the other end")
+    const isPort = socket.localPort !== undefined
+    const holders = yield* isPort ? holdersByPort(socket, program) : holdersOf(socket, program)
+    if (typeof holders === "string") return unknown(holders)
+    if (holders.length === 0) return { _tag: "Untold" }
     let found: Peer = { _tag: "Person" }
     for (const pid of holders) {
       const peer = yield* peerOf(pid)
