@@ -14,6 +14,7 @@ import * as Admission from "./Admission.ts"
 import { refusalOf } from "./Bounds.ts"
 import { About, AtOnce, Gate, type Input } from "./Procedure.ts"
 import * as Suggestion from "./Suggestion.ts"
+import { isObject } from "./VerbForms.ts"
 
 type Check = (payload: unknown) => CommandRefused | undefined
 
@@ -22,9 +23,15 @@ const tooDeep = new CommandRefused({
   remedy: "Give plain values: no command takes more than a few levels."
 })
 
-const checkOf = ({ payloadSchema }: Rpc.AnyWithProps): Check => {
+const isNothing = (payload: unknown): boolean =>
+  payload === undefined || payload === null || (isObject(payload) && Object.keys(payload).length === 0)
+
+const nothingOf = (tag: string) =>
+  new CommandRefused({ message: `${tag} takes nothing, and was given a payload.`, remedy: "Leave the payload out." })
+
+const checkOf = ({ _tag, payloadSchema }: Rpc.AnyWithProps): Check => {
   const { bounds } = payloadSchema as Partial<Input>
-  if (bounds === undefined) return () => undefined
+  if (bounds === undefined) return (payload) => (isNothing(payload) ? undefined : nothingOf(_tag))
   const read = Schema.decodeUnknownResult(bounds, { reportInput: true })
   return (payload) => {
     try {

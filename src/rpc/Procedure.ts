@@ -5,7 +5,7 @@
  * Guarantees: a declaration imports features by their types alone, so that a client that speaks
  * the protocol loads none of them.
  */
-import { Context, Schema } from "effect"
+import { Context, Schema, SchemaTransformation } from "effect"
 import { Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
 import { CommandRefused, Done } from "../domain/Messages.ts"
 import { StorageError } from "../event-log/EventLog.ts"
@@ -18,7 +18,23 @@ export interface Procedure<R extends Rpc.Any> {
   readonly run: (features: Features, payload: Rpc.Payload<R>) => Rpc.ResultFrom<R, never>
 }
 
-export const procedure = <R extends Rpc.Any>(rpc: R, run: Procedure<R>["run"]): Procedure<R> => ({ rpc, run })
+/** Of a procedure that takes nothing, sent as null; whatever comes is the gate's to refuse. */
+const Nothing = Schema.Any.pipe(
+  Schema.decodeTo(
+    Schema.Any,
+    SchemaTransformation.transform({ decode: (value) => value, encode: (value) => value ?? null })
+  )
+)
+
+const taking = (rpc: Rpc.Any): Rpc.Any => {
+  const form = rpc as unknown as Rpc.Rpc<string, Schema.Void>
+  return form.payloadSchema === Schema.Void ? form.setPayload(Nothing) : rpc
+}
+
+export const procedure = <R extends Rpc.Any>(rpc: R, run: Procedure<R>["run"]): Procedure<R> => ({
+  rpc: taking(rpc) as R,
+  run
+})
 
 /** A procedure whose form is known to itself alone. */
 export interface AnyProcedure {

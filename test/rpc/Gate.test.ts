@@ -96,4 +96,20 @@ describe("a payload that does not fit", () => {
       assert.isAbove(takes, 35)
     })
   )
+
+  it.live("is refused by every procedure that takes none, and nothing is no payload", () =>
+    Effect.gen(function* () {
+      const { socket } = yield* serve(makeWorld())
+      const none = [...Control.requests].filter(([, { payloadSchema }]) => !("bounds" in payloadSchema))
+      assert.isAbove(none.length, 10)
+      for (const [tag] of none) {
+        for (const payload of [7, "x", true, [], ["x"], { a: 1 }]) {
+          const { message } = yield* refused(socket, tag, payload)
+          assert.strictEqual(message, `${tag} takes nothing, and was given a payload.`)
+        }
+      }
+      for (const payload of [null, undefined, {}])
+        assert.strictEqual((yield* answered(socket, "Agents", payload))._tag, "Success")
+    })
+  )
 })
