@@ -12,7 +12,7 @@ import { call, cutOff, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { StatusReply } from "../rpc/DaemonMessages.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
-import { type How, launch } from "../systemd/Launch.ts"
+import { type How, fewFiles, launch } from "../systemd/Launch.ts"
 import * as Unit from "../systemd/Unit.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -75,10 +75,11 @@ const untilItEnds = (how: How) =>
         if (code === ExitCode.taken) return Effect.never
         const lines = words.split("\n").map((line) => line.replace(/^agentd: /, ""))
         const said = lines.slice(-MOST_WORDS).join("\n")
+        const few = fewFiles()
         return Effect.fail(
           new VerbFailed({
             message: said === "" ? `The daemon has ended at once (${code ?? "by a signal"}).` : said,
-            remedy: `Then start it again: agentd start. All that it wrote is in ${how.log}`,
+            remedy: `${few === undefined ? "" : `${few} `}Then start it again: agentd start. All that it wrote is in ${how.log}`,
             exitCode: code === null || code === 0 ? ExitCode.failed : code
           })
         )

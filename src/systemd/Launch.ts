@@ -26,6 +26,7 @@ import {
 import { devNull } from "node:os"
 import { dirname, isAbsolute } from "node:path"
 import { Effect, Schema } from "effect"
+import { attempt } from "../config/Attempt.ts"
 import * as Unit from "./Unit.ts"
 
 /** At the next start a longer log is moved to `<log>.1`, over the one before. */
@@ -93,6 +94,16 @@ const replacing = (nothing: number): ReadonlyArray<number | "ignore"> => {
   return Array.from({ length }, (_, at) => (at + 3 < DENSE || beyond.has(at + 3) ? nothing : "ignore"))
 }
 
+/** Fewer open files are too few for a daemon with agents. */
+const FEW = 1024
+
+/** Why a daemon fails here that may open so few files; undefined where they are not few, or the system does not say. */
+export const fewFiles = (): string | undefined => {
+  const limits = attempt(() => readFileSync("/proc/self/limits", "utf8")) ?? ""
+  const limit = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? FEW)
+  return limit < FEW ? `Only ${limit} files may be open here: raise that limit (ulimit -n ${FEW}).` : undefined
+}
+
 /** Directly on Node: a ChildProcess of Effect's ends with its scope, and this one must outlive us. */
 export const detach = ({
   command: [program = "", ...args],
@@ -105,7 +116,7 @@ export const detach = ({
       resume(
         new LaunchError({
           message: `The daemon could not be started: ${error instanceof Error ? error.message : String(error)}`,
-          remedy: `Check that ${program} can be run and that ${log} can be written, or try 'agentd up'.`
+          remedy: fewFiles() ?? `Check that ${program} can be run and that ${log} can be written, or try 'agentd up'.`
         })
       )
     try {
