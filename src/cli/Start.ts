@@ -58,8 +58,8 @@ const checkBegun = Effect.fnUntraced(function* (config: string) {
 })
 
 /**
- * The project of this folder as a person starts it: a file that has changed is shown, and then in force. Where the
- * change is dangerous and somebody is there to be asked, they are. A run of an agent leaves it waiting.
+ * The project of this folder as a person starts it: a file that has changed is shown, and then in force. A dangerous
+ * change is in force once a person on a terminal says so; it waits where nobody is there to be asked, and for a run of an agent.
  */
 const begin = Effect.fnUntraced(function* (config: string) {
   const { colour, interactive, json } = yield* Invocation
@@ -70,8 +70,10 @@ const begin = Effect.fnUntraced(function* (config: string) {
   const change = yield* Trust.pending(project.conversation)
   if (change.hash === null || !change.waits) return project
   if (!json) yield* printLines(ConfigRows.change(change, colour))
-  const asks = interactive && !json && change.consequences.some(({ dangerous }) => dangerous)
-  if (asks && !(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) return project
+  if (change.consequences.some(({ dangerous }) => dangerous)) {
+    if (!interactive || json) return project
+    if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) return project
+  }
   return yield* Trust.agree(config, change.hash)
 })
 

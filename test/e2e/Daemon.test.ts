@@ -162,7 +162,7 @@ describe("the daemon", () => {
         box.configure({ agents: { a, b: shell("cat") } })
         yield* box.until("it waits", box.cli("status"), ({ stdout }) => /agentd .*trust/.test(stdout))
         assert.strictEqual((yield* box.agents).length, 1)
-        assert.strictEqual((yield* box.cli("start")).code, 0)
+        yield* box.agree
         yield* box.untilAgent("b", "is there", ({ state }) => state === "BuildingPrompt")
         assert.strictEqual((yield* box.agents).find(({ agent }) => agent === "a")?.pid, before.pid)
         box.configure({ agents: { b: shell("cat") } })
@@ -170,7 +170,7 @@ describe("the daemon", () => {
         yield* box.until("a is gone", box.rows, (rows) => rows.length === 1)
         yield* box.until("and its processes", box.processes, (pids) => pids.length === 0)
         box.configure({ agents: { a, b: shell("cat") } })
-        yield* box.cli("start")
+        yield* box.agree
         yield* box.untilAgent("a", "is back", ({ state }) => state === "Running")
       })
   )

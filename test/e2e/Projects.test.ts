@@ -42,7 +42,7 @@ it.live("a project has a name of its own, keeps its history under another, is re
       /store\/a is up[^]*store\/b is up/
     )
     box.configure({ name: "store", agents: { a: breaks, b: stays } })
-    yield* box.cliIn(box.project, "start")
+    yield* box.agree
     const lost = yield* ends(1, "project", "restart", "store", "--rolling", "--yes")
     assert.match(lost, /store\/a is retrying: .*0 of 2 are restarted; not touched: store\/b\.\n.*why store\/a/)
 

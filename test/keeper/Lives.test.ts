@@ -118,8 +118,8 @@ describe("the daemon", () => {
       const spawn = (run: string) => ({ op: "spawn", run, script: "exec sleep 300" }) as const
       const older = yield* Stand.owner(folder)
       // more than shells wait
-      for (let n = 0; n < 24; n++) older.tell(spawn(`late${n}`))
-      const newer = yield* Stand.owner(folder)
+      const late = () => Array.from({ length: 24 }, (_, n) => older.tell(spawn(`late${n}`)))
+      const newer = yield* Stand.owner(folder, [], late)
       const told = newer.runs.map(({ run }) => run)
       assert.include(told, "first")
       assert.isBelow(told.length, 25)

@@ -185,18 +185,19 @@ export const link = Effect.fnUntraced(function* (folder: string, told: Array<Tal
 
 export const epochOf = (folder: string): number => Number(textOf(join(homeOf(folder), "epoch")).split(" ")[0])
 
-/** As a daemon of the store says it. */
-export const hello = (folder: string, to: KeeperLink, epoch: number) =>
+/** As a daemon of the store says it. `before`: what happens just before its last word. */
+export const hello = (folder: string, to: KeeperLink, epoch: number, before: () => void = () => {}) =>
   Effect.flatMap(to.ask({ op: "meet", nonce: "" }), ({ nonce = "" }) => {
+    before()
     const proof = Proof.proofOf(Proof.secretOf(folder), "daemon", nonce, epoch)
     return to.ask({ op: "hello", epoch, proof })
   })
 
 /** The same, as the keeper's owner: a newer daemon than any before. */
-export const owner = Effect.fnUntraced(function* (folder: string, told: Array<Tale> = []) {
+export const owner = Effect.fnUntraced(function* (folder: string, told: Array<Tale> = [], before?: () => void) {
   const found = yield* link(folder, told)
   const epoch = epochOf(folder) + 1
-  const { error, runs = [] } = yield* hello(folder, found, epoch)
+  const { error, runs = [] } = yield* hello(folder, found, epoch, before)
   if (error !== undefined) return yield* Effect.die(new Error(error))
   return Object.assign(found, { runs })
 })

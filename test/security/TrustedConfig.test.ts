@@ -9,6 +9,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ConfigChangeInfo, ProjectInfo } from "../../src/domain/Messages.ts"
+import { ExitCode } from "../../src/cli/ExitCode.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
@@ -142,22 +143,40 @@ describe("a changed agentd.jsonc", () => {
     })
   )
 
-  it.live("of a person is in force after one `agentd start`; a comment asks nobody", () =>
+  it.live("that is not dangerous is in force after one `agentd start`; a comment asks nobody", () =>
     Effect.gen(function* () {
       const box = yield* begun
       writeFileSync(box.file("agentd.jsonc"), `// a comment\n${JSON.stringify(good)}`)
       const said = yield* box.cli("start")
       assert.strictEqual(said.code, 0)
       assert.notInclude(said.stdout, "has changed")
-      box.configure({ agents: { a, b: a } })
+      box.configure({ agents: { a: { ...a, role: "builder" } } })
       const started = yield* box.cli("start")
-      assert.strictEqual(started.code, 0)
-      assert.include(started.stdout, "a new agent, b")
-      assert.deepStrictEqual(yield* names(box), ["a", "b"])
+      assert.strictEqual(started.code, 0, started.stderr)
+      assert.include(started.stdout, "The change:")
+      assert.isUndefined((yield* projects(box))[0]!.waits)
       const kept = readdirSync(join(box.state, "configs")).filter((name) => name !== "user.jsonc")
       assert.strictEqual(kept.length, 1, "of a project one text is kept")
     })
   )
+
+  for (const words of [["start"], ["start", "--json"], ["restart", "--yes"]])
+    it.live(
+      `that is dangerous waits after \`agentd ${words.join(" ")}\` without a terminal; its hash puts it into force`,
+      () =>
+        Effect.gen(function* () {
+          const box = yield* begun
+          box.configure(changed)
+          const { code, stderr } = yield* box.cli(...words)
+          assert.strictEqual(code, ExitCode.config, stderr)
+          assert.match(stderr, /has changed and waits[^]*agentd .*trust shop/)
+          assert.deepStrictEqual(yield* names(box), ["a"])
+          assert.isFalse(hasRun(box))
+          const { hash } = (yield* projects(box))[0]!.waits!
+          assert.strictEqual((yield* box.cli("trust", hash)).code, 0)
+          assert.deepStrictEqual(yield* names(box), ["a", "evil"])
+        })
+    )
 
   it.live("waits over a new conversation of its project, too", () =>
     Effect.gen(function* () {

@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import type { AgentInfo } from "../../src/domain/Messages.ts"
+import type { AgentInfo, ProjectInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { storeId } from "../../src/app/Platform.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
@@ -198,6 +198,16 @@ export class Sandbox {
       }
     })
   }
+
+  /** A person looks at a changed config that waits, and agrees to it. */
+  readonly agree = Effect.gen({ self: this }, function* () {
+    const read = Effect.map(this.cli("--json", "status"), ({ stdout }): string | undefined =>
+      (JSON.parse(stdout).projects as ReadonlyArray<ProjectInfo>).flatMap(({ waits }) => waits?.hash ?? []).at(0)
+    )
+    const hash = yield* this.until("a changed config waits", read, (hash) => hash !== undefined)
+    const { code, stderr } = yield* this.cli("trust", hash!)
+    if (code !== 0) return yield* new NeverHappened({ message: stderr })
+  })
 
   /** Every live process of this sandbox's runs. */
   readonly processes = Effect.gen({ self: this }, function* () {
