@@ -230,7 +230,7 @@ class Enough extends Data.TaggedError("Enough")<{ readonly stdout: string }> {}
 
 interface Reading {
   readonly text: string
-  readonly decoder: TextDecoder
+  readonly decoder: InstanceType<typeof TextDecoder>
   readonly size: number
   readonly entries: number
 }
