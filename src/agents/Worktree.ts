@@ -31,6 +31,7 @@ export class WorktreeError extends Schema.TaggedError<WorktreeError>()("Worktree
     "BranchInUse",
     "BranchBlocked",
     "FolderTaken",
+    "Unreadable",
     "FolderDenied",
     "Locked",
     "Submodules",
@@ -293,8 +294,15 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   if (own !== undefined) yield* explained(OwnRepository.refresh(store, folder))
   const real = yield* realFolder(spec.folder)
   const cwd = path.resolve(real, store.person.prefix)
-  const branch = (yield* Repository.headOf(path.join(folder, ".git")))?.branch
-  const prepared: Prepared = { branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
+  const head = yield* Repository.headOf(path.join(folder, ".git"))
+  if (head === undefined) {
+    return yield* fail(
+      "Unreadable",
+      `the repository ${folder} is broken: its HEAD names neither a branch nor a commit`,
+      `mend it, in that folder: git symbolic-ref HEAD refs/heads/${branchOf(spec.agent)}`
+    )
+  }
+  const prepared: Prepared = { branch: head.branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
   return prepared
 })
 

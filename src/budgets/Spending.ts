@@ -32,9 +32,9 @@ interface Of {
 
 /** The sums of one agent, or of all. */
 export interface Account {
-  /** The costs of the turns before, the newest last. */
-  /** Of its newest turn: what nobody believes that it has spent. */
+  /** Of its newest turn: spending that nobody believes. */
   readonly unlikely?: NonNullable<Usage["unlikely"]> & { readonly turn: string }
+  /** The costs of the turns before, the newest last. */
   readonly usual?: ReadonlyArray<Pick<Sum, "tokens" | "usd">>
   readonly total: Sum
   readonly turn: Of

@@ -7,7 +7,7 @@
  * the same id, and changes nothing where it was given. What has become of it is asked,
  * not remembered: nothing that was told while nobody listened is lost.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, Result, Stream } from "effect"
 import * as OwnRepository from "../git/OwnRepository.ts"
 import * as Store from "../git/Store.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
@@ -53,6 +53,10 @@ const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.
 /** The message of a task's n-th try. */
 const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
 
+interface Unread {
+  readonly message: string
+}
+
 interface Waited {
   /** Every open call waits for a person now. */
   readonly asks: boolean
@@ -92,6 +96,8 @@ export class TaskRunner {
   private known: ReadonlySet<string> = new Set()
   /** Agents whose finished work cannot be looked at yet, and why. */
   private readonly placeless = new Map<string, string>()
+  /** Agents whose repositories git does not read, and since when. */
+  private readonly unreadSince = new Map<string, number>()
   /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -293,7 +299,12 @@ export class TaskRunner {
       const cwd = member?.cwd ?? null
       // its folder is made again for its next run: without it, what was done there would be left out of what is merged
       if (cwd === null && node.base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
-      const head = yield* this.headOf(member)
+      const read = yield* Effect.result(this.headOf(member))
+      const head = Result.isSuccess(read) ? read.success : null
+      // where its branch cannot be read either, that there was a commit is known
+      const isInGit = member?.branch != null || (node.began ?? node.base) !== null
+      if (head === null && isInGit) return yield* this.unread(node, cwd, read)
+      this.unreadSince.delete(node.agent!)
       // of a folder that was made after the task was given it is not known where it began: what the project has is no work
       const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
       const commits =
@@ -317,6 +328,29 @@ export class TaskRunner {
       yield* this.goal.moveIfStill({ _tag: "task_completed", taskId: node.task.id, result, evidence })
     }
   )
+
+  /** Fails a task whose work cannot be read: its goal is not met without it. A git that fails may answer in a moment. */
+  private readonly unread = Effect.fnUntraced(
+    { self: this },
+    function* (this: TaskRunner, node: Node, cwd: string | null, read: Result.Result<unknown, Unread>) {
+      const agent = node.agent!
+      const why = Result.isFailure(read) ? read.failure.message : "no commit is there any more"
+      if (Result.isFailure(read) && !(yield* this.isStuck(agent)))
+        return void this.placeless.set(agent, `its repository cannot be read: ${why}`)
+      this.unreadSince.delete(agent)
+      const error = cut(`the repository of ${agent} in ${cwd} cannot be read: ${why}`, MAX_ERROR)
+      yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
+    }
+  )
+
+  /** Whether the agent's repository has not been read for as long as somebody waits for it. */
+  private isStuck(agent: string) {
+    return Effect.map(this.goal.now, (now) => {
+      const since = Math.min(this.unreadSince.get(agent) ?? now, now)
+      this.unreadSince.set(agent, since)
+      return now - since >= PATIENCE
+    })
+  }
 
   /** The commit that the project's own checkout stands at. */
   private get tip() {
@@ -426,7 +460,16 @@ export class TaskRunner {
         const member = members.find((one) => one.agent === agent)
         const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
         if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
-        const base = yield* this.headOf(member)
+        const read = yield* Effect.result(this.headOf(member))
+        if (Result.isFailure(read)) {
+          const reason = `the repository of ${agent} in ${member?.cwd ?? "no folder"} cannot be read: ${read.failure.message}`
+          if (!(yield* this.isStuck(agent)))
+            return yield* this.settle({ _tag: "Wait", reason, until: undefined }, members, now)
+          this.unreadSince.delete(agent)
+          return yield* this.settle({ _tag: "Blocked", reason, passing: false }, members, now)
+        }
+        this.unreadSince.delete(agent)
+        const base = read.success
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
         yield* this.post(goal.state.plan.find(node.task.id)!)
       }
@@ -459,6 +502,7 @@ export class TaskRunner {
             .filter(({ messageId }) => !this.interrupted.has(messageId!) && this.waited.get(messageId!)?.asks !== true)
             .map((node) => this.deadline(node, now))
           const returns = [...this.away.values()].map((since) => since + GRACE)
+          if (this.unreadSince.size > 0) returns.push(now + GRACE)
           return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now
         }
         case "Blocked": {
