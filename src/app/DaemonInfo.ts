@@ -175,8 +175,9 @@ const programCheck = (isReplaced: boolean): ReadonlyArray<Check> =>
 
 const keeperCheck = ({ keeper }: Pick<DaemonStatus, "keeper">): ReadonlyArray<Check> => {
   if (keeper === undefined) return []
-  const remedy = "Another one is tried again and again. If this stays, begin anew; what runs goes on: agentd restart"
-  const detail = `the keeper of runs cannot be had, and no run begins: ${keeper.message}`
+  const remedy =
+    "agentd keeps trying to start another one. If this stays, restart the daemon; runs go on meanwhile: agentd restart"
+  const detail = `the keeper of runs cannot be reached, and no run begins: ${keeper.message}`
   return [{ name: "keeper", level: "fail", detail, remedy }]
 }
 

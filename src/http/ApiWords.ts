@@ -227,7 +227,7 @@ export const fields: { readonly [field: string]: string } = {
   into: "The branch that is merged into.",
   isCut: "It was too long, and is cut.",
   jitter: "The part of a wait that chance decides.",
-  keeper: "Not there: the keeper of runs can be had. Else why it cannot, and since when.",
+  keeper: "Why the keeper of runs cannot be reached, and since when. Not there: it can.",
   keep: "True: its runs go on without the daemon.",
   kept: "A person has put the change aside: who, and when.",
   keys: "Keys of providers, by their places.",

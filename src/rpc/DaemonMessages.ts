@@ -46,7 +46,7 @@ export const DaemonStatus = Schema.Struct({
   /** Another program than the daemon's is installed in its place. Not there: no, or an older daemon. */
   replaced: Schema.optionalKey(Schema.Boolean),
   ownConfig: Schema.optionalKey(OwnConfigTrouble),
-  /** The keeper of runs cannot be had: why, and since when, ms since the epoch. */
+  /** The keeper of runs cannot be reached: why, and since when, ms since the epoch. */
   keeper: Schema.optionalKey(Schema.Struct({ message: Schema.String, since: Schema.Finite })),
   /** The zone of times that name none; `doubt`: why that is a guess. Not there: an older daemon. */
   zone: Schema.optionalKey(Schema.Struct({ name: Schema.String, doubt: Schema.NullOr(Schema.String) })),

@@ -612,11 +612,11 @@ const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
           id: `keeper/${keeper.since}`,
           kind: "damage",
           who: "keeper",
-          text: `of runs cannot be had, and no run begins: ${cut(keeper.message)}`,
-          details: ["What runs goes on, and is not heard. Another keeper is tried again and again."],
+          text: `cannot be reached, and no run begins: ${cut(keeper.message)}`,
+          details: ["Runs go on, and their output is not read. agentd keeps trying to start another keeper."],
           since: keeper.since,
           until: null,
-          commands: [run("see what is wrong", "doctor"), run("begin anew; what runs goes on", "restart")]
+          commands: [run("see what is wrong", "doctor"), run("restart the daemon; runs go on meanwhile", "restart")]
         }
       ]
 

@@ -25,18 +25,18 @@ describe("a keeper that cannot be had", () => {
         process.kill(pid, "SIGKILL")
       }
       lose()
-      const told = /keeper.* of runs cannot be had, and no run begins: EEXIST/
+      const told = /keeper: cannot be reached, and no run begins: EEXIST/
       assert.match(
         yield* box.until("a row says so", waiting, (text) => text !== "" && told.test(text)),
         /agentd .*restart/
       )
       const { stdout: ps } = yield* box.cli("ps")
       assert.match(ps, /Needs you 1\n◆ keeper /)
-      assert.match((yield* box.cli("doctor")).stdout, /^fail +keeper +the keeper of runs cannot be had/m)
+      assert.match((yield* box.cli("doctor")).stdout, /^fail +keeper +the keeper of runs cannot be reached/m)
       rmSync(home)
       renameSync(`${home}.aside`, home)
       yield* box.until("the row goes", waiting, (text) => !text.includes("keeper"))
-      assert.notInclude((yield* box.cli("doctor")).stdout, "the keeper of runs cannot be had")
+      assert.notInclude((yield* box.cli("doctor")).stdout, "the keeper of runs cannot be reached")
       lose()
       yield* box.until("a row says so", waiting, (text) => told.test(text))
       const { code, stderr } = yield* box.cli("stop", "--daemon", "--yes")
