@@ -295,12 +295,11 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   const real = yield* realFolder(spec.folder)
   const cwd = path.resolve(real, store.person.prefix)
   const head = yield* Repository.headOf(path.join(folder, ".git"))
-  if (head === undefined) {
-    return yield* fail(
-      "Unreadable",
-      `the repository ${folder} is broken: its HEAD names neither a branch nor a commit`,
-      `mend it, in that folder: git symbolic-ref HEAD refs/heads/${branchOf(spec.agent)}`
-    )
+  const parts = yield* Effect.forEach(["objects", "refs"], (name) => exists(path.join(folder, ".git", name)))
+  if (head === undefined || !parts.every(Boolean)) {
+    const why = head === undefined ? "its HEAD names neither a branch nor a commit" : "its objects or refs are gone"
+    const remedy = "mend it with git, or move it away: the agent begins a new one from its branch"
+    return yield* fail("Unreadable", `the repository ${folder} is broken: ${why}`, remedy)
   }
   const prepared: Prepared = { branch: head.branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
   return prepared

@@ -161,7 +161,7 @@ export class TaskRunner {
    */
   private readonly headOf = Effect.fnUntraced(
     { self: this },
-    function* (this: TaskRunner, member: Pick<Member, "branch" | "cwd"> | undefined) {
+    function* (this: TaskRunner, member: Pick<Member, "branch" | "cwd"> | undefined, isInGit = false) {
       const { branch = null, cwd = null } = member ?? {}
       if (cwd === null) return null
       const taken = Effect.gen({ self: this }, function* () {
@@ -169,7 +169,7 @@ export class TaskRunner {
         const store = yield* Store.open(stores, (yield* project)?.root ?? cwd)
         return store === undefined ? undefined : yield* OwnRepository.handOver(store, stores, cwd)
       })
-      return (yield* branch === null ? quietly(taken, undefined) : taken) ?? null
+      return (yield* branch === null && !isInGit ? quietly(taken, undefined) : taken) ?? null
     }
   )
 
@@ -299,11 +299,15 @@ export class TaskRunner {
       const cwd = member?.cwd ?? null
       // its folder is made again for its next run: without it, what was done there would be left out of what is merged
       if (cwd === null && node.base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
-      const read = yield* Effect.result(this.headOf(member))
-      const head = Result.isSuccess(read) ? read.success : null
       // where its branch cannot be read either, that there was a commit is known
       const isInGit = member?.branch != null || (node.began ?? node.base) !== null
-      if (head === null && isInGit) return yield* this.unread(node, cwd, read)
+      const read = yield* Effect.result(this.headOf(member, isInGit))
+      const head = Result.isSuccess(read) ? read.success : null
+      if (head === null && isInGit) {
+        const { error, isLong } = yield* this.unread(node.agent!, cwd, read)
+        if (!isLong) return void this.placeless.set(node.agent!, error)
+        return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error: cut(error, MAX_ERROR) })
+      }
       this.unreadSince.delete(node.agent!)
       // of a folder that was made after the task was given it is not known where it began: what the project has is no work
       const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
@@ -329,28 +333,19 @@ export class TaskRunner {
     }
   )
 
-  /** Fails a task whose work cannot be read: its goal is not met without it. A git that fails may answer in a moment. */
+  /** Why an agent's repository cannot be read, and whether it has been so for long: a git that fails may answer soon. */
   private readonly unread = Effect.fnUntraced(
     { self: this },
-    function* (this: TaskRunner, node: Node, cwd: string | null, read: Result.Result<unknown, Unread>) {
-      const agent = node.agent!
+    function* (this: TaskRunner, agent: string, cwd: string | null, read: Result.Result<unknown, Unread>) {
+      const now = yield* this.goal.now
+      const since = Math.min(this.unreadSince.get(agent) ?? now, now)
+      const isLong = now - since >= PATIENCE
+      if (isLong) this.unreadSince.delete(agent)
+      else this.unreadSince.set(agent, since)
       const why = Result.isFailure(read) ? read.failure.message : "no commit is there any more"
-      if (Result.isFailure(read) && !(yield* this.isStuck(agent)))
-        return void this.placeless.set(agent, `its repository cannot be read: ${why}`)
-      this.unreadSince.delete(agent)
-      const error = cut(`the repository of ${agent} in ${cwd} cannot be read: ${why}`, MAX_ERROR)
-      yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
+      return { error: `its repository in ${cwd} cannot be read: ${why}`, isLong }
     }
   )
-
-  /** Whether the agent's repository has not been read for as long as somebody waits for it. */
-  private isStuck(agent: string) {
-    return Effect.map(this.goal.now, (now) => {
-      const since = Math.min(this.unreadSince.get(agent) ?? now, now)
-      this.unreadSince.set(agent, since)
-      return now - since >= PATIENCE
-    })
-  }
 
   /** The commit that the project's own checkout stands at. */
   private get tip() {
@@ -462,11 +457,9 @@ export class TaskRunner {
         if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
         const read = yield* Effect.result(this.headOf(member))
         if (Result.isFailure(read)) {
-          const reason = `the repository of ${agent} in ${member?.cwd ?? "no folder"} cannot be read: ${read.failure.message}`
-          if (!(yield* this.isStuck(agent)))
-            return yield* this.settle({ _tag: "Wait", reason, until: undefined }, members, now)
-          this.unreadSince.delete(agent)
-          return yield* this.settle({ _tag: "Blocked", reason, passing: false }, members, now)
+          const { error } = yield* this.unread(agent, member?.cwd ?? null, read)
+          const reason = `${agent} is given no task: ${error}`
+          return yield* this.settle({ _tag: "Wait", reason, until: undefined }, members, now)
         }
         this.unreadSince.delete(agent)
         const base = read.success

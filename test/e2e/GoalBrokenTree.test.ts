@@ -11,7 +11,8 @@ const COMMIT =
 
 for (const [what, breaks] of [
   ["is taken away", "rm -r .git"],
-  ["names no commit any more", "echo broken > .git/HEAD"]
+  ["names no commit any more", "echo broken > .git/HEAD"],
+  ["has no objects any more", "rm -r .git/objects"]
 ] as const)
   it.live(`a repository that ${what}`, () =>
     Effect.gen(function* () {

@@ -158,8 +158,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a folder of which git cannot tell where it stands has no commit": {
     file: "src/goals/TaskRunner.ts",
-    from: "branch === null ? quietly(taken, undefined) : taken",
-    to: "quietly(taken, undefined)",
+    from: "if (head === null && isInGit) {",
+    to: "if (head === null && isInGit && Result.isSuccess(read)) {",
     seed: 122
   },
   "former tries stay in the inbox of an agent that comes back": {
