@@ -1,8 +1,7 @@
 /**
  * bundle: builds dist/: agentd.mjs from src/main.ts, which starts in a third of the time of src,
  * and quick.cjs from src/app/Quick.ts, which answers what it can and hands over to the other; it
- * is compiled ahead (4 of its 14 ms), for the Node that builds; the daemon's own script, which starts
- * in less time and memory than modules do; the page (`page.ts`), and the man pages.
+ * is compiled ahead (4 of its 14 ms), for the Node that builds; the page (`page.ts`), and the man pages.
  *
  * `bundle.ts [OUT]`. dist/ needs no node_modules. A CLI verb that is imported
  * lazily gets a chunk of its own. Names of functions and classes survive, so that a
@@ -39,16 +38,6 @@ const textOf = async (input: string): Promise<string> => {
   return entry.code
 }
 
-/** A module and all that it imports, as a script: one begins earlier than a module. `modules`: put in the place of others. */
-const scriptOf = async (input: string, modules: typeof programs = {}): Promise<string> => {
-  const build = await rolldown({ cwd: root, input, platform: "node", plugins: [programsOf(modules)] })
-  const { output } = await build.generate({ format: "cjs", comments: false, minify })
-  await build.close()
-  const [entry, ...others] = output
-  if (others.length > 0) throw new Error(`bundle: ${input} is not one file`)
-  return ascii(entry.code)
-}
-
 /** A thread's code as a URL that holds it: made as the thread begins, since the URL is a third longer than the code. */
 const threadOf = async (input: string): Promise<string> =>
   `() => new URL("data:text/javascript;base64," + Buffer.from(${JSON.stringify(await textOf(input))}).toString("base64"))`
@@ -79,10 +68,10 @@ const programs: { readonly [module: string]: () => Promise<string> } = {
   "src/keeper/KeeperFile.ts": async () => `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
 }
 
-const programsOf = (modules: typeof programs) => ({
+const programModules = {
   name: "programs",
-  load: async (id: string): Promise<string | null> => (await modules[relative(root, id)]?.()) ?? null
-})
+  load: async (id: string): Promise<string | null> => (await programs[relative(root, id)]?.()) ?? null
+}
 
 /**
  * The quick entry's code: one script, since an ES module costs 2 ms more, and each further file
@@ -156,31 +145,6 @@ const whole = {
   }
 } as const satisfies RolldownOptions
 
-interface Daemon {
-  readonly code: string
-  /** Modules of Node that it needs. */
-  readonly needs: ReadonlyArray<string>
-}
-
-/** The daemon that nobody looks at, as one script; with what it loads only sometimes. */
-const daemonOf = async (input: string): Promise<Daemon> => {
-  const build = await rolldown({
-    ...whole,
-    input,
-    plugins: [programsOf(programs), lists],
-    // effect looks whether a bundler has given it variables
-    transform: { define: { "import.meta.env": "undefined" } }
-  })
-  const { output } = await build.generate({ format: "cjs", comments: false, minify })
-  await build.close()
-  const [entry, ...others] = output
-  if (others.length > 0) throw new Error("bundle: the daemon is not one file")
-  return { code: ascii(entry.code), needs: entry.imports.filter((id) => id.startsWith("node:")) }
-}
-
-/** The module in whose place the bundle has those files. */
-const DAEMON_FILE = "src/app/DaemonFile.ts"
-
 const nameOf = (kind: string, code: string): string =>
   `${kind}-${createHash("sha256").update(code).digest("base64url").slice(0, 8)}`
 
@@ -188,44 +152,12 @@ if (existsSync(join(root, "src/web"))) await (await import("./page.ts")).build(j
 const started = new Date()
 const quickInput = join(root, "src/app/Quick.ts")
 const quick = existsSync(quickInput) ? await quickOf(quickInput) : undefined
-/**
- * The daemon that nobody looks at: its script, its log's thread, which boots meanwhile, and what starts both, a file of
- * its own: the program's first one would share modules with others. Files by their names.
- */
-const daemonFiles = async (input: string) => {
-  const { code: daemon, needs } = await daemonOf(input)
-  const thread = await scriptOf("src/event-log/LogThread.ts")
-  const [daemonName, threadName] = [`${nameOf("daemon", daemon)}.cjs`, `${nameOf("log", thread)}.cjs`]
-  const start = await scriptOf(DAEMON_FILE, {
-    [DAEMON_FILE]: () =>
-      Promise.resolve(`import { join } from "node:path"
-import { run } from "./CompiledScript.ts"
-import { set } from "./V8Flags.ts"
-import { LogWorker } from "../event-log/LogWorker.ts"
-export const start = (compiled) => {
-  for (const name of ${JSON.stringify(needs)}) process.getBuiltinModule(name)
-  set()
-  const thread = new LogWorker(join(import.meta.dirname, ${JSON.stringify(threadName)}))
-  run(join(import.meta.dirname, ${JSON.stringify(daemonName)}), compiled).start(thread)
-}
-`)
-  })
-  const entry = `${nameOf("start", start)}.cjs`
-  return { entry, files: { [daemonName]: daemon, [threadName]: thread, [entry]: start } }
-}
-
-const daemonInput = join(root, "src/app/DaemonBin.ts")
-const daemon = existsSync(daemonInput) ? await daemonFiles(daemonInput) : { entry: "", files: {} }
-const daemonFile = `import { createRequire } from "node:module"
-export const start = async (compiled) =>
-  createRequire(import.meta.url)(${JSON.stringify(`./chunks/${daemon.entry}`)}).start(compiled)
-`
 type Groups = ReadonlyArray<{ readonly name: string; readonly test: (id: string) => boolean }>
 const outputOf = async (groups: Groups): Promise<RolldownOutput["output"]> => {
   const build = await rolldown({
     ...whole,
     input: { agentd: "src/main.ts" },
-    plugins: [programsOf({ ...programs, [DAEMON_FILE]: () => Promise.resolve(daemonFile) }), lists]
+    plugins: [programModules, lists]
   })
   const { output } = await build.generate({
     format: "esm",
@@ -252,7 +184,7 @@ const groupsOf = (output: RolldownOutput["output"]): Groups => {
     for (const file of reached) for (const one of all) if (file.imports.includes(one.fileName)) reached.add(one)
     return new Set([...reached].flatMap((file) => Object.keys(file.modules)))
   }
-  const isDaemons = (file: OutputChunk) => isOf(file, "src/app/Daemon.ts")
+  const isDaemons = (file: OutputChunk) => isOf(file, "src/app/Daemon.ts") || isOf(file, "src/app/DaemonBin.ts")
   const daemon = reach(all.filter(isDaemons))
   if (daemon.size === 0) return []
   const always = reach(all.filter((file) => file.isEntry || isOf(file, "src/app/Bin.ts")))
@@ -276,10 +208,6 @@ for (const file of output.slice(1)) {
   if (file.type !== "chunk") throw new Error(`bundle: ${file.fileName} is an asset, and dist/ holds none`)
   await writeFile(join(out, file.fileName), ascii(file.code))
   written.add(file.fileName)
-}
-for (const [name, code] of Object.entries(daemon.files)) {
-  await writeFile(join(chunks, name), code)
-  written.add(`chunks/${name}`)
 }
 const entry = output[0]
 await writeFile(join(out, "agentd.mjs.new"), ascii(entry.code))

@@ -1,15 +1,12 @@
 #!/usr/bin/env node
 /**
  * main: the first module of agentd. Turns on Node's compile cache before any other
- * module of the command line is loaded, because it serves only what is loaded after it;
- * the daemon has its own (CompiledScript). Both lie in the user's own folder: in a shared
- * one others could put code into this process.
+ * module is loaded, because it serves only what is loaded after it. The cache lies in the
+ * user's own folder: in a shared one others could put code into this process.
  */
 import { enableCompileCache } from "node:module"
 import { isAbsolute, join } from "node:path"
 import { isatty } from "node:tty"
-import { start } from "./app/DaemonFile.ts"
-import * as V8Flags from "./app/V8Flags.ts"
 
 // Without a listener Node would open its debugger's port.
 process.on("SIGUSR1", () => {})
@@ -27,10 +24,6 @@ const isUnattended = (args: ReadonlyArray<string>): boolean => {
 }
 
 const args = process.argv.slice(2)
-if (isUnattended(args)) await start(compiled)
-else {
-  // compiled code is kept for the flags that V8 has as it is read
-  if (args.includes("up")) V8Flags.set()
-  if (compiled !== undefined) enableCompileCache(compiled)
-  await import("./app/Bin.ts")
-}
+if (compiled !== undefined) enableCompileCache(compiled)
+if (isUnattended(args)) (await import("./app/DaemonBin.ts")).start()
+else await import("./app/Bin.ts")

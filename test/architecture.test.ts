@@ -203,11 +203,6 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the gateway's process holds nothing of Effect, so it has no fibers that wait"
   },
   {
-    path: "src/app/CompiledScript.ts",
-    rule: "setTimeout()",
-    because: "it starts the program that has scopes and a clock"
-  },
-  {
     path: "src/gateway/main.ts",
     rule: "process.on",
     because: "the gateway's process is a program of its own, with its own signals"
@@ -291,7 +286,7 @@ interface Problem {
 
 /** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
 const isBin = (path: string): boolean =>
-  /^src\/(main|app\/(Bin|DaemonBin|DaemonFile|DaemonInfo|Foreground|Quick|Signals))\.ts$/.test(path)
+  /^src\/(main|app\/(Bin|DaemonBin|DaemonInfo|Foreground|Quick|Signals))\.ts$/.test(path)
 const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 

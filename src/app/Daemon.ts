@@ -248,7 +248,7 @@ const services = (
       )
     ),
     Layer.provideMerge(platform.channels),
-    Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds, thread: options.thread })),
+    Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds })),
     Layer.provideMerge(Redact.layer),
     Layer.provideMerge(machine)
   )
@@ -368,8 +368,6 @@ const crashing = ({ child, reason }: { readonly child: string | undefined; reado
     exitCode: 70
   })
 
-const isBusy = ({ all }: Agents["Service"]) => Effect.map(all, (rows) => rows.some(({ runId }) => runId !== null))
-
 /** The daemon until it is asked to end; the reason is the answer. */
 const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
   const { pid } = platform
@@ -426,7 +424,6 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* Fiber.interrupt(starting)
     yield* notify.ready
     yield* Effect.forkScoped(endUnwanted(Platform.storeId(options.state)))
-    yield* Effect.forkScoped(Effect.andThen(Effect.ignore(agents.recovered), platform.atRest(isBusy(agents))))
     const { keep, reason } = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),

@@ -15,7 +15,6 @@ import { settle } from "../cli/OwnZone.ts"
 import { worldOf } from "../config/Places.ts"
 import { reported } from "../cli/Reported.ts"
 import { supported } from "../cli/Supported.ts"
-import type { LogWorker } from "../event-log/LogWorker.ts"
 import { checkLength } from "../rpc/Endpoint.ts"
 import * as Activation from "../systemd/Activation.ts"
 import * as DaemonNode from "../systemd/DaemonNode.ts"
@@ -23,8 +22,7 @@ import * as JournalLogger from "../systemd/JournalLogger.ts"
 import * as Daemon from "./Daemon.ts"
 import * as Signals from "./Signals.ts"
 
-/** `thread`: the log's, which boots by now. */
-export const start = (thread: LogWorker): void => {
+export const start = (): void => {
   DaemonNode.forget(process.env)
   const { env } = process
   const handed = Activation.handed(env, process.pid)
@@ -56,8 +54,7 @@ export const start = (thread: LogWorker): void => {
         environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...variables },
         ...(config === null ? {} : { config }),
         command,
-        handed,
-        thread
+        handed
       })
       return 0
     })

@@ -28,7 +28,6 @@ import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Log } from "../event-log/Log.ts"
-import type { LogWorker } from "../event-log/LogWorker.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { StateFolderRefused } from "../event-log/StateFolder.ts"
@@ -58,7 +57,6 @@ import type { ChildSpec } from "../supervision/Child.ts"
 import * as Activation from "../systemd/Activation.ts"
 import { Notify } from "../systemd/Notify.ts"
 import { ownUnit, scopeOf } from "../systemd/OwnUnit.ts"
-import * as AtRest from "./AtRest.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 import * as UserFile from "../config/UserFile.ts"
 import * as StatusLine from "./StatusLine.ts"
@@ -79,8 +77,6 @@ export interface Options {
   readonly environment: { readonly [name: string]: string | undefined }
   /** Sockets on which systemd listens, by their names. */
   readonly handed?: ReadonlyMap<string, number>
-  /** The log's thread, where it has been started already. */
-  readonly thread?: LogWorker
 }
 
 /** The services that the daemon's own children use. */
@@ -124,8 +120,6 @@ export interface Platform {
   /** The ways of telling a person besides by mail. */
   readonly channels: Layer.Layer<never, never, Redact>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
-  /** Once, when the start is over. `isBusy`: some run is at work. */
-  readonly atRest: (isBusy: Effect.Effect<boolean>) => Effect.Effect<void>
   /** Completes once the store is no more in its place. */
   readonly lost: Effect.Effect<StorageError>
   readonly pid: number
@@ -309,7 +303,6 @@ export const node = (options: Options): Platform => {
           : [{ id: "status line", start: Effect.succeed(StatusLine.follow(control)) }])
       ]
     }),
-    atRest: AtRest.giveBack,
     lost: StoreLock.lost(state),
     isUnit: unit !== undefined,
     ...partingOf(given),

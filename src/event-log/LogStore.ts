@@ -73,13 +73,8 @@ export class LogStore {
   /** Hears what is found wrong with older runes. */
   onDamage: (problem: Problem) => void = () => {}
 
-  /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. `further`: chores behind those of the store. */
-  constructor(
-    options: StoreOptions,
-    sqlite = nodeSqlite,
-    now: () => number = () => 0,
-    further: ReadonlyArray<Chore> = []
-  ) {
+  /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. */
+  constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
     this.store = new SqliteStore(options, sqlite)
     let index: StreamIndex | undefined
     try {
@@ -96,7 +91,7 @@ export class LogStore {
       this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
       this.sealer = new Sealer(this.store, folder)
       const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
-      this.chores = new Chores([shrinking(this.store), this.sealer, this.actors, check, ...further], now)
+      this.chores = new Chores([shrinking(this.store), this.sealer, this.actors, check], now)
       this.anchor = sqlite === nodeSqlite ? new HeadAnchor(options.file) : undefined
       this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {

@@ -9,10 +9,8 @@
  * of the control words, and is then read from the port.
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
-import type { Chore } from "./Chore.ts"
 import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
-import { collector, ROUNDS } from "./HeapRest.ts"
 import { BELL, DONE, EPOCH, STOP } from "./LogControl.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { Pace } from "./Pace.ts"
@@ -56,22 +54,6 @@ const LONGEST_PAUSE = 500
 
 type Asked = Exclude<ToThread, { readonly _tag: "Open" | "Appends" | "Reset" }>
 
-/** Gives back the memory that the thread's start has used, when nothing else is to be done. */
-class Resting implements Chore {
-  readonly chore = "rest"
-  private readonly collect = collector()
-  private left = this.collect === undefined ? 0 : ROUNDS
-
-  get isDone(): boolean {
-    return this.left === 0
-  }
-
-  step(): void {
-    this.left -= 1
-    this.collect?.()
-  }
-}
-
 const isAsked = (message: ToThread): message is Asked =>
   message._tag !== "Open" && message._tag !== "Appends" && message._tag !== "Reset"
 
@@ -93,7 +75,7 @@ class LogThread {
   constructor({ giveUpAfter, store }: Open, control: Int32Array, port: NonNullable<typeof parentPort>) {
     this.giveUpAfter = giveUpAfter
     this.port = port
-    this.store = new LogStore(store, nodeSqlite, () => performance.now(), [new Resting()])
+    this.store = new LogStore(store, nodeSqlite, () => performance.now())
     this.control = control
     this.store.onDamage = (problem) => this.say({ _tag: "Damaged", problem })
     this.store.onTrouble = (message) => this.say({ _tag: "Troubled", message })

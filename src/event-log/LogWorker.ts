@@ -1,6 +1,5 @@
 /**
- * LogWorker: the log's thread as the one that starts it sees it. Free of imports at run time but Node's: a daemon lets
- * it boot beside the loading of all its other code, which takes longer than all else that the thread does to start.
+ * LogWorker: the log's thread as the one that starts it sees it.
  *
  * Guarantees: the thread opens nothing before `open`; it keeps no process alive before that; an end that came early is
  * told to the first who listens.
@@ -19,7 +18,6 @@ export class LogWorker {
   readonly control = makeControl()
   private readonly worker: Worker
   private broken: Broken | undefined
-  private isTaken = false
   private hasEnded = false
   private hear: ((message: FromThread | Broken) => void) | undefined
 
@@ -36,14 +34,8 @@ export class LogWorker {
     this.worker.unref()
   }
 
-  /** No store was asked of it yet. */
-  get isFree(): boolean {
-    return !this.isTaken
-  }
-
   /** From now on it keeps the process. */
   open(order: Omit<Open, "_tag">): void {
-    this.isTaken = true
     this.worker.ref()
     this.say({ _tag: "Open", ...order })
   }

@@ -23,7 +23,6 @@ import { Log } from "./Log.ts"
 import type { LogReader } from "./LogReader.ts"
 import { LogRules, type Rules } from "./LogRules.ts"
 import type { Opened } from "./LogStore.ts"
-import type { LogWorker } from "./LogWorker.ts"
 import * as Migrations from "./Migrations.ts"
 import { readOwn } from "./OwnKinds.ts"
 import * as OpenMark from "./OpenMark.ts"
@@ -63,8 +62,6 @@ export interface Options extends Partial<Limits> {
   readonly maxBytes?: number
   /** How long a write that meets a lock or a full disk is tried again before the log gives up. */
   readonly giveUpAfter?: Duration.Input
-  /** The log's thread, where it has been started already. */
-  readonly thread?: LogWorker | undefined
 }
 
 type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scope.Scope>
@@ -487,13 +484,9 @@ const idly = (file: string): Walk => walkThere(file, IDLE)
 
 /** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
-  Layer.effectContext(
-    writable(
-      (log) => openThreaded(log, options.thread),
-      (file) => walkThere(file),
-      idly
-    )(options)
-  ).pipe(Layer.provide(Reactivity.layer))
+  Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options)).pipe(
+    Layer.provide(Reactivity.layer)
+  )
 
 /** The same without a thread: for virtual time, and for places that have no threads. */
 export const layerInline = (

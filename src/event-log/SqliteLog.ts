@@ -335,15 +335,12 @@ class ThreadedLog extends SqliteLog {
   }
 }
 
-/** Opens the store in a thread of its own. `booted`: one that has been started already; it is taken once. */
-export const openThreaded = (
-  options: Options,
-  booted?: LogWorker
-): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
+/** Opens the store in a thread of its own. */
+export const openThreaded = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
   Effect.gen(function* () {
     const { file } = options.store
     const thread = yield* Effect.acquireRelease(
-      Effect.sync(() => (booted?.isFree === true ? booted : new LogWorker(logThread()))),
+      Effect.sync(() => new LogWorker(logThread())),
       stopped
     )
     const opened = yield* Effect.callback<Opened, StorageError>((resume) => {

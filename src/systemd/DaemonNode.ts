@@ -8,7 +8,7 @@
  * user's own stands.
  */
 
-/** Only such as leave valid what Node brings compiled of its own modules; for others there is V8Flags. */
+/** Flags that leave valid the compiled code that Node brings of its own modules. */
 const FLAGS = ["--max-semi-space-size=1", "--disable-sigusr1"]
 
 /** Read by the C library as the process begins. */

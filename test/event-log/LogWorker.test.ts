@@ -1,14 +1,11 @@
-/** The log's thread, started before there is a store to open. */
+/** LogWorker: the log's thread before it has a store to open. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Stream } from "effect"
+import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
 import { LogWorker } from "../../src/event-log/LogWorker.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
 import { logThread } from "../../src/event-log/ThreadFile.ts"
 
 const folder = Effect.acquireRelease(
@@ -18,30 +15,7 @@ const folder = Effect.acquireRelease(
 
 const stopped = (thread: LogWorker) => Effect.callback<void>((resume) => thread.stop(() => resume(Effect.void)))
 
-const started = { stream: "$daemon", kind: "daemon.stopped", actor: "daemon", payload: { pid: 1 } }
-
-/** Appends one rune, and answers how many there are. */
-const written = (file: string, thread: LogWorker) =>
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    yield* log.append([started])
-    return Array.from(yield* Stream.runCollect(log.read({ after: 0 }))).length
-  }).pipe(Effect.provide(DaemonLog.layer({ file, thread }).pipe(Layer.provide(Redact.layer))))
-
-describe("a log's thread that was started early", () => {
-  it.live("is the one that opens the store; the next opening has another", () =>
-    Effect.gen(function* () {
-      const file = join(yield* folder, "runes.db")
-      const thread = new LogWorker(logThread())
-      assert.isTrue(thread.isFree)
-      assert.isFalse(existsSync(file))
-      assert.strictEqual(yield* written(file, thread), 1)
-      assert.isFalse(thread.isFree)
-      yield* stopped(thread)
-      assert.strictEqual(yield* written(file, thread), 2)
-    }).pipe(Effect.scoped)
-  )
-
+describe("a log's thread without a store", () => {
   it.live("ends without a store where none is asked for, and has made no file", () =>
     Effect.gen(function* () {
       const at = yield* folder
@@ -51,15 +25,14 @@ describe("a log's thread that was started early", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that broke before anybody listened fails the opening, in words", () =>
+  it.live("that broke before anybody listened tells the first listener why", () =>
     Effect.gen(function* () {
-      const file = join(yield* folder, "runes.db")
       const thread = new LogWorker(new URL("data:text/javascript,throw new Error('torn')"))
       yield* stopped(thread)
-      const exit = yield* Effect.exit(written(file, thread))
-      assert.isTrue(Exit.isFailure(exit))
-      assert.match(JSON.stringify(exit), /The log's thread broke: Error: torn.*"reason":"defect"/)
-    }).pipe(Effect.scoped)
+      const heard: Array<unknown> = []
+      thread.onMessage((message) => heard.push(message))
+      assert.deepStrictEqual(heard, [{ _tag: "Broken", reason: "Error: torn" }])
+    })
   )
 
   it("keeps no process that has nothing else to do", () => {

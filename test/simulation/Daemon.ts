@@ -210,7 +210,6 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
     backends: (user) => backendsOf(world, life, user),
     channels: Layer.empty,
-    atRest: () => Effect.void,
     lost: Effect.never,
     edges: (control) => ({
       commands: [
