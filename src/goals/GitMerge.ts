@@ -5,7 +5,8 @@
  * Guarantees: no git runs in a folder that an agent writes; nothing is forced: a branch moves
  * only from where it was looked at, by a fast-forward; a checkout is not touched: into a branch
  * that is checked out, the person's own git merges; what conflicts is named by its files and
- * left alone. Only commits of done tasks are merged, not what an agent has done since.
+ * left alone. Only commits of done tasks are merged, not what an agent has done since; of a
+ * branch on which other goals have worked, too, those of the goal alone, as picks.
  */
 import { Effect, Schema } from "effect"
 import { type Answer, type Call, git } from "../git/Git.ts"
@@ -28,6 +29,20 @@ export interface Work {
   readonly tasks: ReadonlyArray<string>
   /** The commits between which the tasks were worked on; a span without a known beginning counts for nothing. */
   readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
+  /** What is taken of the branch, oldest first; undefined: all of it. */
+  readonly picks?: ReadonlyArray<Span>
+}
+
+interface Span {
+  readonly from: string
+  readonly to: string
+}
+
+/** A task's last try on a branch; `to` is null where no commit is known to have ended it. */
+export interface Try {
+  readonly goalId: string
+  readonly from: string
+  readonly to: string | null
 }
 
 /** Commits that a branch has before the target, of which this many are looked at. */
@@ -53,25 +68,58 @@ const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
   return [...new Set(lines.slice(0, end === -1 ? undefined : end))].filter((line) => line !== "")
 }
 
-/** The merge of two commits, as a commit that no branch points to. */
-const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head: string, message: string) {
-  if (yield* Store.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
-  if (yield* Store.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
-  const { gitDir } = store
+/** The tree of two commits merged, or what conflicts. */
+const mergeTrees = Effect.fnUntraced(function* ({ gitDir }: Store.Store, into: string, head: string) {
   yield* Store.count(gitDir, head)
   const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
   const merged = yield* git(call)
-  if (merged.code === 1) return { _tag: "Conflict", files: conflictsIn(merged) } as Joined
+  if (merged.code === 1) return { _tag: "Conflict", files: conflictsIn(merged) } as const
   if (merged.code !== 0) {
     return yield* refuse(
       `git cannot merge ${head.slice(0, 12)}: ${merged.stderr || merged.stdout.slice(0, 500)}`,
       "see that git is 2.38 or newer, and that the branches have a common beginning"
     )
   }
-  const tree = merged.stdout.split("\n")[0]!.trim()
-  const options = ["-p", into, "-p", head, "-m", message]
-  const commit = (yield* Store.must({ gitDir, command: "commit-tree", options, names: [tree] })).trim()
-  return { _tag: "Merged", commit } as Joined
+  return { _tag: "Tree", tree: merged.stdout.split("\n")[0]!.trim() } as const
+})
+
+const record = ({ gitDir }: Store.Store, tree: string, message: string, ...parents: ReadonlyArray<string>) => {
+  const options = [...parents.flatMap((parent) => ["-p", parent]), "-m", message]
+  return Effect.map(Store.must({ gitDir, command: "commit-tree", options, names: [tree] }), (id) => id.trim())
+}
+
+const treeOf = ({ gitDir }: Store.Store, commit: string) => {
+  const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${commit}^{tree}`] }
+  return Effect.map(Store.must(call), (id) => id.trim())
+}
+
+/** What lies between some commits of a branch, on top of another commit. */
+const pick = Effect.fnUntraced(function* (
+  store: Store.Store,
+  into: string,
+  picks: ReadonlyArray<Span>,
+  message: string
+) {
+  let commit = into
+  for (const { from, to } of picks) {
+    const [before, ours, theirs] = yield* Effect.forEach([from, commit, to], (one) => treeOf(store, one))
+    // git 2.38 merges from where two commits come from: one that no branch has
+    const base = yield* record(store, before!, "base")
+    const sides = [yield* record(store, ours!, "ours", base), yield* record(store, theirs!, "theirs", base)] as const
+    const merged = yield* mergeTrees(store, ...sides)
+    if (merged._tag === "Conflict") return merged as Joined
+    if (merged.tree !== ours) commit = yield* record(store, merged.tree, message, commit)
+  }
+  return (commit === into ? { _tag: "UpToDate" } : { _tag: "Merged", commit }) as Joined
+})
+
+/** The merge of two commits, as a commit that no branch points to. */
+const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head: string, message: string) {
+  if (yield* Store.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
+  if (yield* Store.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
+  const merged = yield* mergeTrees(store, into, head)
+  if (merged._tag === "Conflict") return merged as Joined
+  return { _tag: "Merged", commit: yield* record(store, merged.tree, message, into, head) } as Joined
 })
 
 /** Joins spans that begin where another ends: a thousand tasks in a row are one question to git. */
@@ -121,6 +169,32 @@ export const foreign = Effect.fnUntraced(function* (
     .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
+/** Whose the commits are that a branch has before the target, oldest first: runs of commits of one goal, or of none. */
+export const parted = Effect.fnUntraced(function* (
+  store: Store.Store,
+  target: string,
+  head: string,
+  tries: ReadonlyArray<Try>
+) {
+  const options = [`--max-count=${MAX_COMMITS}`, "--format=%H %P", "--first-parent"]
+  const names = [head, `^${target}`]
+  const lines = (yield* Store.must({ gitDir: store.gitDir, command: "log", options, names, paths: [] }))
+    .trim()
+    .split("\n")
+  const runs: Array<Span & { readonly goalId: string | undefined }> = []
+  let goalId: string | undefined = undefined
+  for (const line of lines.toReversed()) {
+    const [to = "", from = ""] = line.split(" ")
+    const begun = tries.findLast((one) => one.from === from && one.to !== from)
+    if (begun !== undefined) goalId = begun.goalId
+    else if (tries.some((one) => one.to === from)) goalId = undefined
+    const last = runs.at(-1)
+    if (last !== undefined && last.goalId === goalId) runs[runs.length - 1] = { ...last, to }
+    else runs.push({ from, to, goalId })
+  }
+  return runs
+})
+
 /** Merges one work after the other; a conflict is left out and named. */
 export const combine = Effect.fnUntraced(function* (
   store: Store.Store,
@@ -130,8 +204,9 @@ export const combine = Effect.fnUntraced(function* (
 ) {
   let commit = base
   const results: Array<MergeResult> = []
-  for (const { branch, head, tasks } of works) {
-    const joined = yield* join(store, commit, head, `Merge ${branch}: ${what}`)
+  for (const { branch, head, picks, tasks } of works) {
+    const message = `Merge ${branch}: ${what}`
+    const joined = yield* picks === undefined ? join(store, commit, head, message) : pick(store, commit, picks, message)
     if (joined._tag === "Merged") commit = joined.commit
     results.push({
       branch,

@@ -51,6 +51,8 @@ export interface Surroundings {
   readonly stores: string
   readonly store: string
   readonly environment: Environment
+  /** One goal at a time gives an agent a task: each begins where the one before has ended. */
+  readonly giving: (agent: string) => Semaphore.Semaphore
 }
 
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>

@@ -6,7 +6,7 @@
  * of a newer agentd, an archived conversation) is named and left out; of a goal that
  * has ended a row stays.
  */
-import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Stream } from "effect"
+import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Semaphore, Stream } from "effect"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
@@ -183,6 +183,7 @@ export class GoalRegistry {
   /** Where conversations stand whose standing has changed since the start. */
   private readonly standings = new Map<string, Standing>()
   readonly parts: Parts
+  private readonly giving = new Map<string, Semaphore.Semaphore>()
 
   constructor(parts: Parts) {
     this.parts = parts
@@ -232,6 +233,12 @@ export class GoalRegistry {
     )
   ).pipe(Effect.andThen(Effect.never))
 
+  private givingTo(agent: string): Semaphore.Semaphore {
+    const lock = this.giving.get(agent) ?? Semaphore.makeUnsafe(1)
+    this.giving.set(agent, lock)
+    return lock
+  }
+
   private around(conversation: string): Kept.Around {
     const { agents, log, options } = this.parts
     return { agents, conversation, log, stores: options.stores, project: options.projects.config(conversation) }
@@ -266,7 +273,8 @@ export class GoalRegistry {
       scope: around,
       scratch: options.scratch,
       store: options.store,
-      environment: options.environment
+      environment: options.environment,
+      giving: (agent: string) => this.givingTo(`${conversation}/${agent}`)
     }
     const goal = new GoalActor(goalId, surroundings, (of) => {
       const activities = Activities.of(of)

@@ -35,7 +35,7 @@ import * as Kept from "./Kept.ts"
 import { type GoalActor, type Needs, readGoal } from "./GoalActor.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { type GoalRecord, GoalRegistry, type Options } from "./GoalRegistry.ts"
-import { isFinal, usedBy } from "./GoalState.ts"
+import { type GoalState, isFinal, usedBy } from "./GoalState.ts"
 import { figuresOf, infoOf, taskOf } from "./GoalView.ts"
 import type { Node, Plan } from "./Plan.ts"
 import * as PlanFile from "./PlanFile.ts"
@@ -393,16 +393,15 @@ class Commands {
       "needs another plan now."
     )
 
-  readonly cancel: Goals["Service"]["cancel"] = (name, reason, caller) => {
-    const goalId = name.slice(name.lastIndexOf("/") + 1)
-    return this.move(
-      "cancel",
-      name,
-      caller,
-      () => Effect.succeed({ _tag: "user_cancel", by: caller.by, reason: reason || `cancelled by ${caller.by}` }),
-      `is stopped; what its agents have committed in repositories of their own is kept as ${Kept.nameOf("AGENT", goalId)}.`
+  readonly cancel: Goals["Service"]["cancel"] = (name, reason, caller) =>
+    carriedOut(
+      Effect.gen({ self: this }, function* () {
+        const goal = yield* this.findOpen(name, caller)
+        const kept = Kept.willBe(goal.goalId, goal.state.plan, yield* goal.members)
+        const by = { by: caller.by, reason: reason || `cancelled by ${caller.by}` }
+        return yield* this.move("cancel", name, caller, () => Effect.succeed({ _tag: "user_cancel", ...by }), kept)
+      })
     )
-  }
 
   readonly retry: Goals["Service"]["retry"] = (name, task, caller) =>
     this.move(
@@ -508,23 +507,54 @@ const merged = (target: string, results: MergeReply["results"]): string => {
   return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
 }
 
-/** Refuses branches that also hold commits of no task of the goal: such commits were not reviewed. */
+/**
+ * The works without what other goals have committed on their branches. Refuses where that is of no goal: nobody has
+ * reviewed it; and where the goal's own commits are built on it.
+ */
 const onlyItsOwn = Effect.fnUntraced(function* (
+  registry: GoalRegistry,
   store: Store.Store,
-  target: string,
-  goalId: string,
-  works: ReadonlyArray<GitMerge.Work>
+  tip: string,
+  of: { readonly conversation: string; readonly goalId: string; readonly works: ReadonlyArray<GitMerge.Work> }
 ) {
-  const tip = yield* Store.commitOf(store, `refs/heads/${target}`)
-  if (tip === undefined) return
+  const { conversation, goalId, works } = of
+  const own: Array<GitMerge.Work> = []
   for (const work of works) {
     const others = yield* GitMerge.foreign(store, tip, work)
-    if (others.length === 0) continue
+    if (others.length === 0) {
+      own.push(work)
+      continue
+    }
+    const goals = new Map<string, GoalState>()
+    for (const id of registry.records.get(conversation)?.keys() ?? [])
+      goals.set(id, yield* readGoal(registry.parts.log, conversation, id))
+    const runs = yield* GitMerge.parted(store, tip, work.head, ReviewGate.triesOn(work.branch, goals))
+    const beneath = [...new Set(runs.map((run) => run.goalId))].filter((id) => id !== goalId)
+    const all = `agentd goal merge ${goalId} --all`
+    if (beneath.includes(undefined)) {
+      return yield* refuse(
+        `${work.branch} holds ${ReviewGate.strangers(others)}.`,
+        `Take them along: ${all}. Or merge the goal that they are of first: agentd goal ls --all`
+      )
+    }
+    const alone = { ...work, picks: runs.filter((run) => run.goalId === goalId) }
+    own.push(alone)
+    const [result] = (yield* GitMerge.combine(store, tip, [alone], "")).results
+    if (result?.outcome !== "conflict") continue
+    const names = beneath.map((id) => `${id} (${goals.get(id!)?.stand.state})`).join(", ")
+    // one that is met and has nothing of another goal beneath it goes first
+    let first: string | undefined = undefined
+    for (const id of beneath) {
+      const other = ReviewGate.worksOf(goals.get(id!)!.plan).find(({ branch }) => branch === work.branch)
+      if (goals.get(id!)?.stand.state !== "goal_met" || other === undefined) continue
+      if ((yield* GitMerge.foreign(store, tip, other)).length === 0) first ??= id
+    }
     return yield* refuse(
-      `${work.branch} holds ${ReviewGate.strangers(others)}.`,
-      `Take them along: agentd goal merge ${goalId} --all. Or merge the goal that they are of first: agentd goal ls --all`
+      `${work.branch}: what ${goalId} has made there is built on commits of ${names}: without them it conflicts in ${result.conflicts.join(", ")}.`,
+      first === undefined ? `Take them along: ${all}` : `Merge that first: agentd goal merge ${first}`
     )
   }
+  return own
 })
 
 /** Merges the done work of a goal into a branch, and writes that to the log. */
@@ -560,11 +590,13 @@ const deliver = Effect.fnUntraced(function* (
   const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(store))
   if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
   const what = goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT)
-  if (how.done === undefined && !how.all) yield* onlyItsOwn(store, target, goalId, works)
+  const tip = how.done?.from ?? (yield* Store.commitOf(store, `refs/heads/${target}`))
+  const own =
+    how.all || tip === undefined ? works : yield* onlyItsOwn(registry, store, tip, { conversation, goalId, works })
   const { results, toCheckout } =
     how.done === undefined
-      ? yield* GitMerge.into(store, target, works, { goalId, what })
-      : yield* GitMerge.seen(store, target, works, how.done)
+      ? yield* GitMerge.into(store, target, own, { goalId, what })
+      : yield* GitMerge.seen(store, target, own, how.done)
   if (toCheckout !== undefined) {
     const message = `${target} is checked out in ${toCheckout.folder}: git merge --ff-only ${toCheckout.commit} there.`
     const reply: MergeReply = { eventId: 0, target, results, message, toCheckout }

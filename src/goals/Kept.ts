@@ -14,6 +14,7 @@ import * as Store from "../git/Store.ts"
 import * as TreeDiff from "../git/TreeDiff.ts"
 import { readGoal, type Surroundings } from "./GoalActor.ts"
 import { actorOf, eventOf, type GoalState } from "./GoalState.ts"
+import type { Plan } from "./Plan.ts"
 
 export type Around = Pick<Surroundings, "agents" | "conversation" | "log" | "project" | "stores">
 
@@ -76,6 +77,18 @@ const storeOf = Effect.fnUntraced(function* ({ project, stores }: Around) {
   return root === undefined ? undefined : yield* Store.open(stores, root)
 })
 
+/** Keeps what an agent has done for a goal and then worked on from, for others. */
+const keepBeneath = Effect.fnUntraced(function* (around: Around, agent: string, goalId: string) {
+  const { plan, stand } = yield* readGoal(around.log, around.conversation, goalId)
+  if (stand.state !== "stopped") return
+  const done = plan.nodes
+    .filter((node) => node.agent === agent && node.state === "completed" && node.result?.branch != null)
+    .toSorted((a, b) => a.given - b.given)
+  const [from, head] = [done[0]?.began ?? null, done.at(-1)?.result?.head ?? null]
+  const store = from === null || head === null ? undefined : yield* storeOf(around)
+  if (store !== undefined) yield* keepAs(store, nameOf(agent, goalId), from!, head!)
+})
+
 /** Keeps what the newest tries of an agent have left, of that goal or of any; with `takesBack`, the agent's branch goes back. */
 const keepOf = Effect.fnUntraced(
   function* (
@@ -84,7 +97,8 @@ const keepOf = Effect.fnUntraced(
     of: { readonly known?: ReadonlyMap<string, GoalState>; readonly goalId?: string; readonly takesBack?: boolean }
   ) {
     const found = branch === null || cwd === null ? undefined : yield* leftBy(around, agent, of.known ?? new Map())
-    if (found === undefined || cwd === null || (of.goalId ?? found.goalId) !== found.goalId) return
+    if (of.goalId !== undefined && found?.goalId !== of.goalId) return yield* keepBeneath(around, agent, of.goalId)
+    if (found === undefined || cwd === null) return
     const store = yield* storeOf(around)
     const head = store === undefined ? undefined : yield* OwnRepository.handOver(store, around.stores, cwd)
     if (store === undefined || head === undefined) return
@@ -97,6 +111,15 @@ const keepOf = Effect.fnUntraced(
   (keeping, _, { agent }) =>
     Effect.catch(keeping, ({ message }) => Effect.logWarning(`what ${agent} has left stays on its branch: ${message}`))
 )
+
+/** What is kept of a goal that is cancelled, in words. */
+export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member>): string => {
+  const worked = plan.nodes.filter(({ attempts, result }) => attempts > 0 && result?.noCommit !== true)
+  const names = members
+    .filter(({ agent, branch }) => branch !== null && worked.some((node) => node.agent === agent))
+    .map(({ agent }) => `what ${agent} has committed for it is kept as ${nameOf(agent, goalId)}`)
+  return ["is stopped", ...names].join("; ").concat(".")
+}
 
 /** Takes the branch of an agent that is to be given a task back to where it stood before what came to nothing. */
 export const takeBack = (around: Around, member: Member, known: ReadonlyMap<string, GoalState>) =>

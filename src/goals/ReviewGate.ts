@@ -69,6 +69,24 @@ export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cw
   })
 }
 
+/** The last tries of the tasks of goals whose agents have worked on a branch, as they were given out. */
+export const triesOn = (
+  branch: string,
+  goals: ReadonlyMap<string, { readonly plan: Plan }>
+): ReadonlyArray<GitMerge.Try> => {
+  const all = [...goals].flatMap(([goalId, { plan }]) =>
+    plan.nodes.filter(({ attempts }) => attempts > 0).map((node) => ({ goalId, node }))
+  )
+  const agents = new Set(all.filter(({ node }) => node.result?.branch === branch).map(({ node }) => node.agent))
+  return all
+    .filter(({ node }) => agents.has(node.agent))
+    .toSorted((a, b) => a.node.given - b.node.given)
+    .flatMap(({ goalId, node: { base, began, result } }) => {
+      const to = result?.branch === branch ? result.head : null
+      return [...new Set([began, base])].flatMap((from) => (from === null ? [] : [{ goalId, from, to }]))
+    })
+}
+
 /** A folder that cannot be looked at is as good as none. */
 export const exists = (path: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(path), () => false))
@@ -158,7 +176,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     if (others.length === 0) continue
     findings.push({
       severity: "warning",
-      message: `${work.branch} holds ${strangers(others)}, which would be merged with it`
+      message: `${work.branch} holds ${strangers(others)}, which would be merged with it only where a person says so`
     })
   }
   const { commit, results } = yield* GitMerge.combine(store, base, works, spec.goal)

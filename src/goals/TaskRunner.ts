@@ -442,32 +442,49 @@ export class TaskRunner {
     )
   })
 
+  /** What comes next, and to whom. */
+  private get next() {
+    return Effect.gen({ self: this }, function* () {
+      const { goal } = this
+      const now = yield* goal.now
+      const members = yield* goal.members
+      const decision = decide(goal.state.plan.advance(now, goal.options.backoff.cap), goal.workersOf(members))
+      return { decision, members, now }
+    })
+  }
+
   /** Gives out all that can be given out; answers with the ms to wait for more, or undefined where the state is left. */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
-      const { goal } = this
       for (;;) {
-        const now = yield* goal.now
-        const members = yield* goal.members
-        const decision = decide(goal.state.plan.advance(now, goal.options.backoff.cap), goal.workersOf(members))
+        const { decision, members, now } = yield* this.next
         if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
-        const { agent, task: node } = decision
-        const member = members.find((one) => one.agent === agent)
-        const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
-        if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
-        const read = yield* Effect.result(this.headOf(member))
-        if (Result.isFailure(read)) {
-          const { error } = yield* this.unread(agent, member?.cwd ?? null, read)
-          const reason = `${agent} is given no task: ${error}`
-          return yield* this.settle({ _tag: "Wait", reason, until: undefined }, members, now)
-        }
-        this.unreadSince.delete(agent)
-        const base = read.success
-        yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
-        yield* this.post(goal.state.plan.find(node.task.id)!)
+        const reason = yield* this.goal.around.giving(decision.agent).withPermit(this.give(decision.agent))
+        if (reason !== undefined) return yield* this.settle({ _tag: "Wait", reason, until: undefined }, members, now)
       }
     })
   }
+
+  /** Gives an agent a task, if that is next still; answers with the reason why it is given none. */
+  private readonly give = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, agent: string) {
+    const { goal } = this
+    // another goal may have given it one meanwhile
+    const { decision, members } = yield* this.next
+    if (decision._tag !== "Assign" || decision.agent !== agent) return undefined
+    const { task: node } = decision
+    const member = members.find((one) => one.agent === agent)
+    const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
+    if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
+    const read = yield* Effect.result(this.headOf(member))
+    if (Result.isFailure(read)) {
+      const { error } = yield* this.unread(agent, member?.cwd ?? null, read)
+      return `${agent} is given no task: ${error}`
+    }
+    this.unreadSince.delete(agent)
+    yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base: read.success })
+    yield* this.post(goal.state.plan.find(node.task.id)!)
+    return undefined
+  })
 
   private readonly settle = Effect.fnUntraced(
     { self: this },

@@ -145,7 +145,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
     if (git === undefined || tip === undefined) return
     for (const { branch, head, outcome } of results) {
       this.verdicts.sometimes(`goal merge: ${outcome}`)
-      const isIn = git.isAncestor(head, tip)
+      const isIn = git.isAncestor(head, tip) || this.isPicked(branch, tip)
       if (outcome !== "conflict" && !isIn)
         this.verdicts.broken("what is merged is in the branch", `${name}: ${branch} ${outcome}, rune ${eventId}`)
     }
@@ -156,6 +156,15 @@ export class Goals implements Check, GitWitness, WorkWitness {
     this.complete(name, results, tip)
   }
 
+  /** What was picked of a branch that other goals' commits are on, too, is commits of one parent. */
+  private isPicked(branch: string, tip: string): boolean {
+    const { git } = this
+    return [...(git?.history(tip) ?? [])].some((id) => {
+      const { parents, subject } = git!.commits.get(id)!
+      return parents.length === 1 && subject.startsWith(`Merge ${branch}:`)
+    })
+  }
+
   /** A met goal that merged without a conflict is in the branch with all that its done tasks have committed. */
   private complete(name: string, results: MergeReply["results"], tip: string): void {
     const met = [...this.goals.values()].filter(
@@ -163,6 +172,8 @@ export class Goals implements Check, GitWitness, WorkWitness {
     )
     const [goal] = met
     if (goal === undefined || met.length > 1 || results.some(({ outcome }) => outcome === "conflict")) return
+    if (results.some(({ branch, head }) => this.git?.isAncestor(head, tip) === false && this.isPicked(branch, tip)))
+      return
     for (const { agent, id, state } of goal.tasks.values()) {
       if (state !== "completed") continue
       for (const commit of this.commits.get(`${goal.word} ${id} ${agent}`) ?? [])

@@ -145,6 +145,13 @@ export class Git {
     return seen
   }
 
+  /** The commits that the first parents lead to. */
+  private firsts(from: string | undefined): ReadonlyArray<string> {
+    const line: Array<string> = []
+    for (let id = from; id !== undefined; id = this.commits.get(id)?.parents[0]) line.push(id)
+    return line
+  }
+
   isAncestor(older: string, newer: string): boolean {
     return this.history(newer).has(older)
   }
@@ -390,6 +397,7 @@ export class Git {
         else folder.refs.set(names[0]!, names[1]!)
         return well()
       case "rev-parse":
+        if (names[0]!.endsWith("^{tree}")) return well(`${this.keep(this.treeOf(names[0]!.slice(0, -7)))}\n`)
         return first === undefined ? bad(1) : well(`${first}\n`)
       case "merge-base":
         if (first === undefined || second === undefined) return bad(128, "fatal: Not a valid commit name")
@@ -421,10 +429,15 @@ export class Git {
     }
   }
 
-  private mergesTrees(a: string, b: string): Answer {
-    const { conflicts, tree } = this.merged(a, b)
+  private keep(tree: Tree): string {
     const id = sha(JSON.stringify([...tree]))
     this.trees.set(id, tree)
+    return id
+  }
+
+  private mergesTrees(a: string, b: string): Answer {
+    const { conflicts, tree } = this.merged(a, b)
+    const id = this.keep(tree)
     return conflicts.length === 0 ? well(`${id}\n`) : bad(1, "", `${id}\n${conflicts.join("\n")}\n\nCONFLICT\n`)
   }
 
@@ -445,11 +458,15 @@ export class Git {
     const found = names.map((name) => ({ not: name.startsWith("^"), id: this.commitIn(folder, name) }))
     if (found.some(({ id }) => id === undefined)) return bad(128, `fatal: bad revision '${names.join(" ")}'`)
     const without = this.history(...found.flatMap(({ id, not }) => (not ? [id] : [])))
-    const lines = [...this.history(...found.flatMap(({ id, not }) => (not ? [] : [id])))]
+    const from = found.flatMap(({ id, not }) => (not ? [] : [id]))
+    const all = options.includes("--first-parent") ? this.firsts(from[0]) : this.history(...from)
+    const lines = [...all]
       .filter((id) => !without.has(id))
       .map((id) => this.commits.get(id)!)
       .toSorted((a, b) => b.number - a.number)
-      .map(({ id, subject }) => `${shape.includes("%H") ? id : id.slice(0, 9)} ${subject}`)
+      .map(({ id, parents, subject }) =>
+        shape.includes("%P") ? `${id} ${parents.join(" ")}` : `${shape.includes("%H") ? id : id.slice(0, 9)} ${subject}`
+      )
     return well(lines.length === 0 ? "" : `${lines.join("\n")}\n`)
   }
 
