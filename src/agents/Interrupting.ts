@@ -42,5 +42,6 @@ export const make = (of: {
     const told = Effect.flatMap(ending, (texts) =>
       log.appendLazy(texts.map((text) => ({ ...about, payload: { runId: run.runId, text } })))
     )
-    yield* Effect.forkDetach(told)
+    live.leaves += 1
+    yield* Effect.forkDetach(Effect.ensuring(told, Effect.sync(() => void (live.leaves -= 1))))
   })

@@ -79,6 +79,8 @@ export class LiveRun {
   introduced = true
   /** Work that goes on, or is scheduled, beside its turns. */
   background: ReadonlyArray<Work> = []
+  /** Interrupts after which what the calls have begun has not ended yet. */
+  leaves = 0
   /** Open while there is nothing of that. */
   readonly quiet = new Gate(true)
   /** Calls of the turn. */
@@ -149,6 +151,13 @@ export class LiveRun {
   /** Our name for the turn of which the run tells. */
   turnOf(name: string): string {
     return this.opened.get(name) ?? name
+  }
+
+  /** All that goes on beside its turns, with what interrupted calls have begun and is being ended. */
+  get beside(): ReadonlyArray<Work> {
+    return this.leaves === 0
+      ? this.background
+      : [{ id: "interrupted", kind: "shell", text: "of an interrupted call, being ended" }, ...this.background]
   }
 
   works(background: ReadonlyArray<Work>): void {

@@ -407,7 +407,7 @@ export class Projects {
       outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
       lacks: [...tree.live.lacks],
       mode: tree.live.run === undefined ? undefined : tree.live.offers.mode,
-      background: tree.live.background,
+      background: tree.live.beside,
       trouble: tree.setting.weather.trouble(),
       windows: tree.setting.weather.near(tree.worker()?.data.fallback ?? 0),
       allowance: tree.setting.allowance.standing(),

@@ -75,7 +75,7 @@ const waitsOf = (channel: Channel, project: string): string | null => {
     return `rests after ${channel.amongAgents} posts without a person: agentd channel post ${name} "…", or agentd channel resume ${name}`
   }
   return isStranded(channel)
-    ? `what was said waits, and no agent is in the turn queue: agentd channel assign ${name} ${Object.keys(channel.seats)[0] ?? "AGENT"}`
+    ? `what was said waits, and no agent is in the turn queue: agentd channel assign ${name} ${seatsOf(channel).find(({ stand }) => stand.state === "IDLE")!.agent}`
     : null
 }
 

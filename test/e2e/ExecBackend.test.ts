@@ -116,6 +116,8 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
           (is) => is
         )
         yield* shop.interrupt("ada")
+        yield* shop.row("ada", "is at rest", ({ word }) => word === "idle")
+        assert.isFalse(lives(`sleep ${command}`), "no row says idle while the command runs")
         const [notice] = yield* shop.of("ada", 1, "run.notice")
         assert.include(JSON.stringify(notice?.payload), `went on, and was ended: sleep ${command}`)
         assert.deepStrictEqual([lives(`sleep ${server}`), lives(`sleep ${command}`)], [true, false])
