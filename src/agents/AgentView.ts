@@ -33,6 +33,8 @@ export interface Row {
   readonly inboxAt?: number
   /** A sub-agent that has no place yet. */
   readonly queued?: boolean
+  /** The agent that began it. */
+  readonly parent?: string | null
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
   /** The newest whole line of its answer. */
@@ -361,6 +363,7 @@ export const row = (of: Row): AgentInfo => {
     agent: of.agent,
     backend: of.config.backend.type,
     mode: of.config.mode,
+    ...(of.parent == null ? {} : { parent: of.parent }),
     role: of.config.role ?? "",
     ...(of.config.labels.length === 0 ? {} : { labels: of.config.labels }),
     model: modelOf(of),

@@ -85,7 +85,9 @@ export const pause = Effect.fnUntraced(function* (
   if (done === undefined) {
     return yield* notNow(
       project,
-      state === "created" ? `Start one of its agents first: agentd start ${name}/${[...project.members.keys()][0]}` : `agentd conversation show ${name}`
+      state === "created"
+        ? `Start one of its agents first: agentd start ${name}/${[...project.members.keys()][0]}`
+        : `agentd conversation show ${name}`
     )
   }
   const meanwhile = underWay(project, done.state.data.turnIds.length, inFlight)

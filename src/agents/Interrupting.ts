@@ -43,5 +43,10 @@ export const make = (of: {
       log.appendLazy(texts.map((text) => ({ ...about, payload: { runId: run.runId, text } })))
     )
     live.leaves += 1
-    yield* Effect.forkDetach(Effect.ensuring(told, Effect.sync(() => void (live.leaves -= 1))))
+    yield* Effect.forkDetach(
+      Effect.ensuring(
+        told,
+        Effect.sync(() => void (live.leaves -= 1))
+      )
+    )
   })

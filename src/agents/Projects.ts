@@ -399,6 +399,7 @@ export class Projects {
       inbox: tree.inbox().data,
       inboxAt: tree.inbox().at,
       queued: project.household.family.isQueued(tree.name),
+      parent: tree.setting.parent,
       heard: tree.live.heard,
       line: tree.live.line,
       retries: tree.live.retries,

@@ -44,13 +44,20 @@ const MET: { readonly [aim in Aim]: ReadonlyArray<Word> } = {
 
 const homeOf = ({ project }: BoardRow): string => project
 
+/** Words to which nothing of a kind comes. Only a sub-agent is ever done: once the agent that began it has ended it. */
+const NEVER: { readonly [kind in BoardRow["kind"]]?: Aim } = { agent: "done", channel: "failed", project: "failed" }
+
 /** Whether no wait for that ends by itself: the row stays as it is until a person acts, or never comes to rest. */
-const isNever = ({ kind, mode, state, word }: BoardRow, aim: Aim): boolean => {
+const isNever = ({ kind, mode, parent, state, word }: BoardRow, aim: Aim): boolean => {
   const rests = aim === "idle" || aim === "done"
-  if (word === "done" || word === "stopped" || word === "paused" || (rests && mode === "loop")) return true
-  if (word === "failed" && (kind === "goal" || rests || aim === "working")) return true
+  if ((aim === NEVER[kind] && parent === undefined) || (rests && mode === "loop")) return true
+  // a message of another agent's or of a schedule's may come for it
+  if (kind === "agent" && word === "stopped" && aim === "needs-you") return false
+  if (word === "done" || word === "stopped" || word === "paused" || (word === "failed" && kind === "goal")) return true
   // one that waits for its place begins by itself
-  return kind === "agent" && state === "Stopped" && word !== "waiting"
+  return (
+    kind === "agent" && (state === "Stopped" ? word !== "waiting" : word === "failed" && (rests || aim === "working"))
+  )
 }
 
 /** How it stands with the rows that are named. `config`: the file of the caller's project. */
@@ -100,7 +107,7 @@ export const unclear = (
 
 /** Says what has become final. */
 const never = (row: BoardRow, aim: Aim): Unclear => ({
-  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. ${row.mode === "loop" && !isOver(row.word) ? "It works in a loop, and" : "It"} will not be ${aim} by itself.`,
+  message: `${nameOf(row)} ${predicate({ word: row.word }, 0)}${row.says === "" ? "" : `: ${row.says}`}. ${isOver(row.word) ? "It" : row.mode === "loop" ? "It works in a loop, and" : row.kind === "agent" && aim === "done" ? "It takes one message after the other, and" : "It"} will not be ${aim} by itself.`,
   remedy: row.kind === "agent" ? `See why: agentd why ${row.called}` : "See it: agentd ps"
 })
 

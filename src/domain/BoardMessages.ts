@@ -41,6 +41,8 @@ export const BoardRow = Schema.Struct({
   role: Schema.String,
   /** Not there: it works for messages, or is no agent. */
   mode: Schema.optionalKey(Schema.Literal("loop")),
+  /** Set for a sub-agent: the agent that began it. */
+  parent: Schema.optionalKey(Schema.String),
   /** Groups that it belongs to; not there: none. */
   labels: Schema.optionalKey(Schema.Array(Schema.String)),
   model: Schema.String,

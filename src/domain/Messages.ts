@@ -63,6 +63,8 @@ export const AgentInfo = Schema.Struct({
   agent: Schema.String,
   backend: Schema.String,
   mode: Schema.Literals(["inbox", "loop"]),
+  /** The agent that began it; not there: the project's file names it. */
+  parent: Schema.optionalKey(Schema.String),
   /** The role in a few words; empty: not said. */
   role: Schema.String,
   /** Groups that it belongs to; not there: none. */

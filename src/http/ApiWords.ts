@@ -286,6 +286,7 @@ export const fields: { readonly [field: string]: string } = {
   output: "Tokens that came out.",
   ownConfig: "The problem of the user's own config, if it cannot be used.",
   owner: "The agent that has it, or is to have it; null: any.",
+  parent: "The agent that began it.",
   part: "Which part.",
   patch: "The change, as git says it.",
   path: "A path.",

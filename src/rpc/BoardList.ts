@@ -73,6 +73,7 @@ const ofAgent = (agent: AgentInfo, asks: ReadonlyArray<string>, today: Spent | u
   asks,
   role: agent.role,
   ...(agent.mode === "loop" ? { mode: agent.mode } : {}),
+  ...(agent.parent === undefined ? {} : { parent: agent.parent }),
   ...(agent.labels === undefined ? {} : { labels: agent.labels }),
   model: agent.model,
   runs: runsOf(agent),

@@ -106,7 +106,10 @@ describe("edge cases of a channel", () => {
         assert.isNull((yield* world.show()).channel.waits)
         yield* world.come("pm", "dev")
         yield* world.state("dev", "IDLE")
-        assert.match((yield* world.show()).channel.waits ?? "", /no agent is in the turn queue: agentd channel assign \S+ \w+$/)
+        assert.match(
+          (yield* world.show()).channel.waits ?? "",
+          /no agent is in the turn queue: agentd channel assign \S+ \w+$/
+        )
         yield* world.channels.assign("reviews", "dev", ada)
         yield* world.speaking("dev")
         assert.isNull((yield* world.show()).channel.waits)

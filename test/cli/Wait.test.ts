@@ -5,6 +5,7 @@ import { asFlags, meant } from "../../src/cli/Habits.ts"
 import { AIMS } from "../../src/cli/Choose.ts"
 import { VERBS } from "../../src/cli/Hint.ts"
 import { standing, unclear } from "../../src/cli/Wait.ts"
+import type { BoardRow } from "../../src/domain/BoardMessages.ts"
 import { conversationId } from "../../src/config/ProjectName.ts"
 import { agentInfo, boardOf, draft, folder, makeWorld, serveAt } from "../rpc/World.ts"
 import { agentd, inProcess, launch } from "./Child.ts"
@@ -58,8 +59,8 @@ describe("how it stands", () => {
     expect(never({ mode: "loop", word: "done", state: "Stopped" })).toEqual(["needs-you", "failed", "working"])
     expect(never({ word: "paused", detail: "its project is paused" })).toEqual([...AIMS])
     expect(never({ word: "failed", state: "Stopped" })).toEqual(["idle", "done", "needs-you", "working"])
-    expect(never({ word: "retrying" })).toEqual([])
-    expect(never({ word: "needs you" })).toEqual([])
+    expect(never({ word: "retrying" })).toEqual(["done"])
+    expect(never({ word: "needs you" })).toEqual(["done"])
     expect(never({ word: "idle", state: "Stopped", detail: "was never started" })).toEqual([
       "done",
       "needs-you",
@@ -67,9 +68,55 @@ describe("how it stands", () => {
       "working"
     ])
     // a sub-agent in the queue
-    expect(never({ word: "waiting", state: "Stopped", reason: "place" })).toEqual([])
+    expect(never({ word: "waiting", state: "Stopped", reason: "place", parent: "builder" })).toEqual([])
     expect(names(standing(some, of([], "slow"), "idle").left)).toEqual(["builder"])
     expect(standing(some, of([], "nothing"), "idle").unknown).toEqual(["nothing"])
+  })
+})
+
+/** Of each kind of row in each state: the words to which it does not come by itself. `I`dle, `D`one, `Y`ou, `F`ailed, `W`orking. */
+const CELLS: ReadonlyArray<readonly [string, Partial<BoardRow>, string]> = [
+  ["an agent that takes messages", { word: "idle" }, "D"],
+  ["one at work", { word: "working" }, "D"],
+  ["one that waits for a limit", { word: "waiting", reason: "limit" }, "D"],
+  ["one that asks", { word: "needs you" }, "D"],
+  [
+    "one that a person stopped: a schedule may send it something that waits for it then",
+    { word: "stopped", state: "Stopped" },
+    "DFW"
+  ],
+  ["one that was stopped and holds messages", { word: "needs you", state: "Stopped" }, "IDFW"],
+  ["one that was never started", { word: "idle", state: "Stopped" }, "DYFW"],
+  ["one of a paused project", { word: "paused" }, "IDYFW"],
+  ["one that has failed", { word: "failed", state: "Stopped" }, "IDYW"],
+  ["one that works in a loop", { word: "working", mode: "loop" }, "ID"],
+  ["one in a loop between two runs", { word: "waiting", mode: "loop", reason: "run" }, "ID"],
+  ["a sub-agent", { word: "idle", parent: "builder" }, ""],
+  ["a sub-agent in the queue", { word: "waiting", state: "Stopped", reason: "place", parent: "builder" }, ""],
+  ["a sub-agent that is over", { word: "done", state: "Stopped", parent: "builder" }, "YFW"],
+  ["a goal at work", { kind: "goal", word: "working" }, ""],
+  ["a goal that needs a person", { kind: "goal", word: "needs you" }, ""],
+  ["a goal of a paused project", { kind: "goal", word: "paused" }, "IDYFW"],
+  ["a goal that is met", { kind: "goal", word: "done" }, "YFW"],
+  ["a goal that came to nothing", { kind: "goal", word: "failed" }, "IDYW"],
+  ["a goal that was cancelled", { kind: "goal", word: "stopped" }, "DYFW"],
+  ["a channel at rest", { kind: "channel", word: "idle" }, "F"],
+  ["a channel with a seat that waits for its agent", { kind: "channel", word: "waiting" }, "F"],
+  ["a channel that is paused", { kind: "channel", word: "paused" }, "IDYFW"],
+  ["a channel that is closed", { kind: "channel", word: "done" }, "YFW"],
+  ["a project that is being closed", { kind: "project", word: "working" }, "F"],
+  ["a project that is suspended", { kind: "project", word: "needs you" }, "F"],
+  ["a session at rest", { kind: "session", word: "idle" }, ""],
+  ["a session whose turn failed", { kind: "session", word: "failed" }, ""],
+  ["a session that is closed", { kind: "session", word: "done" }, "YFW"]
+]
+
+describe("what will never be so by itself", () => {
+  it.each(CELLS)("%s", (_, over, never) => {
+    const [base] = boardOf({ agents: [agentInfo({ word: "idle" })] }).rows
+    const row = { ...base!, ...over }
+    const found = AIMS.filter((aim) => standing([row], of([]), aim).never.length > 0)
+    expect(found.map((aim) => (aim === "needs-you" ? "Y" : aim[0]!.toUpperCase())).join("")).toBe(never)
   })
 })
 
@@ -110,6 +157,13 @@ it.live("returns when it is so, is told of it, and says what has failed, what is
     expect(yield* at("builder")).toMatchObject({
       code: 1,
       err: expect.stringContaining("runs its command. It works in a loop, and will not be idle by itself.")
+    })
+    world.agents[0] = agentInfo({ word: "idle", detail: "waits for a message" })
+    expect(yield* at("builder", "--for", "done")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(
+        "waits for a message. It takes one message after the other, and will not be done by itself."
+      )
     })
     world.agents[0] = agentInfo({ word: "failed", detail: "exit code 3" })
     expect(yield* at("builder")).toMatchObject({
