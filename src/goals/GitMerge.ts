@@ -29,7 +29,7 @@ export interface Work {
   readonly tasks: ReadonlyArray<string>
   /** The commits between which the tasks were worked on; a span without a known beginning counts for nothing. */
   readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
-  /** What is taken of the branch, oldest first; undefined: all of it. */
+  /** Spans of the branch that are taken, oldest first; undefined: all of it. */
   readonly picks?: ReadonlyArray<Span>
 }
 
@@ -93,7 +93,7 @@ const treeOf = ({ gitDir }: Store.Store, commit: string) => {
   return Effect.map(Store.must(call), (id) => id.trim())
 }
 
-/** What lies between some commits of a branch, on top of another commit. */
+/** The work between some commits of a branch, on top of another commit. */
 const pick = Effect.fnUntraced(function* (
   store: Store.Store,
   into: string,
@@ -169,7 +169,7 @@ export const foreign = Effect.fnUntraced(function* (
     .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
-/** Whose the commits are that a branch has before the target, oldest first: runs of commits of one goal, or of none. */
+/** The commits that a branch has before the target, oldest first, in runs of one goal, or of none. */
 export const parted = Effect.fnUntraced(function* (
   store: Store.Store,
   target: string,

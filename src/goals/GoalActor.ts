@@ -51,7 +51,7 @@ export interface Surroundings {
   readonly stores: string
   readonly store: string
   readonly environment: Environment
-  /** One goal at a time gives an agent a task: each begins where the one before has ended. */
+  /** A lock of each agent: goals give it tasks one after the other, each where the one before has ended. */
   readonly giving: (agent: string) => Semaphore.Semaphore
 }
 

@@ -112,7 +112,7 @@ const keepOf = Effect.fnUntraced(
     Effect.catch(keeping, ({ message }) => Effect.logWarning(`what ${agent} has left stays on its branch: ${message}`))
 )
 
-/** What is kept of a goal that is cancelled, in words. */
+/** Tells what is kept of a goal that is cancelled. */
 export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member>): string => {
   const worked = plan.nodes.filter(({ attempts, result }) => attempts > 0 && result?.noCommit !== true)
   const names = members

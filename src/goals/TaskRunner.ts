@@ -442,7 +442,7 @@ export class TaskRunner {
     )
   })
 
-  /** What comes next, and to whom. */
+  /** The next decision, and on what it rests. */
   private get next() {
     return Effect.gen({ self: this }, function* () {
       const { goal } = this

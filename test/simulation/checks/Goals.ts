@@ -156,7 +156,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
     this.complete(name, results, tip)
   }
 
-  /** What was picked of a branch that other goals' commits are on, too, is commits of one parent. */
+  /** Whether something was picked of a branch that other goals' commits are on, too: commits of one parent. */
   private isPicked(branch: string, tip: string): boolean {
     const { git } = this
     return [...(git?.history(tip) ?? [])].some((id) => {
