@@ -131,9 +131,10 @@ export const drop = Effect.fnUntraced(function* (hash: string | null) {
   yield* Effect.ignore(files.remove(yield* placeOf(hash)))
 })
 
-/** The part of a row that says that a file waits for a person, or was put aside by one. */
-export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept"> => {
-  if (noticed?.state !== "untrusted" || noticed.hash === null) return {}
+/** The part of a row that says that a file waits for a person, was put aside by one, or cannot be used. */
+export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" | "since"> => {
+  if (noticed === null) return {}
+  if (noticed.state !== "untrusted" || noticed.hash === null) return { since: noticed.since }
   const { changes = 1, hash, kept, since } = noticed
   return kept === undefined ? { waits: { hash, since, changes } } : { kept: { hash, ...kept } }
 }

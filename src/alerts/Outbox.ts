@@ -81,6 +81,8 @@ export interface State {
   readonly givenUp: ReadonlyArray<Batch>
   readonly lastSentAt: number | null
   readonly lastError: string | null
+  /** Of the first failure since a mail was sent, ms since the epoch. */
+  readonly failsSince?: number | undefined
   /** The newest alert rune. */
   readonly restsOn: number
 }
@@ -166,13 +168,15 @@ const sentOff = (state: State, at: number, rune: typeof AlertKinds.Sent.Type): S
   const isNew = known !== undefined && known.back === undefined
   return {
     ...state,
-    ...(channel === undefined ? { lastSentAt: at, lastError: null } : {}),
+    ...(channel === undefined ? { lastSentAt: at, lastError: null, failsSince: undefined } : {}),
     left: departed(state, at, isNew ? countedAs(rune) : undefined),
     batches: state.batches.flatMap((one) => (one === known ? restOf(one, rune) : [one]))
   }
 }
 
-const failed = (state: State, rune: Failed): State => {
+const failed = (before: State, at: number, rune: Failed): State => {
+  const isFirst = rune.channel === undefined && before.lastError === null
+  const state = isFirst ? { ...before, failsSince: at } : before
   const known = state.batches.find((batch) => batch.id === rune.batch)
   if (known === undefined) return state
   const next: Batch = { ...known, failure: rune }
@@ -229,7 +233,7 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
     case "alert.queued":
       return queued(state, rune.payload)
     case "alert.failed":
-      return failed(state, rune.payload)
+      return failed(state, rune.at, rune.payload)
     case "alert.sent":
       return sentOff(state, rune.at, rune.payload)
     case "alert.answered":

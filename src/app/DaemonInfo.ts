@@ -139,7 +139,7 @@ const agentChecks = Effect.map(
 const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.gen(function* () {
     const seen = yield* letters.seen
-    const { batches, givenUp, lastError, lastSentAt, restsOn } = seen ?? Outbox.initial
+    const { batches, failsSince, givenUp, lastError, lastSentAt, restsOn } = seen ?? Outbox.initial
     const isMail = ({ channel }: Outbox.Batch): boolean => channel === undefined
     return {
       ...(seen === undefined ? { unread: true } : {}),
@@ -148,6 +148,7 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
       failed: givenUp.filter(isMail).length,
       lastSentAt,
       lastError,
+      ...(failsSince === undefined ? {} : { failsSince }),
       restsOn
     }
   })

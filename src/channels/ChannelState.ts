@@ -58,6 +58,8 @@ export interface Channel {
   readonly origin: "config" | "person"
   readonly settings: ChannelConfig
   readonly paused: boolean
+  /** ms since the epoch; undefined: it is not paused. */
+  readonly pausedAt?: number | undefined
   readonly closed: boolean
   /** Whom the channel wants in its cycle, there or not. */
   readonly assigned: ReadonlyArray<string>
@@ -351,9 +353,9 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
         queue: TurnQueue.arrange(channel.queue, rune.payload.agents)
       }
     case "channel.paused":
-      return { ...channel, paused: true }
+      return { ...channel, paused: true, pausedAt: rune.at }
     case "channel.resumed":
-      return { ...channel, paused: false, amongAgents: 0 }
+      return { ...channel, paused: false, pausedAt: undefined, amongAgents: 0 }
     case "channel.stirred":
       return { ...channel, amongAgents: 0 }
     case "channel.closed":

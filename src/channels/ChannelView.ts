@@ -115,7 +115,7 @@ export const info = (
     )
     .toSorted((a, b) => place(a) - place(b) || a.agent.localeCompare(b.agent))
   const asking = seats.filter(({ word }) => word === "needs you").map((seat) => seat.since)
-  const since = waits === null ? (asking.length === 0 ? undefined : Math.min(...asking)) : channel.posts.at(-1)?.at
+  const since = waits !== null ? channel.posts.at(-1)?.at : asking.length === 0 ? channel.pausedAt : Math.min(...asking)
   return {
     conversation: channel.conversation,
     project,

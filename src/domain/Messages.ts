@@ -18,6 +18,8 @@ export const ProjectInfo = Schema.Struct({
   agents: Schema.Array(Schema.String),
   /** Problems of the file as it is now; the last good one is in force. */
   problems: Schema.Array(Schema.String),
+  /** Since when the file has them, as the log has it, ms since the epoch. */
+  since: Schema.optionalKey(Schema.Finite),
   /** Set where a person has stopped all of it. */
   stopped: Schema.optionalKey(Schema.Struct({ by: Schema.String, since: Schema.Finite })),
   /** Set where its log is damaged, in words: it is set apart, and nothing of it runs. */

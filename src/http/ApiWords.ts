@@ -237,6 +237,7 @@ export const fields: { readonly [field: string]: string } = {
   label: "Its label.",
   labels: "Groups that it belongs to.",
   last: "The newest time.",
+  failsSince: "Since when no mail can be sent, ms since the epoch.",
   lastError: "The newest error, in words.",
   lastSentAt: "When something was sent last, ms since the epoch.",
   lastTool: "The tool that was used last.",

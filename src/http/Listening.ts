@@ -16,7 +16,9 @@ export const Report = Schema.Struct({
       message: Schema.String,
       remedy: Schema.String,
       /** Another user's program has the port. */
-      foreign: Schema.optionalKey(Schema.Boolean)
+      foreign: Schema.optionalKey(Schema.Boolean),
+      /** ms since the epoch */
+      since: Schema.optionalKey(Schema.Finite)
     })
   ),
   /** Service workers that are not agentd's, each where a page found it at its own origin. */

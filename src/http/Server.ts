@@ -12,7 +12,7 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { Socket } from "node:net"
 import { dirname } from "node:path"
-import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
+import { Clock, Deferred, Effect, FileSystem, Layer, Schema } from "effect"
 import { type HttpServerError, HttpServerRequest } from "effect/http"
 import * as KeptSocket from "../backends/KeptSocket.ts"
 import { Strangers } from "../domain/Strangers.ts"
@@ -234,7 +234,9 @@ const onPort = Effect.fnUntraced(function* <E, R>(
   })
   const refused = Effect.fnUntraced(function* (error: HttpServerError.ServeError) {
     const by = yield* takenBy(port, error)
-    const problem = problemOf(port, commandOf(options), error, by)
+    const { problem: before } = yield* listening.report
+    const since = before?.since ?? (yield* Clock.currentTimeMillis)
+    const problem = { ...problemOf(port, commandOf(options), error, by), since }
     yield* listening.update({ problem })
     if (by !== undefined && by.uid !== told) {
       told = by.uid

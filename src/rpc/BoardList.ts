@@ -165,6 +165,17 @@ const ofGoal = (goal: GoalInfo, name: string): BoardRow => ({
   progress: { done: goal.tasks.completed + goal.tasks.failed + goal.tasks.cancelled, all: goal.total }
 })
 
+/** When its word became true: what its seats do is what it does; 0: not known. */
+const sinceOf = ({ closed, floor, seats, since, word }: ChannelInfo): number => {
+  if (since !== undefined || closed || seats.length === 0) return since ?? 0
+  const one = seats.find(({ agent }) => agent === floor)
+  const waiting = seats.filter((seat) => seat.word === "waiting" || seat.word === "working")
+  if (one !== undefined) return one.since
+  return word === "waiting"
+    ? Math.min(...waiting.map((seat) => seat.since))
+    : Math.max(...seats.map((seat) => seat.since))
+}
+
 const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
   ...BARE,
   id: Rows.ofChannel(channel),
@@ -175,7 +186,7 @@ const ofChannel = (channel: ChannelInfo, name: string): BoardRow => ({
   called: name,
   word: channel.word,
   says: channel.detail,
-  since: channel.since ?? 0,
+  since: sinceOf(channel),
   restsOn: channel.restsOn,
   role: channel.topic
 })

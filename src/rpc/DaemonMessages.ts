@@ -112,6 +112,8 @@ export const DaemonStatus = Schema.Struct({
     failed: Schema.Int,
     lastSentAt: Schema.NullOr(Schema.Finite),
     lastError: Schema.NullOr(Schema.String),
+    /** Since when no mail can be sent, ms since the epoch. Not there: it can, or an older log does not say. */
+    failsSince: Schema.optionalKey(Schema.Finite),
     /** The figures count nothing yet: what waits is still being read. */
     unread: Schema.optionalKey(Schema.Boolean),
     /** The eventId of the newest alert rune; 0 before the first. */
@@ -130,7 +132,9 @@ export const DaemonStatus = Schema.Struct({
           message: Schema.String,
           remedy: Schema.String,
           /** Another user's program has the port. */
-          foreign: Schema.optionalKey(Schema.Boolean)
+          foreign: Schema.optionalKey(Schema.Boolean),
+          /** ms since the epoch */
+          since: Schema.optionalKey(Schema.Finite)
         })
       )
     })

@@ -27,7 +27,9 @@ export interface Given {
   readonly channels: ReadonlyArray<ChannelInfo>
   readonly conversations: ReadonlyArray<ConversationInfo>
   readonly goals: ReadonlyArray<GoalInfo>
-  readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "lastError" | "lastSentAt" | "waiting">
+  readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "failsSince" | "lastError" | "lastSentAt" | "waiting">
+  /** When the daemon began, ms since the epoch. */
+  readonly startedAt?: number
   readonly log: DaemonStatus["log"]
   /** Outages of which a person was told, and logins that a person is to renew. */
   readonly outages: ReadonlyArray<Standing>
@@ -373,7 +375,7 @@ const ofConversation = ({ conversation, detail, restsOn, since, state }: Convers
     : []
 
 const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
-  const { config, conversation, name, problems, waits } = project
+  const { config, conversation, name, problems, since = 0, waits } = project
   const called = named({ conversation, project: name })
   if (waits !== undefined) {
     const often = waits.changes === undefined || waits.changes < 2 ? "" : ` ${waits.changes} times`
@@ -399,6 +401,7 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
         ? `the folder of the project ${name} is not there any more: bring it back, or end the project`
         : `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
       details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
+      since,
       commands: isGone
         ? [run("end the project; its log is kept", "project", "remove", called)]
         : [run("see what is wrong", "status")]
@@ -461,7 +464,7 @@ const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
-const ofMail = ({ failed, lastError, waiting }: Given["outbox"]): ReadonlyArray<Row> =>
+const ofMail = ({ failed, failsSince = 0, lastError, waiting }: Given["outbox"]): ReadonlyArray<Row> =>
   lastError === null || failed + waiting === 0
     ? []
     : [
@@ -470,6 +473,7 @@ const ofMail = ({ failed, lastError, waiting }: Given["outbox"]): ReadonlyArray<
           kind: "mail",
           who: "mail",
           text: `${failed > 0 ? `${counted(failed, "mail")} could not be sent` : `${counted(waiting, "mail")} cannot be sent for now`}: ${cut(lastError)}`,
+          since: failsSince,
           commands: [run("try it", "alert", "test"), run("see how it is set up", "status")]
         })
       ]
@@ -498,6 +502,7 @@ const ofPort = ({ http }: Given): ReadonlyArray<Row> => {
       who: "agentd",
       text: `the page's port ${port} is in other hands: ${cut(problem.message)}`,
       details: ["No page is answered until it is free, and no other port is taken. Open pages say so."],
+      since: problem.since ?? 0,
       commands: [run("see whose it is", "doctor")]
     })
   ]
@@ -537,7 +542,7 @@ const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
         })
       ]
 
-const ofZone = ({ doubt }: Given): ReadonlyArray<Row> =>
+const ofZone = ({ doubt, startedAt = 0 }: Given): ReadonlyArray<Row> =>
   doubt === undefined || doubt === null
     ? []
     : [
@@ -547,6 +552,7 @@ const ofZone = ({ doubt }: Given): ReadonlyArray<Row> =>
           who: "agentd",
           text: doubt,
           details: ['Set TZ to a name such as "Europe/Berlin", or give each schedule its "timeZone".'],
+          since: startedAt,
           commands: [run("then take it up", "restart")]
         })
       ]
@@ -590,7 +596,7 @@ const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
     )
 }
 
-const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
+const ofLog = ({ behind, startedAt = 0 }: Given): ReadonlyArray<Row> =>
   behind === undefined
     ? []
     : [
@@ -600,6 +606,7 @@ const ofLog = ({ behind }: Given): ReadonlyArray<Row> =>
           who: "log",
           text: `has lost what it had acknowledged: ${cut(behind)}`,
           details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
+          since: startedAt,
           commands: [run("see what is there", "verify")]
         })
       ]

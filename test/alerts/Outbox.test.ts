@@ -80,6 +80,21 @@ describe("Outbox", () => {
     assert.deepStrictEqual(names(desk.attempt()), ["a×2", "b×1"])
   })
 
+  it("keeps since when no mail can be sent, over further failures, until one is sent", () => {
+    const desk = new Desk()
+    desk.now = 1_000_000
+    desk.queue("a")
+    desk.now += 60_000
+    const since = desk.now
+    desk.append(Outbox.failure(desk.attempt()!, away, desk.now))
+    desk.now += 3_600_000
+    desk.append(Outbox.failure(desk.attempt()!, away, desk.now))
+    assert.strictEqual(desk.state.failsSince, since)
+    desk.now += 3_600_000
+    desk.send()
+    assert.isUndefined(desk.state.failsSince)
+  })
+
   it("a clock that is set back by hours keeps no mail back: neither the first attempt, nor the next, nor a later alert", () => {
     const desk = new Desk()
     desk.now = 100 * 3_600_000

@@ -92,6 +92,21 @@ describe("edge cases of a channel", () => {
       )
   )
 
+  it.effect("a paused channel says since when it is", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev")
+        assert.isUndefined((yield* world.show()).channel.since)
+        yield* world.channels.pause("reviews", true, ada)
+        const [paused] = yield* world.runes("channel.paused")
+        assert.strictEqual((yield* world.show()).channel.since, paused!.at)
+        yield* world.channels.pause("reviews", false, ada)
+        assert.isUndefined((yield* world.show()).channel.since)
+      })
+    )
+  )
+
   it.effect("1. a channel whose agents all came back from a crash waits for a person, and says so", () =>
     run((world) =>
       Effect.gen(function* () {

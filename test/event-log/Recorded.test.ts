@@ -146,7 +146,7 @@ const wordless = (name: string, value: unknown): unknown => {
 /** Undoes a newer field: the outbox kept when messages were due, and not when they left. */
 const leaving = (name: string, value: unknown): unknown => {
   if (name !== "daemon alerter" || typeof value !== "object" || value === null) return value
-  const { due: _, left: __, ...outbox } = value as { readonly due?: unknown; readonly left?: unknown }
+  const { due: _, failsSince: __, left: ___, ...outbox } = value as { readonly [name: string]: unknown }
   return outbox
 }
 

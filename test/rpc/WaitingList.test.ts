@@ -118,6 +118,27 @@ describe("what a call asks for", () => {
 })
 
 describe("the list of what needs a person", () => {
+  it("says of each row since when it is so, but where nobody knows", () => {
+    const port = { message: "another program listens", remedy: "end it", since: T0 }
+    const timed: Given = {
+      ...each,
+      channels: [{ ...channel, since: T0 }],
+      doubt: "the time zone is not known",
+      http: { socket: null, port: 4410, listening: false, problem: port },
+      keeper: { message: "it does not answer", since: T0 },
+      ownConfig: { path: "/c", problem: "a comma", since: T0 },
+      outbox: { ...each.outbox, failsSince: T0 },
+      projects: each.projects.map((one) => (one.problems.length === 0 ? one : { ...one, since: T0 })),
+      startedAt: T0
+    }
+    const untimed = listOf(timed).rows.filter(({ since }) => since === 0)
+    assert.deepStrictEqual(
+      untimed.map(({ id }) => id.split("/")[0]).toSorted(),
+      ["aside", "damage", "disk", "program"],
+      "what was so before the daemon began, and what is no rune's"
+    )
+  })
+
   it("has a row for each kind, and each command is one that the program takes", () => {
     const { rows } = listOf(each)
     const kinds = new Set(rows.map(({ kind }) => kind))

@@ -48,7 +48,7 @@ const isSnapshot = (value: object): boolean =>
   "state" in value && "data" in value && "entered" in value && "seq" in value
 
 /** Fields that states have had only since the recording. */
-const ADDED = new Set(["rejoin", "restAfterPosts", "using", "waits"])
+const ADDED = new Set(["pausedAt", "rejoin", "restAfterPosts", "using", "waits"])
 
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
