@@ -69,13 +69,15 @@ const cells = (row: CostRow): ReadonlyArray<Cell> =>
     (text) => ({ text, right: true })
   )
 
-const CSV = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
+const CSV = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced", "estimated"] as const
 
 const csvOf = (keys: ReadonlyArray<CostKey>, rows: ReadonlyArray<CostRow>): ReadonlyArray<string> =>
   csv<CostRow>(
     [
       ...keys.map((name) => ({ name, of: (row: CostRow) => plain(row[name] ?? "") })),
-      ...CSV.map((name) => ({ name, of: (row: CostRow) => row[name] }))
+      ...CSV.map((name) => ({ name, of: (row: CostRow) => row[name] ?? 0 })),
+      { name: "unlikelyTokens", of: ({ unlikely }) => unlikely?.tokens ?? 0 },
+      { name: "unlikelyUsd", of: ({ unlikely }) => unlikely?.usd ?? 0 }
     ],
     rows
   )

@@ -1,4 +1,5 @@
 /** `agentd cost`: by what it was spent, for people, spreadsheets and scripts. */
+import { ESTIMATED } from "../../src/gateway/Estimated.ts"
 import { assert, describe, it } from "@effect/vitest"
 import type { Cost } from "../../src/domain/Allowance.ts"
 import { cost } from "../../src/cli/Cost.ts"
@@ -50,8 +51,22 @@ describe("agentd cost", () => {
 
   it("as CSV holds no formula, and each field as it is", () => {
     const lines = shown(["model", "day"], true)
-    assert.strictEqual(lines[0], "model,day,input,output,cacheRead,cacheWrite,usd,unpriced")
-    assert.include(lines.join("\n"), "'=cmd|' /C calc'!A0,2026-11-10,100,10,60,5,0,110")
+    assert.strictEqual(
+      lines[0],
+      "model,day,input,output,cacheRead,cacheWrite,usd,unpriced,estimated,unlikelyTokens,unlikelyUsd"
+    )
+    assert.include(lines.join("\n"), "'=cmd|' /C calc'!A0,2026-11-10,100,10,60,5,0,110,0,0,0")
+  })
+
+  it("as CSV tells what was estimated, and what is not believed", () => {
+    const costs = [
+      one({ model: `m${ESTIMATED}`, input: 100, output: 10 }),
+      one({ input: 0, output: 0, cacheRead: 0, cacheWrite: 0, unlikely: { tokens: 9e15, usd: 3_000_000 } })
+    ]
+    const lines = cost.view({ by: ["agent"], csv: true, since: "", rows: grouped(costs, ["agent"], projects) }, {
+      now: 0
+    } as never)
+    assert.match(lines[1] ?? "", /,110,9000000000000000,3000000$/)
   })
 
   it("says that nothing was spent", () => {

@@ -40,6 +40,7 @@ const Figures = ({ limits, rows, today }: FiguresProps) => {
   const output = sum(own, (row) => row.output)
   const cached = sum(own, (row) => row.cacheRead)
   const unpriced = sum(rows, (row) => row.unpriced)
+  const estimated = sum(rows, (row) => row.estimated ?? 0)
   const unlikely = sum(rows, (row) => row.unlikely?.tokens ?? 0)
   const inMoney = todayOf(limits, "usd", projects.value.length)
   const inTokens = todayOf(limits, "tokens", projects.value.length)
@@ -55,6 +56,7 @@ const Figures = ({ limits, rows, today }: FiguresProps) => {
       <Figure label="From the cache" value={input === 0 ? "none" : `${Math.round((100 * cached) / input)} %`} note="" />
       <Figure label="Output today" value={big(output)} note="tokens" />
       {unpriced > 0 && <Figure label="Without a price" value={big(unpriced)} note="tokens" />}
+      {estimated > 0 && <Figure label="Estimated" value={big(estimated)} note="tokens that no answer told" />}
       {unlikely > 0 && (
         <Figure label="Not believed" value={big(unlikely)} note="tokens, against their own budgets alone" />
       )}
