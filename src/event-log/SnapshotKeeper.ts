@@ -45,14 +45,14 @@ export class SnapshotKeeper {
     const changed = [...this.runes].filter(([, count]) => count >= WORTH_KEEPING).toSorted(([, a], [, b]) => b - a)
     for (const [stream] of changed) {
       if ((yield* Monotonic.now) > until) return
-      yield* this.keep(stream)
+      yield* this.keep(stream, until)
     }
   })
 
-  private keep(stream: string): Effect.Effect<void> {
+  private keep(stream: string, until?: number): Effect.Effect<void> {
     this.runes.delete(stream)
     return this.reader
-      .refresh(stream)
+      .refresh(stream, until)
       .pipe(Effect.catch((error) => Effect.logWarning(`the snapshots of ${stream} cannot be kept: ${error.message}`)))
   }
 }

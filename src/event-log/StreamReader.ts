@@ -9,6 +9,7 @@
  * read: its payloads are in a file, and the archive's rune in the home stream says all.
  */
 import { Effect, Semaphore } from "effect"
+import * as Monotonic from "../supervision/Monotonic.ts"
 import { type Reading, StorageError } from "./EventLog.ts"
 import type { Beginning } from "./Beginning.ts"
 import { firstState } from "./FirstState.ts"
@@ -130,11 +131,12 @@ interface Standing {
   readonly head: number
 }
 
-/** Brings all of them to the stream's newest rune. One pass. */
+/** Brings all of them to the stream's newest rune, in one pass; or as far as the time allows. */
 const goOn = Effect.fnUntraced(function* (
   { reader, recent, shown }: Source,
   { head, newest, stream }: Standing,
-  folds: ReadonlyArray<Progress>
+  folds: ReadonlyArray<Progress>,
+  until = Number.POSITIVE_INFINITY
 ) {
   const oldest = folds.reduce((least, { upTo }) => Math.min(least, upTo), newest)
   if (oldest >= newest) return
@@ -146,6 +148,7 @@ const goOn = Effect.fnUntraced(function* (
     for (const positions of yield* reader.pages(newest, oldest)) {
       const runes = yield* Effect.flatMap(reader.at(positions), shown)
       for (const one of folds) fold(one, runes)
+      if ((yield* Monotonic.now) > until) return
       yield* Effect.yieldNow
     }
   }
@@ -268,11 +271,14 @@ export class StreamReader {
     })
   }
 
-  /** Goes on from the snapshots over the runes since then, and keeps the states anew: apart from what lives. */
-  refresh(stream: string): Effect.Effect<void, StorageError> {
+  /**
+   * Goes on from the snapshots over the runes since then, and keeps the states anew: apart from what lives.
+   * `until`: by the monotonic clock; what is folded by then is kept.
+   */
+  refresh(stream: string, until?: number): Effect.Effect<void, StorageError> {
     return Effect.gen({ self: this }, function* () {
       const all = yield* Effect.forEach(this.foldsOf(stream), (fold) => begin(this.of, stream, fold))
-      yield* goOn(this.of, yield* this.at(stream), all)
+      yield* goOn(this.of, yield* this.at(stream), all, until)
       yield* this.keepAll(stream, all)
     })
   }

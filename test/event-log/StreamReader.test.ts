@@ -1,6 +1,6 @@
 /** A stream read once, by all the folds that the program has named; snapshots near its end; subscribers' positions. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Schedule, Scope } from "effect"
+import { Clock, Effect, Exit, Fiber, Schedule, Scope } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import type { EventLog } from "../../src/event-log/EventLog.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
@@ -256,6 +256,36 @@ describe("snapshots", () => {
 })
 
 describe("a large state", () => {
+  it.live("the log's end goes on over it for a bounded time, and keeps what it has by then", () =>
+    Effect.gen(function* () {
+      const texts: StreamFold<ReadonlyArray<string>> = {
+        name: "texts",
+        version: 1,
+        initial: [],
+        of: isOurs,
+        apply: (all, rune) => [...all, String(numberOf(rune)).padEnd(2_048)]
+      }
+      const file = yield* storeFile
+      const scope = yield* Scope.make()
+      const kept = Effect.sync(() => snapshotsOf(file, "s0").map(([, eventId]) => Number(eventId)))
+      const runes = 2 * KEEP_EVERY + 4_096
+      yield* Effect.gen(function* () {
+        const log = yield* openLog({ file, folds: [texts] })
+        yield* fill(log, KEEP_EVERY, 1)
+        yield* Effect.repeat(kept, { until: ({ length }) => length === 1, schedule: Schedule.spaced("5 millis") })
+        yield* fill(log, runes - KEEP_EVERY, 1)
+      }).pipe(Scope.provide(scope))
+      const live = yield* Effect.clockWith(Effect.succeed)
+      let looks = 0n
+      const clock: Clock.Clock = Object.assign(Object.create(live) as Clock.Clock, {
+        monotonicTimeNanos: Effect.sync(() => 400_000_000n * ++looks)
+      })
+      yield* Effect.provideService(Scope.close(scope, Exit.void), Clock.Clock, clock)
+      const [at = 0] = yield* kept
+      assert.isTrue(at > KEEP_EVERY && at < runes, String(at))
+    })
+  )
+
   it("its JSON is made in pieces, and is the same", () => {
     const row = (n: number) => ({ n, text: "x", of: Array.from({ length: n % 3 }, String), gone: undefined })
     const values: ReadonlyArray<unknown> = [
