@@ -285,11 +285,7 @@ export class RunEvents implements RunSink {
         return this.forgot(run, event)
       case "Notice":
         this.live.lack(event)
-        return this.lazily("run.notice", {
-          ...this.passing(event),
-          runId: run.runId,
-          text: Excerpt.text(event.text, MAX_LINES)
-        })
+        return this.note(run.runId, event.text, this.passing(event))
       case "TurnCompleted": {
         const { output } = event
         const turnId = this.live.turnOf(event.turnId)
@@ -323,7 +319,7 @@ export class RunEvents implements RunSink {
     return Effect.suspend(() => {
       const { isRenewed, spent } = this.sums.take(event)
       for (const one of spent) this.meter.take(one)
-      return isRenewed ? this.lazily("run.notice", { runId: this.runId, text: RENEWED }) : Effect.void
+      return isRenewed ? this.note(this.runId, RENEWED) : Effect.void
     })
   }
 
@@ -675,6 +671,10 @@ export class RunEvents implements RunSink {
       yield* this.setting.watched(runId, { _tag: "Exited", outcome })
     }
   )
+
+  note(runId: string, text: string, more: object = {}): Effect.Effect<void> {
+    return this.lazily("run.notice", { ...more, runId, text: Excerpt.text(text, MAX_LINES) })
+  }
 
   private lazily(kind: string, payload: { readonly [key: string]: unknown }): Effect.Effect<void> {
     const { agent, conversation } = this.setting

@@ -8,7 +8,7 @@
  * It reports facts and decides nothing.
  */
 import { Cause, Deferred, Effect, Fiber, identity, Latch, type Scope, Stream } from "effect"
-import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
+import { type Backend, type BackendError, Left, type Run, type RunEvent, type RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import * as RunLimits from "../backends/process/RunLimits.ts"
 import * as Monotonic from "../supervision/Monotonic.ts"
@@ -20,6 +20,8 @@ export interface RunSink {
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Called once per run, when nothing of it is left. */
   readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
+  /** Told of what it has left behind. */
+  readonly note: (runId: string, text: string) => Effect.Effect<void>
 }
 
 export interface RunRequest {
@@ -97,7 +99,8 @@ const watch = Effect.fnUntraced(function* (
     hurries
   }: Pick<Parts, "handle" | "hurries"> & { readonly ended: (outcome: Outcome) => Effect.Effect<unknown> }
 ) {
-  const run = yield* request.backend.start(request.spec)
+  const left = (text: string) => sink.note(request.spec.runId, text)
+  const run = yield* Effect.provideService(request.backend.start(request.spec), Left, left)
   yield* Deferred.succeed(handle, run)
   let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
   const hear = paced(sink, request, hurries)

@@ -247,7 +247,13 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
     const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]
     for (const text of texts) if (text !== undefined) lines.push({ eventId: rune.eventId, at: rune.at, text })
   }
-  lines.push(...WhyTurn.said(runes, agent, chain.at(0)?.eventId ?? 0))
+  const ends = new Map(
+    chain.flatMap((rune) => {
+      const event = eventOf(rune)
+      return event?._tag === "SessionExited" ? [[event.runId, rune.eventId] as const] : []
+    })
+  )
+  lines.push(...WhyTurn.said(runes, agent, chain.at(0)?.eventId ?? 0, ends))
   lines.sort((a, b) => a.eventId - b.eventId)
   const told = lines.slice(-LONGEST)
   const left = lines.length - told.length

@@ -128,12 +128,20 @@ export const past = (
   return [...schedules, ...lines]
 }
 
-/** The newest words of a run that goes on. */
-export const said = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number): ReadonlyArray<WhyLine> =>
+/** The newest words of a run that goes on, and what one has left behind. `ends`: runs that are over, by their last rune. */
+export const said = (
+  runes: ReadonlyArray<Rune>,
+  agent: AgentInfo,
+  from: number,
+  ends: ReadonlyMap<string, number>
+): ReadonlyArray<WhyLine> =>
   runes.flatMap((rune) => {
     const notice = readNotice(rune)?.payload
-    if (notice === undefined || rune.eventId < from || notice.runId !== (agent.runId ?? "")) return []
-    return [{ eventId: rune.eventId, at: rune.at, text: `its run said: ${cut(notice.text)}` }]
+    if (notice === undefined || rune.eventId < from) return []
+    const isAfter = rune.eventId > (ends.get(notice.runId) ?? Number.POSITIVE_INFINITY)
+    if (!isAfter && notice.runId !== (agent.runId ?? "")) return []
+    const text = `${isAfter ? "after its run" : "its run said"}: ${cut(notice.text)}`
+    return [{ eventId: rune.eventId, at: rune.at, text }]
   })
 
 /** The present facts, beside the agent's own row. */

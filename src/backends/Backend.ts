@@ -9,7 +9,7 @@
  * first turn, `send` gives it the next one once the last has ended. Without them
  * the whole run is one turn, and the events of turns and tools do not come.
  */
-import { type Effect, Schema, type Scope, type Stream } from "effect"
+import { Context, Effect, Schema, type Scope, type Stream } from "effect"
 import type { ModelTokens } from "../gateway/Gateway.ts"
 import type { ToldWindows } from "../gateway/LimitHeaders.ts"
 import type { LimitsConfig } from "../config/LimitsConfig.ts"
@@ -212,6 +212,11 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   remedy: Schema.String,
   fatal: Schema.Boolean
 }) {}
+
+/** Told of what a run has left behind, while that is cleared away: after its last event. */
+export const Left = Context.Reference<(text: string) => Effect.Effect<void>>("agentd/backends/Left", {
+  defaultValue: () => (text) => Effect.logWarning(text)
+})
 
 export interface TurnInput {
   readonly turnId: string

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Queue, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as RunSupervisor from "../../src/agents/RunSupervisor.ts"
-import { type Backend, BackendError, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
+import { type Backend, BackendError, Left, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
 import type { Outcome } from "../../src/backends/Outcome.ts"
 
 const spec = (runId: string): RunSpec => ({
@@ -33,7 +33,13 @@ const makeBackend = Effect.gen(function* () {
       feeds.set(runId, queue)
       assert.strictEqual(alive.size, 0, "another run is alive")
       alive.add(runId)
-      yield* Effect.addFinalizer(() => Effect.sync(() => alive.delete(runId)))
+      const left = yield* Left
+      yield* Effect.addFinalizer(() =>
+        Effect.andThen(
+          runId === "untidy" ? left("a file") : Effect.void,
+          Effect.sync(() => alive.delete(runId))
+        )
+      )
       return {
         runId,
         events: Stream.fromQueue(queue).pipe(Stream.takeUntil((event) => event._tag === "Exited")),
@@ -58,7 +64,8 @@ const setUp = Effect.gen(function* () {
       Effect.sync(() => {
         for (const event of events) facts.push(`${runId}: ${event._tag === "Delta" ? event.text : event._tag}`)
       }),
-    exited: ({ spec: { runId } }, outcome) => Effect.sync(() => void exits.push([runId, outcome]))
+    exited: ({ spec: { runId } }, outcome) => Effect.sync(() => void exits.push([runId, outcome])),
+    note: (runId, text) => Effect.sync(() => void facts.push(`${runId} left ${text}`))
   }))
   const ensure = (runId: string, timeout: Duration.Input = "1 hour") =>
     slot.ensure({ backend: test.backend, spec: spec(runId), timeout: Effect.sleep(timeout) })
@@ -88,6 +95,18 @@ describe("RunSlot", () => {
     })
   )
 
+  it.effect("what a run has left behind is told, and not with what it said", () =>
+    Effect.gen(function* () {
+      const { ensure, facts, feed, slot } = yield* setUp
+      yield* ensure("untidy")
+      yield* settle
+      yield* Queue.offer(feed("untidy"), exited({ _tag: "Success" }))
+      yield* slot.gone
+      yield* settle
+      assert.deepStrictEqual(facts, ["untidy left a file"])
+    })
+  )
+
   it.effect("its end is told while what was made for it is cleared away; the next one waits for both", () =>
     Effect.gen(function* () {
       const { backend, feed } = yield* makeBackend
@@ -99,7 +118,8 @@ describe("RunSlot", () => {
           Effect.andThen(
             Effect.sync(() => void facts.push(`${runId} ${_tag}`)),
             Deferred.await(told)
-          )
+          ),
+        note: () => Effect.void
       }))
       const slow: Backend = {
         ...backend,
@@ -180,7 +200,8 @@ describe("RunSlot", () => {
       const seen: Array<string | undefined> = []
       const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make(() => ({
         events: () => Effect.void,
-        exited: () => Effect.sync(() => void seen.push(slot.current()))
+        exited: () => Effect.sync(() => void seen.push(slot.current())),
+        note: () => Effect.void
       }))
       yield* slot.ensure({ backend, spec: spec("r1"), timeout: Effect.sleep("1 hour") })
       yield* settle

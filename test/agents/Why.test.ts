@@ -96,6 +96,25 @@ describe("a run that failed", () => {
     ])
   })
 
+  it("is told with what it has left behind; what a run said in its course is told while it runs", () => {
+    const [end] = moves(["Running", "CoolingDown", failed("exit code 3"), { row: 1, all: 1 }])
+    const notice = (eventId: number, text: string): Rune => ({
+      ...end!,
+      eventId,
+      kind: "run.notice",
+      from: null,
+      to: null,
+      trigger: null,
+      payload: { runId: "r", text }
+    })
+    const runes = [notice(3, "is tired"), { ...end!, eventId: 4 }, notice(5, "it has left a set-gid file")]
+    expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 5_000 }))).toEqual([
+      "run 7 ended with exit code 3 (1st error in a row of 5, 1 of 20 in all)",
+      "retrying in 5 s",
+      "after its run: it has left a set-gid file"
+    ])
+  })
+
   it("for the last time is told as the end, with what to do", () => {
     const runes = moves(["Spawning", "Stopped", failed("exit code 1: boom"), { row: 5, all: 9 }])
     expect(why(runes, agent())).toMatchObject({

@@ -26,7 +26,7 @@ import { prefixOf } from "../../gateway/Gateway.ts"
 import type { PassedBy } from "../GatewayMeter.ts"
 import { Gateway } from "../../gateway/GatewayClient.ts"
 import { Keeper } from "../../keeper/Keeper.ts"
-import { BackendError, type RunSpec } from "../Backend.ts"
+import { BackendError, Left, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Environment } from "../process/ChildProcess.ts"
@@ -487,6 +487,7 @@ const mechanismOf = (config: Confinement) =>
 /** Takes set-gid off the files that the run has left, once it is over, and says so. */
 const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folders: ReadonlyArray<string>) {
   const { isLeaving } = yield* Keeper
+  const tell = yield* Left
   // of one that was taken up it is not known when it began
   const since = spec.adopt === undefined ? yield* Clock.currentTimeMillis : 0
   yield* Effect.addFinalizer(() =>
@@ -495,7 +496,7 @@ const sweeping = Effect.fnUntraced(function* ({ spec }: EnclosureOptions, folder
       const [first, ...more] = (yield* Effect.forEach(folders, (one) => SetIds.sweep(one, since - 1000))).flat()
       if (first === undefined) return
       const others = more.length === 0 ? "" : ` and ${more.length} more`
-      yield* Effect.logWarning(`${spec.agent} has left a set-gid file: ${first}${others}; the bit is taken off`)
+      yield* tell(`it has left a set-gid file: ${first}${others}; the bit is taken off`)
     })
   )
 })
