@@ -742,6 +742,8 @@ export class World implements Outside {
   private compare(): void {
     const { checker, daemon, disk, life } = this
     if (daemon === undefined || life === undefined) return
+    // an agent is stopped before its run's grace is over; one that never ends is told of below
+    this.universe.until(() => !this.processes.areEnding, CALM)
     const commits = disk.commits
     this.universe.runFor(20)
     if (disk.commits !== commits) return

@@ -68,6 +68,8 @@ export class AgentProcess {
   readonly isLiar: boolean
   private asked = new Map<string, (allowed: boolean) => void>()
   private calls = 0
+  /** True once the process was asked to end; it may be deaf to that. */
+  isEnding = false
   private termed = false
   private said = ""
   private readonly speech: Speech
@@ -330,6 +332,7 @@ export class AgentProcess {
   }
 
   term(): void {
+    this.isEnding = true
     if (!this.alive || this.deaf || this.termed) return
     this.termed = true
     this.later(1, 2_000, () => {
@@ -460,6 +463,11 @@ export class Processes {
       yield* Effect.sleep(200)
     }
   })
+
+  /** Whether one has been asked to end and has its grace. */
+  get areEnding(): boolean {
+    return [...this.living].some(({ isEnding }) => isEnding)
+  }
 
   private ofRun(runId: string): ReadonlyArray<AgentProcess> {
     return [...this.living].filter((process) => process.runId === runId)
