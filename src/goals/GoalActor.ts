@@ -106,6 +106,10 @@ export class GoalActor {
   readonly self: Handle
   /** The goal's present activity, or the reason for its wait, in plain words. */
   detail = ""
+  /** Agents whose repositories git does not read, and since when. */
+  readonly unreadSince = new Map<string, number>()
+  /** True where one of these keeps a task waiting for a person. */
+  isStuck = false
   asking: { readonly agent: string; readonly messageId: string } | undefined = undefined
   /** A plan is being entered, piece by piece. */
   entering = false

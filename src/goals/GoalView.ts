@@ -60,12 +60,14 @@ export const infoOf = (
     readonly asks: boolean
     /** Why an agent that it stands behind does not go on without a person. */
     readonly needs?: Member["needs"]
+    /** Whether it waits for a person: its detail says what for. */
+    readonly stuck: boolean
     /** The project takes no work. */
     readonly held: boolean
   },
   now: number
 ): GoalInfo => {
-  const { asks, conversation, figures, goalId, held, needs, options, project, stand } = of
+  const { asks, conversation, figures, goalId, held, needs, options, project, stand, stuck } = of
   const detail = needs?.text ?? of.detail
   const { data, state } = stand
   return {
@@ -75,7 +77,7 @@ export const infoOf = (
     goal: figures.goal,
     by: figures.by,
     submittedAt: figures.submittedAt,
-    word: wordOf(stand, asks, held, needs !== undefined),
+    word: wordOf(stand, asks, held, stuck || needs !== undefined),
     state,
     since: needs?.since ?? stand.at,
     restsOn: stand.entered,

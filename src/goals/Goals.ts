@@ -224,6 +224,7 @@ class Commands {
         figures,
         detail: closed ? "its conversation is closed" : goal?.detail,
         asks: goal !== undefined && goal.state.stand.state === "planning" && isWhole(goal) && !goal.options.autoStart,
+        stuck: !closed && goal?.isStuck === true && goal.state.stand.state === "executing",
         held,
         options: figures.options ?? DEFAULTS
       },

@@ -96,8 +96,6 @@ export class TaskRunner {
   private known: ReadonlySet<string> = new Set()
   /** Agents whose finished work cannot be looked at yet, and why. */
   private readonly placeless = new Map<string, string>()
-  /** Agents whose repositories git does not read, and since when. */
-  private readonly unreadSince = new Map<string, number>()
   /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -308,7 +306,7 @@ export class TaskRunner {
         if (!isLong) return void this.placeless.set(node.agent!, error)
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error: cut(error, MAX_ERROR) })
       }
-      this.unreadSince.delete(node.agent!)
+      this.goal.unreadSince.delete(node.agent!)
       // of a folder that was made after the task was given it is not known where it began: what the project has is no work
       const since = head === null ? null : (node.began ?? node.base ?? (yield* this.tip))
       const commits =
@@ -338,10 +336,9 @@ export class TaskRunner {
     { self: this },
     function* (this: TaskRunner, agent: string, cwd: string | null, read: Result.Result<unknown, Unread>) {
       const now = yield* this.goal.now
-      const since = Math.min(this.unreadSince.get(agent) ?? now, now)
+      const since = Math.min(this.goal.unreadSince.get(agent) ?? now, now)
       const isLong = now - since >= PATIENCE
-      if (isLong) this.unreadSince.delete(agent)
-      else this.unreadSince.set(agent, since)
+      this.goal.unreadSince.set(agent, since)
       const why = Result.isFailure(read) ? read.failure.message : "no commit is there any more"
       return { error: `its repository in ${cwd} cannot be read: ${why}`, isLong }
     }
@@ -442,49 +439,58 @@ export class TaskRunner {
     )
   })
 
-  /** The next decision, and on what it rests. */
-  private get next() {
-    return Effect.gen({ self: this }, function* () {
+  /** The next decision, and on what it rests. `broken`: agents whose repositories git does not read, and why; they get no task. */
+  private readonly next = Effect.fnUntraced(
+    { self: this },
+    function* (this: TaskRunner, broken: ReadonlyMap<string, string>) {
       const { goal } = this
       const now = yield* goal.now
       const members = yield* goal.members
-      const decision = decide(goal.state.plan.advance(now, goal.options.backoff.cap), goal.workersOf(members))
-      return { decision, members, now }
-    })
-  }
+      const workers = goal.workersOf(members).map((one) => (broken.has(one.name) ? { ...one, busy: true } : one))
+      return { decision: decide(goal.state.plan.advance(now, goal.options.backoff.cap), workers), members, now }
+    }
+  )
 
   /** Gives out all that can be given out; answers with the ms to wait for more, or undefined where the state is left. */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
+      const broken = new Map<string, string>()
       for (;;) {
-        const { decision, members, now } = yield* this.next
-        if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
-        const reason = yield* this.goal.around.giving(decision.agent).withPermit(this.give(decision.agent))
-        if (reason !== undefined) return yield* this.settle({ _tag: "Wait", reason, until: undefined }, members, now)
+        const { decision, members, now } = yield* this.next(broken)
+        if (decision._tag !== "Assign") {
+          const [first] = broken
+          const isIts = decision._tag === "Wait" && first !== undefined && this.goal.state.plan.inFlight.length === 0
+          const stands = isIts ? { ...decision, reason: `${first[0]} is given no task: ${first[1]}` } : decision
+          return yield* this.settle(stands, members, now)
+        }
+        const { agent } = decision
+        yield* this.goal.around.giving(agent).withPermit(this.give(agent, broken))
       }
     })
   }
 
-  /** Gives an agent a task, if that is next still; answers with the reason why it is given none. */
-  private readonly give = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, agent: string) {
-    const { goal } = this
-    // another goal may have given it one meanwhile
-    const { decision, members } = yield* this.next
-    if (decision._tag !== "Assign" || decision.agent !== agent) return undefined
-    const { task: node } = decision
-    const member = members.find((one) => one.agent === agent)
-    const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
-    if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
-    const read = yield* Effect.result(this.headOf(member))
-    if (Result.isFailure(read)) {
-      const { error } = yield* this.unread(agent, member?.cwd ?? null, read)
-      return `${agent} is given no task: ${error}`
+  /** Gives an agent a task, if that is next still; one whose repository git does not read becomes `broken`. */
+  private readonly give = Effect.fnUntraced(
+    { self: this },
+    function* (this: TaskRunner, agent: string, broken: Map<string, string>) {
+      const { goal } = this
+      // another goal may have given it one meanwhile
+      const { decision, members } = yield* this.next(broken)
+      if (decision._tag !== "Assign" || decision.agent !== agent) return
+      const { task: node } = decision
+      const member = members.find((one) => one.agent === agent)
+      const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
+      if (member !== undefined) yield* Kept.takeBack(goal.around, member, new Map([[goal.goalId, goal.state]]))
+      const read = yield* Effect.result(this.headOf(member))
+      if (Result.isFailure(read)) {
+        broken.set(agent, (yield* this.unread(agent, member?.cwd ?? null, read)).error)
+        return
+      }
+      goal.unreadSince.delete(agent)
+      yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base: read.success })
+      yield* this.post(goal.state.plan.find(node.task.id)!)
     }
-    this.unreadSince.delete(agent)
-    yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base: read.success })
-    yield* this.post(goal.state.plan.find(node.task.id)!)
-    return undefined
-  })
+  )
 
   private readonly settle = Effect.fnUntraced(
     { self: this },
@@ -496,6 +502,7 @@ export class TaskRunner {
     ) {
       const { goal } = this
       if (decision._tag !== "Blocked") this.stuckSince = undefined
+      goal.isStuck = [...goal.unreadSince.values()].some((since) => now - since >= PATIENCE)
       switch (decision._tag) {
         case "Done":
           yield* goal.moveIfStill({ _tag: "all_tasks_terminal" })
@@ -512,7 +519,7 @@ export class TaskRunner {
             .filter(({ messageId }) => !this.interrupted.has(messageId!) && this.waited.get(messageId!)?.asks !== true)
             .map((node) => this.deadline(node, now))
           const returns = [...this.away.values()].map((since) => since + GRACE)
-          if (this.unreadSince.size > 0) returns.push(now + GRACE)
+          if (goal.unreadSince.size > 0) returns.push(now + GRACE)
           return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now
         }
         case "Blocked": {

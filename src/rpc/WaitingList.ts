@@ -17,6 +17,7 @@ import { nameOf, type Standing, troubles } from "../domain/Weather.ts"
 import { shown } from "../config/ByteCount.ts"
 import type { DaemonStatus } from "./DaemonMessages.ts"
 import * as BoardRow from "../domain/BoardRow.ts"
+import { fairly } from "./FairRows.ts"
 import * as DiskRoom from "./DiskRoom.ts"
 import type { WaitingReply, WaitingRow } from "./WaitingMessages.ts"
 
@@ -409,6 +410,10 @@ const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
   ]
 }
 
+/** An agent's repository keeps it waiting: an agent that asks for itself has a row of its own. */
+const isStuck = ({ behind, state, word }: GoalInfo): boolean =>
+  state === "executing" && word === "needs you" && behind === undefined
+
 /** A plan that is complete, and that nobody has approved. */
 const isAskedFor = ({ behind, state, word }: GoalInfo): boolean =>
   state === "planning" && word === "needs you" && behind === undefined
@@ -421,15 +426,19 @@ const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
       ? [run("let it go on", "goal", "retry", name), run("end it", "goal", "cancel", name)]
       : isAskedFor(goal)
         ? [run("look at it, and agree", "goal", "approve", name), run("send it back", "goal", "reject", name)]
-        : []
+        : isStuck(goal)
+          ? [run("see what is done", "goal", "show", name), run("end it", "goal", "cancel", name)]
+          : []
   if (commands.length === 0) return []
+  const isBlocked = state === "blocked"
+  const why = isBlocked ? `is blocked: ${goal.reason ?? detail}` : `waits for you: ${detail}`
   return [
     matter({
       id: `goal/${conversation}/${goalId}/${restsOn}`,
       of: BoardRow.ofGoal(goal),
       kind: "goal",
       who: `${project}/${goalId}`,
-      text: cut(state === "blocked" ? `is blocked: ${goal.reason ?? detail}` : "has a plan that waits for approval"),
+      text: cut(isAskedFor(goal) ? "has a plan that waits for approval" : why),
       details: [cut(goal.goal)],
       since,
       commands
@@ -638,29 +647,6 @@ const ofLogin = (standing: Standing): Row => ({
   until: standing.until,
   commands: [run("see how it went", "log", "--kind", "provider.moved")]
 })
-
-/** Rows of one agent that stand where their time puts them: further ones stand behind those of all others. */
-const MAX_OF_ONE = 20
-
-interface Fair {
-  readonly first: ReadonlyArray<Row>
-  readonly further: ReadonlyArray<Row>
-}
-/** By time, and fair: no agent's many rows hide another's. */
-const fairly = (rows: ReadonlyArray<Row>): Fair => {
-  const counts = new Map<string, number>()
-  const placed = rows.toSorted(BoardRow.bySince).map((row) => {
-    const whose = row.of ?? row.who
-    const count = counts.get(whose) ?? 0
-    counts.set(whose, count + 1)
-    return { row, turn: Math.floor(count / MAX_OF_ONE) }
-  })
-  const further = placed.filter(({ turn }) => turn > 0).toSorted((a, b) => a.turn - b.turn)
-  return {
-    first: placed.filter(({ turn }) => turn === 0).map(({ row }) => row),
-    further: further.map(({ row }) => row)
-  }
-}
 
 export const listOf = (given: Given): WaitingReply => {
   const named = namesOf(given)

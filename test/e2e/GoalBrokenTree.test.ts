@@ -12,7 +12,8 @@ const COMMIT =
 for (const [what, breaks] of [
   ["is taken away", "rm -r .git"],
   ["names no commit any more", "echo broken > .git/HEAD"],
-  ["has no objects any more", "rm -r .git/objects"]
+  ["has no objects any more", "rm -r .git/objects"],
+  ["has objects that are broken", "find .git/objects -type f | while read f; do chmod u+w $f; echo broken > $f; done"]
 ] as const)
   it.live(`a repository that ${what}`, () =>
     Effect.gen(function* () {

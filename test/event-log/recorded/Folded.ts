@@ -236,6 +236,7 @@ const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
         figures: shown,
         detail: undefined,
         asks: false,
+        stuck: false,
         held: false
       }
       put(`row: goal ${conversation}/${goalId}`, GoalView.infoOf({ ...of, options: figures.options ?? options }, now))
