@@ -76,7 +76,7 @@ export interface Options {
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string | undefined }
   /** Sockets on which systemd listens, by their names. */
-  readonly handed?: ReadonlyMap<string, number>
+  readonly handed?: Activation.Handed
 }
 
 /** The services that the daemon's own children use. */
@@ -169,7 +169,12 @@ const worldNumber = (state: string, socket: string): number =>
   dirname(socket) === state ? Number.parseInt(storeId(state).slice(0, 8), 16) : 0
 
 /** The HTTP server, with its doors and figures. */
-const httpOf = (options: Options, control: DaemonControl["Service"], { http, telemetry }: UserConfig) => {
+const httpOf = (
+  options: Options,
+  ports: ReadonlyArray<Server.GivenPort>,
+  control: DaemonControl["Service"],
+  { http, telemetry }: UserConfig
+) => {
   const { environment, socket, state } = options
   const uid = process.getuid?.() ?? 0
   return Layer.unwrap(
@@ -182,6 +187,7 @@ const httpOf = (options: Options, control: DaemonControl["Service"], { http, tel
         spare:
           http.enabled === false ? undefined : portOf({ ...http, enabled: true }, uid + worldNumber(state, socket)),
         names: http.names,
+        given: ports,
         doors,
         about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook },
         taken: noting(log)
@@ -195,14 +201,29 @@ const httpOf = (options: Options, control: DaemonControl["Service"], { http, tel
 
 /** The control socket, where systemd listens on it. */
 const givenOf = ({ handed, socket }: Options): GivenSocket | undefined => {
-  const descriptor = handed?.get(Activation.CONTROL)
-  return descriptor !== undefined && Activation.pathOf(descriptor) === socket
-    ? new GivenSocket(socket, descriptor)
-    : undefined
+  const descriptor = handed?.get(Activation.CONTROL)?.find((one) => Activation.pathOf(one) === socket)
+  return descriptor === undefined ? undefined : new GivenSocket(socket, descriptor)
 }
 
-const partingOf = (given: GivenSocket | undefined): Pick<Platform, "handOver" | "turnAway"> => ({
-  handOver: given?.handOver ?? Effect.void,
+type GivenPort = Server.GivenPort & { readonly socket: GivenSocket }
+
+/** The page's port, where systemd listens on it. */
+const givenPorts = ({ handed }: Options): ReadonlyArray<GivenPort> =>
+  (handed?.get(Activation.PAGE) ?? []).flatMap((descriptor) => {
+    const at = Activation.portOf(descriptor)
+    if (at === undefined) return []
+    const socket = new GivenSocket(`${at.host}:${at.port}`, descriptor, { allowHalfOpen: true })
+    return [{ ...at, socket }]
+  })
+
+const partingOf = (
+  given: GivenSocket | undefined,
+  ports: ReadonlyArray<GivenPort>
+): Pick<Platform, "handOver" | "turnAway"> => ({
+  handOver: Effect.andThen(
+    Effect.forEach(ports, ({ socket }) => socket.leave),
+    given?.handOver ?? Effect.void
+  ),
   turnAway: given?.turnAway ?? (() => Effect.void)
 })
 
@@ -259,7 +280,7 @@ export const node = (options: Options): Platform => {
   const unit = ownUnit(environment, cgroups(), process.pid)
   const via = unit === undefined ? undefined : (name: string) => scopeOf(unit, environment, name)
   const host = { ...hostOf({ store, environment, state, socket }), via }
-  const given = givenOf(options)
+  const [given, ports] = [givenOf(options), givenPorts(options)]
   return {
     lock: Effect.andThen(
       // systemd's own socket is answered by whoever has the lock
@@ -296,7 +317,7 @@ export const node = (options: Options): Platform => {
         service("runs' sockets", Layer.provide(RunServer.layer, Layer.succeed(DaemonControl, control)))
       ],
       hooks: [
-        service("http", httpOf(options, control, user)),
+        service("http", httpOf(options, ports, control, user)),
         service("spool", Spool.layer({ state })),
         ...(environment["NOTIFY_SOCKET"] === undefined
           ? []
@@ -305,7 +326,7 @@ export const node = (options: Options): Platform => {
     }),
     lost: StoreLock.lost(state),
     isUnit: unit !== undefined,
-    ...partingOf(given),
+    ...partingOf(given, ports),
     pid: process.pid
   }
 }

@@ -6,10 +6,11 @@
  * systemd, which was asked to read it anew; status changes nothing.
  */
 import { Clock, Effect, FileSystem, Option } from "effect"
-import { homedir, userInfo } from "node:os"
+import { homedir, networkInterfaces, userInfo } from "node:os"
 import * as NodePath from "node:path"
 import { Mailer } from "../alerts/Mailer.ts"
 import * as Mail from "../alerts/Mail.ts"
+import { portOf } from "../config/Config.ts"
 import * as UserFile from "../config/UserFile.ts"
 import { Redact } from "../event-log/Redact.ts"
 import * as StoreCopy from "../event-log/StoreCopy.ts"
@@ -54,6 +55,7 @@ const place = Effect.fnUntraced(function* (system: boolean) {
     file: NodePath.join(folder, `${unit}.service`),
     failure: NodePath.join(folder, `${UnitFile.failureUnit(unit)}.service`),
     socketFile: NodePath.join(folder, `${unit}.socket`),
+    pageFile: NodePath.join(folder, `${UnitFile.pageUnit(unit)}.socket`),
     socket: system ? NodePath.join(Unit.SYSTEM_STATE, "control.sock") : paths.socket,
     words: manager === "user" ? "systemctl --user" : "systemctl"
   }
@@ -142,6 +144,43 @@ const checkOwn = Effect.fnUntraced(function* (file: string, yes: boolean) {
 
 const lingerCommand = (user: string): string => `loginctl enable-linger ${user}`
 
+/** Loopback addresses of the page's port, where the user's config has it listened on always. */
+const pageOf = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const { http } = yield* UserFile.inForce(paths)
+  const port = portOf(http, process.getuid?.() ?? 0)
+  const loopback = networkInterfaces()["lo"] ?? []
+  const hosts = ["127.0.0.1", ...(loopback.some(({ family }) => family === "IPv6") ? ["[::1]"] : [])]
+  return port === undefined ? [] : hosts.map((host) => `${host}:${port}`)
+})
+
+/** Units of sockets of an earlier install that are there, besides the control socket's. */
+const stale = Effect.fnUntraced(function* (at: { readonly pageFile: string; readonly unit: string }) {
+  return (yield* textOf(at.pageFile)) === undefined ? [] : [`${UnitFile.pageUnit(at.unit)}.socket`]
+})
+
+/** Writes the unit files, and has systemd take them. */
+const enable = Effect.fnUntraced(function* (
+  of: UnitFile.UnitFile,
+  at: Effect.Success<ReturnType<typeof place>>,
+  ctl: ReadonlyArray<string>,
+  remedy: string
+) {
+  const fs = yield* FileSystem.FileSystem
+  const sockets = UnitFile.socketUnits(of)
+  const left = (yield* stale(at)).filter((unit) => !sockets.includes(unit))
+  if (left.length > 0) {
+    yield* ordered([...ctl, "--quiet", "disable", "--now", ...left], remedy)
+    yield* Effect.ignore(fs.remove(at.pageFile))
+  }
+  yield* write(at.file, UnitFile.serviceText(of))
+  yield* write(at.socketFile, UnitFile.socketText(of))
+  if (sockets.length > 1) yield* write(at.pageFile, UnitFile.pageText(of))
+  yield* write(at.failure, UnitFile.failureText(of))
+  yield* ordered([...ctl, "daemon-reload"], remedy)
+  yield* ordered([...ctl, "--quiet", "enable", of.unit, ...sockets], remedy)
+})
+
 const install = Effect.fnUntraced(function* (input: Input) {
   const { paths } = yield* Invocation
   const { env } = yield* Entry
@@ -168,15 +207,12 @@ const install = Effect.fnUntraced(function* (input: Input) {
     environmentFile: input.system
       ? "/etc/agentd/environment"
       : NodePath.join(NodePath.dirname(paths.userConfig), "environment"),
-    credentials
+    credentials,
+    page: input.system ? [] : yield* pageOf
   }
-  yield* write(at.file, UnitFile.serviceText(of))
-  yield* write(at.socketFile, UnitFile.socketText(of))
-  yield* write(at.failure, UnitFile.failureText(of))
   const ctl = at.words.split(" ")
   const remedy = `See why: systemd-analyze ${input.system ? "" : "--user "}verify ${at.file}`
-  yield* ordered([...ctl, "daemon-reload"], remedy)
-  yield* ordered([...ctl, "--quiet", "enable", at.unit, `${at.unit}.socket`], remedy)
+  yield* enable(of, at, ctl, remedy)
   const before = Option.getOrUndefined(yield* Unit.status(at.unit, at.manager))
   const isOurs = before?.pid !== undefined
   const isListening = yield* Unit.listens(at.unit, at.manager)
@@ -219,10 +255,10 @@ const uninstall = Effect.fnUntraced(function* ({ system, yes }: Input) {
   const runs = Option.isSome(before) && before.value.pid !== undefined
   yield* confirm(yes, runs ? `${at.unit} runs, and is stopped.` : `${at.file} is removed.`, "Remove the service?")
   const ctl = at.words.split(" ")
-  const units = [`${at.unit}.socket`, at.unit]
+  const units = [...(yield* stale(at)), `${at.unit}.socket`, at.unit]
   const known = (yield* textOf(at.socketFile)) === undefined ? [at.unit] : units
   yield* ordered([...ctl, "--quiet", "disable", "--now", ...known], `See why: ${at.words} status ${at.unit}`)
-  for (const file of [at.file, at.failure, at.socketFile]) yield* Effect.ignore(fs.remove(file))
+  for (const file of [at.file, at.failure, at.socketFile, at.pageFile]) yield* Effect.ignore(fs.remove(file))
   yield* ordered([...ctl, "daemon-reload"], `See why: ${at.words} status`)
   yield* print({ unit: at.unit, manager: at.manager, removed: true }, () => [
     `${at.file} is removed. What the daemon knows stays in its state folder; without systemd: agentd start`

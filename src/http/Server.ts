@@ -12,7 +12,7 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { Socket } from "node:net"
 import { dirname } from "node:path"
-import { Clock, Deferred, Effect, FileSystem, Layer, Schema } from "effect"
+import { Clock, Deferred, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
 import { type HttpServerError, HttpServerRequest } from "effect/http"
 import * as KeptSocket from "../backends/KeptSocket.ts"
 import { Strangers } from "../domain/Strangers.ts"
@@ -64,6 +64,8 @@ export interface Options<E, R> {
   readonly port: number | undefined
   /** The port that is taken then; undefined: the config forbids it. Left out: none is asked for. */
   readonly spare?: number | undefined
+  /** Where somebody else listens on the port for the daemon: systemd. */
+  readonly given?: ReadonlyArray<GivenPort>
   /** Other names that lead to the port, behind what speaks https for them. */
   readonly names?: ReadonlyArray<string>
   /** For pages and programs; left out: hooks alone are answered. */
@@ -74,6 +76,16 @@ export interface Options<E, R> {
   readonly patience?: Patience
   /** Told when another program has the port, and when that program's owner is another one. */
   readonly taken: (by: Taken) => Effect.Effect<void>
+}
+
+/** A port on which somebody else listens, and its loopback address. */
+export interface GivenPort {
+  readonly host: string
+  readonly port: number
+  readonly socket: {
+    /** Hands over each connection that has come or comes, for the length of the scope. */
+    readonly answer: (take: (conn: Socket) => void) => Effect.Effect<void, never, Scope.Scope>
+  }
 }
 
 /** ms that a client has for its headers and for its request, and between two looks: each wakes an idle daemon. */
@@ -128,12 +140,24 @@ class Rooms {
   }
 }
 
-/** Listens in the current scope; `doorOf` is asked once it is known where. */
+/** An http server that does not listen itself: connections are brought to it. */
+const unlistened = (node: Server, { host, port }: GivenPort): Server => {
+  node.listen = (...words: ReadonlyArray<unknown>) => {
+    const listening = words.at(-1)
+    if (typeof listening === "function") listening()
+    return node
+  }
+  node.address = () => ({ address: host, port, family: host === HOST ? "IPv4" : "IPv6" })
+  return node
+}
+
+/** Listens in the current scope; `doorOf` is asked once it is known where. `given`: somebody else listens there. */
 const listen = Effect.fnUntraced(function* (
   at: NodeHttpServer.Options,
   api: Api.Api,
   doorOf: (server: Server) => Authorization,
-  { headers, look, request }: Patience = PATIENCE
+  { headers, look, request }: Patience = PATIENCE,
+  given?: GivenPort
 ) {
   const node = createServer({
     headersTimeout: headers,
@@ -143,7 +167,8 @@ const listen = Effect.fnUntraced(function* (
   })
   const rooms = new Rooms()
   node.on("connection", (conn) => rooms.enter(conn))
-  const server = yield* NodeHttpServer.make(() => node, { ...at, gracefulShutdownTimeout: GRACE })
+  const makes = () => (given === undefined ? node : unlistened(node, given))
+  const server = yield* NodeHttpServer.make(makes, { ...at, gracefulShutdownTimeout: GRACE })
   // Between the grace and the wait for the last connection, which a silent client would never end.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
@@ -153,6 +178,11 @@ const listen = Effect.fnUntraced(function* (
       Effect.provideService(answers, NodeSocket.NetSocket, (source as IncomingMessage).socket)
     )
   )
+  const take = (conn: Socket): void => {
+    node.emit("connection", conn)
+    conn.resume()
+  }
+  if (given !== undefined) yield* given.socket.answer(take)
   return node
 })
 
@@ -220,8 +250,9 @@ const onPort = Effect.fnUntraced(function* <E, R>(
   const once = Effect.gen(function* () {
     const { names = [] } = options
     const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens, names }) as const
-    const node = yield* listen({ host: HOST, port }, api, door, options.patience)
-    yield* listen({ host: HOST6, port: portOf(node) }, api, door, options.patience).pipe(
+    const at = (host: string) => options.given?.find((one) => one.host === host && one.port === port)
+    const node = yield* listen({ host: HOST, port }, api, door, options.patience, at(HOST))
+    yield* listen({ host: HOST6, port: portOf(node) }, api, door, options.patience, at(HOST6)).pipe(
       Effect.catchIf(
         (error) => NO_IPV6.includes(codeOf(error)),
         () => Effect.void

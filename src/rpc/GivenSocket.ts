@@ -5,7 +5,7 @@
  * Guarantees: whoever answers may come and go; a connection that comes meanwhile waits for the next, up
  * to a limit. Once it is handed over, who connects is left to the process that is started next.
  */
-import { createServer, type Server, type Socket } from "node:net"
+import { createServer, type Server, type ServerOpts, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { Limits } from "./Limits.ts"
 
@@ -50,17 +50,20 @@ const tell = (conn: Socket, why: Why): void => {
 }
 
 export class GivenSocket {
+  /** The path, or the address, that it is bound to. */
   readonly path: string
   private readonly descriptor: number
+  private readonly options: Pick<ServerOpts, "allowHalfOpen">
   private server: Server | undefined = undefined
   private take: ((conn: Socket) => void) | undefined = undefined
   private readonly waiting = new Set<Socket>()
   private readonly open = new Set<Socket>()
   private isOver = false
 
-  constructor(path: string, descriptor: number) {
+  constructor(path: string, descriptor: number, options: Pick<ServerOpts, "allowHalfOpen"> = {}) {
     this.path = path
     this.descriptor = descriptor
+    this.options = options
   }
 
   /** Hands over each connection that has come or comes, for the length of the scope. */
@@ -77,10 +80,15 @@ export class GivenSocket {
         })
     )
 
-  /** The process is to end. Returns when who has connected has been answered and is gone, or some time has passed. */
-  readonly handOver = Effect.gen({ self: this }, function* () {
+  /** The process is to end: who connects from now on is left to the next. */
+  readonly leave = Effect.sync(() => {
     this.isOver = true
     this.server?.close()
+  })
+
+  /** The same. Returns when who has connected has been answered and is gone, or some time has passed. */
+  readonly handOver = Effect.gen({ self: this }, function* () {
+    yield* this.leave
     if (this.take === undefined) for (const conn of this.waiting) conn.destroy()
     for (let looks = 0; this.open.size > 0 && looks < LOOKS; looks++) yield* Effect.sleep(LOOK)
   })
@@ -104,7 +112,7 @@ export class GivenSocket {
 
   private listen(): void {
     if (this.server !== undefined || this.isOver) return
-    this.server = createServer((conn) => {
+    this.server = createServer(this.options, (conn) => {
       // nothing of it is lost before its reader is there
       conn.pause()
       conn.on("error", () => {})

@@ -14,15 +14,20 @@ export const VARIABLES = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_
 
 /** As the unit of the control socket calls it. */
 export const CONTROL = "control"
+/** As the unit of the page's port calls its sockets. */
+export const PAGE = "page"
 
 const FIRST = 3
 
-/** Pure. The descriptors by their names; none where they are another process's. */
-export const handed = (environment: Environment, pid: number): ReadonlyMap<string, number> => {
+export type Handed = ReadonlyMap<string, ReadonlyArray<number>>
+
+/** Pure. The descriptors by their names, of which several may have one; none where they are another process's. */
+export const handed = (environment: Environment, pid: number): Handed => {
   const { LISTEN_FDNAMES = "", LISTEN_FDS = "0", LISTEN_PID } = environment
   if (LISTEN_PID !== `${pid}` || !/^\d{1,3}$/.test(LISTEN_FDS)) return new Map()
   const names = LISTEN_FDNAMES.split(":")
-  return new Map(Array.from({ length: Number(LISTEN_FDS) }, (_, at) => [names[at] || `unknown-${at}`, FIRST + at]))
+  const descriptors = Array.from({ length: Number(LISTEN_FDS) }, (_, at) => FIRST + at)
+  return Map.groupBy(descriptors, (descriptor) => names[descriptor - FIRST] || `unknown-${descriptor - FIRST}`)
 }
 
 /** Pure. The path that a socket is bound to, by the kernel's table of unix sockets. */
@@ -34,12 +39,32 @@ export const boundTo = (inode: string, table: string): string | undefined =>
     ?.slice(7)
     .join(" ")
 
-/** The path that the descriptor's socket is bound to; undefined where that cannot be seen. */
-export const pathOf = (descriptor: number): string | undefined => {
+/** Pure. The port that a socket is bound to, by one of the kernel's tables of TCP sockets. */
+export const portIn = (inode: string, table: string): number | undefined => {
+  const row = table
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .find((fields) => fields[9] === inode)
+  const hex = row?.[1]?.split(":").at(-1)
+  return hex === undefined ? undefined : Number.parseInt(hex, 16)
+}
+
+/** Answer of `look` for the descriptor's socket in a table of the kernel's; undefined where that cannot be seen. */
+const seen = <A>(descriptor: number, table: string, look: (inode: string, table: string) => A): A | undefined => {
   try {
     const inode = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/self/fd/${descriptor}`))?.[1]
-    return inode === undefined ? undefined : boundTo(inode, readFileSync("/proc/self/net/unix", "utf8"))
+    return inode === undefined ? undefined : look(inode, readFileSync(`/proc/self/net/${table}`, "utf8"))
   } catch {
     return undefined
   }
+}
+
+/** The path that the descriptor's socket is bound to. */
+export const pathOf = (descriptor: number): string | undefined => seen(descriptor, "unix", boundTo)
+
+/** The loopback address and the port that the descriptor's socket is bound to. */
+export const portOf = (descriptor: number): { readonly host: string; readonly port: number } | undefined => {
+  const [four, six] = [seen(descriptor, "tcp", portIn), seen(descriptor, "tcp6", portIn)]
+  if (four !== undefined) return { host: "127.0.0.1", port: four }
+  return six === undefined ? undefined : { host: "::1", port: six }
 }

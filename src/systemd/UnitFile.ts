@@ -5,7 +5,7 @@
  * the system runs as an unprivileged user. Agents can still work: homes and worktrees can be written, and namespaces
  * be made, which a sandbox needs.
  */
-import { CONTROL } from "./Activation.ts"
+import { CONTROL, PAGE } from "./Activation.ts"
 import * as DaemonNode from "./DaemonNode.ts"
 import { serviceSettings, unitSettings } from "./Unit.ts"
 
@@ -30,6 +30,8 @@ export interface UnitFile {
   /** Variables for daemon and agents, one a line; need not be there. */
   readonly environmentFile: string
   readonly credentials: ReadonlyArray<Credential>
+  /** Where the page answers: loopback addresses with the port. None: systemd holds no port. */
+  readonly page?: ReadonlyArray<string>
 }
 
 /** The first line of what is written by this, and by nobody else. */
@@ -132,6 +134,34 @@ export const socketText = (of: UnitFile): string =>
     ""
   ].join("\n")
 
+/** The unit that holds the page's port. */
+export const pageUnit = (unit: string): string => `${unit}-page`
+
+/** No other program can take the page's port while the daemon restarts; it comes and goes with the control socket. */
+export const pageText = (of: UnitFile): string =>
+  [
+    ...mark({ ...of, unit: `${pageUnit(of.unit)}.socket` }),
+    "[Unit]",
+    `Description=agentd: the port of ${of.unit}.service's page`,
+    `PartOf=${of.unit}.socket`,
+    "",
+    "[Socket]",
+    ...(of.page ?? []).map((address) => `ListenStream=${address}`),
+    `FileDescriptorName=${PAGE}`,
+    `Service=${of.unit}.service`,
+    "Backlog=4096",
+    "",
+    "[Install]",
+    "WantedBy=sockets.target",
+    ""
+  ].join("\n")
+
+/** The units of its sockets. */
+export const socketUnits = ({ page = [], unit }: Pick<UnitFile, "page" | "unit">): ReadonlyArray<string> => [
+  `${unit}.socket`,
+  ...(page.length > 0 ? [`${pageUnit(unit)}.socket`] : [])
+]
+
 /** The unit that mails when systemd gives the daemon up. */
 export const failureUnit = (unit: string): string => `${unit}-failed`
 
@@ -143,8 +173,8 @@ export const serviceText = (of: UnitFile): string =>
     "Documentation=man:systemd.service(5)",
     ...(of.manager === "system" ? ["After=network-online.target", "Wants=network-online.target"] : []),
     `OnFailure=${failureUnit(of.unit)}.service`,
-    `Wants=${of.unit}.socket`,
-    `After=${of.unit}.socket`,
+    `Wants=${socketUnits(of).join(" ")}`,
+    `After=${socketUnits(of).join(" ")}`,
     ...lines(unitSettings),
     "",
     "[Service]",

@@ -6,11 +6,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, readlinkSync, readdirSync, unlinkSync } from "node:fs"
-import { connect } from "node:net"
+import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { Effect, Exit, Fiber } from "effect"
 import { call } from "../../src/rpc/ControlClient.ts"
-import { boundTo, handed } from "../../src/systemd/Activation.ts"
+import { boundTo, handed, portIn } from "../../src/systemd/Activation.ts"
 import { PROGRAM, QUICK } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
@@ -21,8 +21,17 @@ describe("handed", () => {
     assert.deepStrictEqual(
       [...handed(given, 7)],
       [
-        ["control", 3],
-        ["other", 4]
+        ["control", [3]],
+        ["other", [4]]
+      ]
+    ))
+
+  it("several may have one name", () =>
+    assert.deepStrictEqual(
+      [...handed({ ...given, LISTEN_FDS: "3", LISTEN_FDNAMES: "page:control:page" }, 7)],
+      [
+        ["page", [3, 5]],
+        ["control", [4]]
       ]
     ))
 
@@ -48,28 +57,47 @@ it("a socket's path is read off the kernel's table", () => {
   assert.isUndefined(boundTo("43", table))
 })
 
+it("a socket's port is read off the kernel's table", () => {
+  const table = [
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode",
+    "   0: 0100007F:1BA8 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 41 1 0000 100 0 0 10 0",
+    "   1: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 42 1"
+  ].join("\n")
+  assert.strictEqual(portIn("41", table), 7080)
+  assert.strictEqual(portIn("42", table), 80)
+  assert.isUndefined(portIn("1000", table))
+})
+
 /** Listens at a path; each time somebody waits there and nobody answers, starts a program with the socket. */
 const LISTENER = `
   use Socket;
-  my $path = shift @ARGV;
-  $^F = 3;
+  my ($path, $port) = splice(@ARGV, 0, 2);
+  $^F = 4;
   socket(my $socket, PF_UNIX, SOCK_STREAM, 0) or die $!;
   bind($socket, sockaddr_un($path)) or die $!;
   listen($socket, 4096) or die $!;
   die "descriptor " . fileno($socket) if fileno($socket) != 3;
+  my ($page, $fds, $names) = (undef, 1, "control");
+  if ($port) {
+    socket($page, PF_INET, SOCK_STREAM, 0) or die $!;
+    setsockopt($page, SOL_SOCKET, SO_REUSEADDR, 1) or die $!;
+    bind($page, sockaddr_in($port, INADDR_LOOPBACK)) or die $!;
+    listen($page, 4096) or die $!;
+    ($fds, $names) = (2, "control:page");
+  }
   $SIG{TERM} = sub { kill "KILL", $child if $child; exit };
   $| = 1;
   print "listening\\n";
   while (1) {
     my $ready = "";
-    vec($ready, 3, 1) = 1;
+    vec($ready, $_, 1) = 1 for 3 .. 2 + $fds;
     select($ready, undef, undef, undef);
     $child = fork() // die $!;
     if ($child == 0) {
-      @ENV{qw(LISTEN_PID LISTEN_FDS LISTEN_FDNAMES)} = ($$, 1, "control");
+      @ENV{qw(LISTEN_PID LISTEN_FDS LISTEN_FDNAMES)} = ($$, $fds, $names);
       # nor does systemd pass on what it was started with
       require POSIX;
-      POSIX::close($_) for 4 .. 1023;
+      POSIX::close($_) for 3 + $fds .. 1023;
       exec @ARGV or die $!;
     }
     print "started $child\\n";
@@ -81,13 +109,13 @@ const missing = spawnSync("perl", ["--version"]).error !== undefined
 if (missing) console.warn("SKIPPED: a daemon that is handed its socket (no perl here)")
 
 /** The daemons' pids, in the order of their starts. */
-const listener = (box: Sandbox.Sandbox, ...command: ReadonlyArray<string>) =>
+const listener = (box: Sandbox.Sandbox, port = 0) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       mkdirSync(box.state, { recursive: true, mode: 0o700 })
       const socket = join(box.state, "control.sock")
       const program = [process.execPath, PROGRAM, "--state", box.state, "up"]
-      const child: ChildProcess = spawn("perl", ["-e", LISTENER, socket, ...(command.length > 0 ? command : program)], {
+      const child: ChildProcess = spawn("perl", ["-e", LISTENER, socket, `${port}`, ...program], {
         cwd: box.project,
         env: { ...process.env, XDG_CONFIG_HOME: join(box.folder, "config") },
         stdio: ["ignore", "pipe", "inherit"]
@@ -112,6 +140,24 @@ const listener = (box: Sandbox.Sandbox, ...command: ReadonlyArray<string>) =>
           })
       )
   )
+
+/** How an attempt to listen on the port ends. */
+const bound = (port: number) =>
+  Effect.callback<string>((resume) => {
+    const server = createServer()
+    server.once("error", (error) => resume(Effect.succeed("code" in error ? String(error.code) : String(error))))
+    server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed("it is ours"))))
+  })
+
+/** A port on which nobody listens. */
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
 
 /** Says whether a word of `socket` gets its answer. */
 const asked = (socket: string) => Effect.exit(call(socket, (client) => client.Agents()))
@@ -227,6 +273,45 @@ describe.skipIf(missing)("a daemon that is handed its socket", () => {
       assert.isTrue(Exit.isSuccess(yield* asked(socket)))
       assert.lengthOf(pids, 1)
     }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "has the page's port of whoever hands it over: no other program can take that over a kill -9 or a restart",
+    () =>
+      Effect.gen(function* () {
+        const box = yield* Sandbox.make()
+        const port = yield* freePort
+        box.setUser({ http: { enabled: true, port } })
+        box.configure({ agents: {} })
+        const { pids } = yield* listener(box, port)
+        const page = Effect.promise(() => fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } }))
+        const answers = Effect.map(page, ({ status }) => status)
+        // a page's word starts it, too
+        assert.strictEqual(yield* answers, 200)
+        assert.lengthOf(pids, 1)
+        for (const signal of ["SIGKILL", "SIGTERM", "SIGKILL"] as const) {
+          const before = pids.length
+          process.kill(pids.at(-1)!, signal)
+          const over = { is: false }
+          const taken: Array<string> = []
+          const thief = yield* Effect.forkChild(
+            Effect.gen(function* () {
+              while (!over.is) {
+                taken.push(yield* bound(port))
+                yield* Effect.sleep(5)
+              }
+            })
+          )
+          const waiting = yield* Effect.forEach(Array.from({ length: 20 }), () => Effect.forkChild(answers))
+          assert.deepStrictEqual([...new Set(yield* Effect.forEach(waiting, Fiber.join))], [200])
+          over.is = true
+          yield* Fiber.join(thief)
+          assert.deepStrictEqual([...new Set(taken)], ["EADDRINUSE"])
+          assert.isAbove(pids.length, before)
+        }
+        const { stdout } = yield* box.cli("doctor", "--json")
+        assert.match(stdout, new RegExp(`"detail": ?"http://127.0.0.1:${port} `))
+      }).pipe(Effect.scoped)
   )
 
   it.live("one that is asked to end ends", () =>

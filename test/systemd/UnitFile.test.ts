@@ -66,6 +66,23 @@ describe("serviceText", () => {
     assert.include(UnitFile.socketText(system), "SocketUser=daemon\n")
   })
 
+  it("has a unit for the page's port, which comes and goes with its socket, where the port is known", () => {
+    const unit = of({ page: ["127.0.0.1:7080", "[::1]:7080"] })
+    const both = "agentd.socket agentd-page.socket"
+    assert.include(UnitFile.serviceText(unit), `Wants=${both}\nAfter=${both}\n`)
+    const text = UnitFile.pageText(unit)
+    assert.isTrue(text.startsWith(UnitFile.MARK))
+    for (const line of [
+      "PartOf=agentd.socket",
+      "ListenStream=127.0.0.1:7080",
+      "ListenStream=[::1]:7080",
+      "FileDescriptorName=page",
+      "Service=agentd.service"
+    ]) {
+      assert.include(text, `${line}\n`)
+    }
+  })
+
   it("of the system runs as its user, and leaves the keeper alone, which is in it", () => {
     const text = UnitFile.serviceText(system)
     for (const line of ["User=daemon", "StateDirectory=agentd", "KillMode=process", "WantedBy=multi-user.target"]) {
@@ -106,11 +123,16 @@ describe.skipIf(!isThere)("systemd's own reading", () => {
 
   const kinds = [
     ["user", of()],
+    ["user", of({ page: ["127.0.0.1:7080", "[::1]:7080"] })],
     ["system", system]
   ] as const
 
   it.each(kinds)("%s: verify has nothing to say", (_, unit) => {
     const files = ["agentd.service", "agentd-failed.service", "agentd.socket"].map((name) => join(folder, name))
+    if (unit.page !== undefined) {
+      files.push(join(folder, "agentd-page.socket"))
+      writeFileSync(files[3]!, UnitFile.pageText(unit))
+    }
     writeFileSync(files[0]!, UnitFile.serviceText(unit))
     writeFileSync(files[1]!, UnitFile.failureText(unit))
     writeFileSync(files[2]!, UnitFile.socketText(unit))
