@@ -117,7 +117,7 @@ export const willBe = (goalId: string, plan: Plan, members: ReadonlyArray<Member
   const worked = plan.nodes.filter(({ attempts, result }) => attempts > 0 && result?.noCommit !== true)
   const names = members
     .filter(({ agent, branch }) => branch !== null && worked.some((node) => node.agent === agent))
-    .map(({ agent }) => `what ${agent} has committed for it is kept as ${nameOf(agent, goalId)}`)
+    .map(({ agent }) => `any commits of ${agent} for it are kept as ${nameOf(agent, goalId)}`)
   return ["is stopped", ...names].join("; ").concat(".")
 }
 

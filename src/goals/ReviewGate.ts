@@ -176,7 +176,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     if (others.length === 0) continue
     findings.push({
       severity: "warning",
-      message: `${work.branch} holds ${strangers(others)}, which would be merged with it only where a person says so`
+      message: `${work.branch} holds ${strangers(others)}, which are merged with it only if a person says so`
     })
   }
   const { commit, results } = yield* GitMerge.combine(store, base, works, spec.goal)

@@ -43,7 +43,7 @@ describe("goals on one agent's branch", () => {
         yield* world.until("g1", "c is under way", () => doing.includes("c"))
         yield* world.submit({ plan: plan(world, "b") })
         const { message } = yield* world.goals.cancel("g1", "", caller)
-        assert.strictEqual(message, "g1 is stopped; what bob has committed for it is kept as agentd/kept/bob/g1.")
+        assert.strictEqual(message, "g1 is stopped; any commits of bob for it are kept as agentd/kept/bob/g1.")
         yield* world.state("g2", "goal_met")
         const { message: merged } = yield* world.merge("g2")
         assert.strictEqual(merged, "1 merged into main, 0 there already.")

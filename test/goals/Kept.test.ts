@@ -64,7 +64,7 @@ describe.skipIf(!isHeld)("what a goal leaves that came to nothing", () => {
           yield* world.submit({ plan: world.file(task("a")) })
           yield* world.until("g1", "it has committed", () => existsSync(join(cwd, "new.txt")))
           const { message } = yield* world.goals.cancel("g1", "", caller)
-          assert.match(message, /^g1 is stopped; what bob has committed for it is kept as agentd\/kept\/bob\/g1\.$/)
+          assert.match(message, /^g1 is stopped; any commits of bob for it are kept as agentd\/kept\/bob\/g1\.$/)
           yield* world.until("g1", "it is named", ({ detail }) =>
             detail.endsWith("; its commits are kept as agentd/kept/bob/g1")
           )
