@@ -83,10 +83,11 @@ export const pause = Effect.fnUntraced(function* (
   }
   const done = yield* life.ask({ _tag: "pause_requested", by, reason, inFlight })
   if (done === undefined) {
+    const [first] = project.members.keys()
     return yield* notNow(
       project,
-      state === "created"
-        ? `Start one of its agents first: agentd start ${name}/${[...project.members.keys()][0]}`
+      state === "created" && first !== undefined
+        ? `Start one of its agents first: agentd start ${name}/${first}`
         : `agentd conversation show ${name}`
     )
   }

@@ -213,7 +213,7 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
   fatal: Schema.Boolean
 }) {}
 
-/** Told of what a run has left behind, while that is cleared away: after its last event. */
+/** Receives a notice of what a run has left behind, after the last event of the run. */
 export const Left = Context.Reference<(text: string) => Effect.Effect<void>>("agentd/backends/Left", {
   defaultValue: () => (text) => Effect.logWarning(text)
 })

@@ -131,10 +131,11 @@ export const holder = (channel: Channel): Seated | undefined =>
 export const isResting = ({ amongAgents, settings }: Channel): boolean =>
   amongAgents >= settings.turnConfig.restAfterPosts
 
-/** Nobody is in the cycle, and an agent that is there has something to read: only a person sets it going. */
-export const isStranded = (channel: Channel): boolean =>
-  channel.queue.line.length === 0 &&
-  seatsOf(channel).some((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))
+/** An agent that has something to read while nobody is in the cycle: only a person sets the channel going. */
+export const strandedIn = (channel: Channel): string | undefined =>
+  channel.queue.line.length === 0
+    ? seatsOf(channel).find((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))?.agent
+    : undefined
 
 /** The rights of an agent in its seat's state. */
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]

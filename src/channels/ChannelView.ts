@@ -9,10 +9,10 @@ import {
   hasUnread,
   isFor,
   isResting,
-  isStranded,
   propertiesOf,
   type Seated,
-  seatsOf
+  seatsOf,
+  strandedIn
 } from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
 import * as TurnQueue from "./TurnQueue.ts"
@@ -74,9 +74,10 @@ const waitsOf = (channel: Channel, project: string): string | null => {
   if (isResting(channel)) {
     return `rests after ${channel.amongAgents} posts without a person: agentd channel post ${name} "…", or agentd channel resume ${name}`
   }
-  return isStranded(channel)
-    ? `what was said waits, and no agent is in the turn queue: agentd channel assign ${name} ${seatsOf(channel).find(({ stand }) => stand.state === "IDLE")!.agent}`
-    : null
+  const stranded = strandedIn(channel)
+  return stranded === undefined
+    ? null
+    : `what was said waits, and no agent is in the turn queue: agentd channel assign ${name} ${stranded}`
 }
 
 const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo>, view: View): string => {

@@ -106,6 +106,20 @@ describe("a conversation", () => {
 })
 
 describe("pause", () => {
+  it.live("before the conversation has begun names the agent to start, and none where the project has none", () =>
+    Effect.gen(function* () {
+      const options = { inFlight: "complete", reason: "" } as const
+      const remedyIn = Effect.fnUntraced(function* (agents: object) {
+        const made = yield* world(answers, { agents })
+        const fleet = yield* made.world.open
+        yield* fleet.register(made.world.config, made.world.caller)
+        return (yield* refused(fleet.pause("", options, made.world.caller))).remedy
+      })
+      assert.match(yield* remedyIn({ a: agent({ autostart: false }) }), /agentd start shop\/a$/)
+      assert.match(yield* remedyIn({}), /^agentd conversation show shop$/)
+    })
+  )
+
   it.live("interrupts what is in flight, refuses new input by name, and offers the work again when it is resumed", () =>
     Effect.gen(function* () {
       const { backend, world: w } = yield* world(hangs, { agents: { a: agent() } })
