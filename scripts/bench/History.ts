@@ -33,6 +33,20 @@ export interface Place {
   readonly environment: NodeJS.ProcessEnv
 }
 
+/** A project of stopped agents, agent0 and further, in a folder of its own. */
+export const stoppedAgents = (root: string, count: number): Place => {
+  const project = join(root, "shop")
+  mkdirSync(project, { recursive: true })
+  const agent = { autostart: false, worktree: false, backend: { type: "command", shell: "cat" } }
+  const agents = Object.fromEntries(Array.from({ length: count }, (_, n) => [`agent${n}`, agent]))
+  writeFileSync(join(project, "agentd.jsonc"), JSON.stringify({ agents }))
+  return {
+    state: join(root, "s"),
+    project,
+    environment: { ...process.env, XDG_CONFIG_HOME: join(root, "config"), CLAUDE_CONFIG_DIR: join(root, "claude") }
+  }
+}
+
 /** Where a history of this name is, or is to be. */
 export const placeOf = (name: string): Place => {
   const kept = process.env["HISTORIES"]

@@ -2,11 +2,10 @@
  * Bench of what a message costs the real daemon: by a new connection each, as a command sends it, greeting and all,
  * and one after the other on one connection. CPU is the daemon's, by message; its agents are stopped and keep them.
  */
-import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { ourselves } from "../../src/rpc/Version.ts"
 import { type Bench, folder, interleave, type Measure, type Subject } from "./Bench.ts"
-import { cpuOf, type Place, started, stopped } from "./History.ts"
+import { cpuOf, type Place, started, stopped, stoppedAgents } from "./History.ts"
 import { Line } from "./Line.ts"
 
 const ROUNDS = 7
@@ -17,19 +16,6 @@ const measures: ReadonlyArray<Measure> = [
   { what: "CPU", unit: "ms", better: "less" },
   { what: "wall", unit: "ms", better: "less" }
 ]
-
-const placeOf = (root: string): Place => {
-  const project = join(root, "shop")
-  mkdirSync(project, { recursive: true })
-  const agent = { autostart: false, worktree: false, backend: { type: "command", shell: "cat" } }
-  const agents = Object.fromEntries(Array.from({ length: AGENTS }, (_, n) => [`agent${n}`, agent]))
-  writeFileSync(join(project, "agentd.jsonc"), JSON.stringify({ agents }))
-  return {
-    state: join(root, "s"),
-    project,
-    environment: { ...process.env, XDG_CONFIG_HOME: join(root, "config"), CLAUDE_CONFIG_DIR: join(root, "claude") }
-  }
-}
 
 const NEW = "a new connection each"
 const ONE = "one connection"
@@ -43,7 +29,7 @@ const greeted = async ({ state }: Place): Promise<Line> => {
 export const bench: Bench = {
   name: "sends",
   run: async () => {
-    const place = placeOf(folder())
+    const place = stoppedAgents(folder(), AGENTS)
     const { daemon } = await started(place)
     const caller = { by: "bench", config: join(place.project, "agentd.jsonc") }
     let count = 0

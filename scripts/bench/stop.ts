@@ -2,11 +2,10 @@
  * Bench of the daemon's stop over what waits: the real daemon, from the signal to its end, with as many waiting
  * messages as 200 stopped agents may have; when all have just come, when one more has, and beside a daemon with none.
  */
-import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { ourselves } from "../../src/rpc/Version.ts"
 import { type Bench, folder, interleave, type Measure, type Subject } from "./Bench.ts"
-import { type Place, started, stopped } from "./History.ts"
+import { type Place, started, stopped, stoppedAgents } from "./History.ts"
 import { Line } from "./Line.ts"
 
 const ROUNDS = 1
@@ -14,19 +13,6 @@ const AGENTS = 200
 const MESSAGES = 1_000
 
 const measures: ReadonlyArray<Measure> = [{ what: "stop", unit: "s", better: "less" }]
-
-const placeOf = (root: string): Place => {
-  const project = join(root, "shop")
-  mkdirSync(project, { recursive: true })
-  const agent = { autostart: false, worktree: false, backend: { type: "command", shell: "cat" } }
-  const agents = Object.fromEntries(Array.from({ length: AGENTS }, (_, n) => [`agent${n}`, agent]))
-  writeFileSync(join(project, "agentd.jsonc"), JSON.stringify({ agents }))
-  return {
-    state: join(root, "s"),
-    project,
-    environment: { ...process.env, XDG_CONFIG_HOME: join(root, "config"), CLAUDE_CONFIG_DIR: join(root, "claude") }
-  }
-}
 
 /** Sends so many to each agent, to all agents at a time. */
 const send = async ({ project, state }: Place, each: number): Promise<void> => {
@@ -57,7 +43,7 @@ export const bench: Bench = {
   name: "stop",
   isLong: true,
   run: async () => {
-    const [none, full] = [placeOf(folder()), placeOf(folder())]
+    const [none, full] = [stoppedAgents(folder(), AGENTS), stoppedAgents(folder(), AGENTS)]
     const first = await stopOf(full, () => send(full, MESSAGES - ROUNDS - 1))
     const subject = (subject: string, place: Place, each: number): Subject => ({
       subject,
