@@ -7,13 +7,12 @@
  * where it is, and so do those behind it; what a kill has cut off is begun anew (the file) or gone on with (the rows,
  * the room).
  */
-import { join } from "node:path"
 import { ChainWalk } from "./ChainWalk.ts"
 import { type Chore, STEP } from "./Chore.ts"
 import type { Sealing } from "./EventLog.ts"
 import { type Failure, failureOf } from "./GroupCommit.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
-import { type Made, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
+import { type Made, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
 import type { Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
 
@@ -79,7 +78,7 @@ export class Sealer implements Chore {
   /** The rune that tells of the segment is durable: its rows may go. */
   leave(made: Made): void {
     if (made.last <= this.store.left) return
-    this.store.leave(made, new SegmentFile(join(this.folder, made.file)).footer.heads)
+    this.store.leave(made)
     this.drops = true
   }
 

@@ -1,9 +1,9 @@
 /**
  * SegmentLog: the oldest runes leave the store for a segment, as the log sees it: the file is made, then a rune of the
- * home stream names it, then the store lists it and lets the rows go.
+ * home stream names it and the store lists it, in one transaction; then the store lets the rows go.
  *
  * Guarantees: each step is durable before the next; a kill between two of them loses nothing, and the next start
- * removes a file that no rune names, and lists one that a rune names. Texts are erased in segments, too: the file is
+ * removes a file that no rune names, and lists one that a rune names and an older agentd did not list. Texts are erased in segments, too: the file is
  * written anew, and a rune says so.
  */
 import { Effect } from "effect"

@@ -418,7 +418,8 @@ const writable = (
     const giveUpAfter = Duration.fromInputUnsafe(options.giveUpAfter ?? "10 seconds")
     yield* prepare(options, giveUpAfter)
     const seals = rules.kinds.sealing
-    const store = { file, seals, guarded: rules.guard.kinds, ...(maxBytes === undefined ? {} : { maxBytes }) }
+    const { guard, home } = rules
+    const store = { file, home, seals, guarded: guard.kinds, ...(maxBytes === undefined ? {} : { maxBytes }) }
     const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
       open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
     )

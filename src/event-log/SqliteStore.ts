@@ -8,12 +8,13 @@
  * a stream is read backwards from its newest rune without an index.
  */
 import type { Link } from "./ChainWalk.ts"
+import { dirname, join } from "node:path"
 import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Row.ts"
 import * as OpenMark from "./OpenMark.ts"
 import { COLUMNS as ALL_COLUMNS, type RuneRow } from "./RuneRow.ts"
-import type { Made, SegmentHead } from "./SegmentFile.ts"
+import { type Made, SegmentFile, type SegmentHead, SEGMENTS } from "./SegmentFile.ts"
 import { type Database, nodeSqlite, type Output, type Statement, type Value } from "./Sqlite.ts"
 
 /** The newest rune of a stream, and what an append to the stream needs of it. */
@@ -28,6 +29,8 @@ export interface Head {
 
 export interface StoreOptions {
   readonly file: string
+  /** The stream whose runes tell of segments. */
+  readonly home: string
   /** The file grows no larger than this. */
   readonly maxBytes?: number
   /** Kinds after which a stream takes nothing more. */
@@ -75,6 +78,7 @@ const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarde
 export class SqliteStore {
   readonly database: Database
   private readonly file: string
+  private readonly home: string
   private readonly one: Statement
   private readonly many: Statement
   private readonly head: Statement
@@ -96,10 +100,11 @@ export class SqliteStore {
   /** Runes up to here have left the store, or are about to: they are in segments. 0 for none. */
   left = 0
 
-  constructor({ file, guarded, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
+  constructor({ file, guarded, home, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
     this.seals = new Set(seals)
     this.guarded = new Set(guarded)
     this.file = file
+    this.home = home
     this.database = sqlite.open(file)
     try {
       this.database.exec(
@@ -138,6 +143,7 @@ export class SqliteStore {
         this.one.run(...this.valuesOfOne)
       }
       this.head.run(rows[rows.length - 1]!.eventId)
+      for (const row of rows) this.listTold(row)
       this.end.run()
     } catch (error) {
       this.pending.clear()
@@ -189,27 +195,41 @@ export class SqliteStore {
   }
 
   /** Lists a segment: its rows are no longer needed. Durable when it returns. */
-  leave({ bytes, file, first, last, sha256 }: Made, heads: ReadonlyArray<SegmentHead>): void {
-    this.transaction(() => {
-      this.database
-        .prepare("INSERT OR REPLACE INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
-        .run(first, last, file, sha256, bytes)
-      const set = this.database.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
-      for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
-        set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
-      }
-    })
-    this.left = Math.max(this.left, last)
+  leave(made: Made): void {
+    this.transaction(() => this.list(made, this.headsIn(made)))
+    this.left = Math.max(this.left, made.last)
   }
 
   /** The segments up to there are deleted: one stands for them all. Durable when it returns. */
-  forget({ bytes, file, first, last, sha256 }: Made): void {
+  forget(made: Made): void {
     this.transaction(() => {
-      this.database.prepare("DELETE FROM segments WHERE last <= ?").run(last)
-      this.database
-        .prepare("INSERT INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
-        .run(first, last, file, sha256, bytes)
+      this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
+      this.list(made, [])
     })
+  }
+
+  /** The list of segments changes with the rune that tells of it: no copy of the store has one without the other. */
+  private listTold({ kind, stream, text }: Row): void {
+    if (stream !== this.home) return
+    if (kind !== "segment.sealed" && kind !== "segment.rewritten" && kind !== "log.begins") return
+    const made = JSON.parse(text) as Made
+    if (kind === "segment.rewritten") return this.relist(made)
+    if (kind === "log.begins") this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
+    this.list(made, kind === "log.begins" ? [] : this.headsIn(made))
+  }
+
+  private headsIn({ file }: Made): ReadonlyArray<SegmentHead> {
+    return new SegmentFile(join(dirname(this.file), SEGMENTS, file)).footer.heads
+  }
+
+  private list({ bytes, file, first, last, sha256 }: Made, heads: ReadonlyArray<SegmentHead>): void {
+    this.database
+      .prepare("INSERT OR REPLACE INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
+      .run(first, last, file, sha256, bytes)
+    const set = this.database.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
+    for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
+      set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
+    }
   }
 
   /** A segment's file was written anew. */

@@ -7,6 +7,7 @@
 import { closeSync, openSync, readSync } from "node:fs"
 import type { Link } from "./ChainWalk.ts"
 import { anchorIn, behind } from "./HeadAnchor.ts"
+import { type Listed, listedIn } from "./Segments.ts"
 import { SideFiles } from "./SideFiles.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
@@ -18,6 +19,8 @@ export interface Tables {
   readonly schema: string
   /** Whether the file that says which runes an actor has is wrong: a daemon that is there fills it anew. */
   readonly isRefilled?: boolean
+  /** Segments that were listed before the runes were read, and behind it. */
+  readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
 }
 
 /** A file that is wrong all over is wrong. */
@@ -116,6 +119,7 @@ export class TableCheck {
   private readonly beside: SideFiles
   private readonly problems: ReadonlyArray<string>
   private readonly schema: string
+  private readonly listed: ReadonlyArray<Listed>
 
   constructor(database: Database, file: string) {
     this.database = database
@@ -124,6 +128,7 @@ export class TableCheck {
     const gap = anchor === undefined ? undefined : behind(database, anchor)
     this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]
     this.schema = schemaIn(database)
+    this.listed = listedIn(database)
     this.beside = new SideFiles(file)
   }
 
@@ -137,6 +142,7 @@ export class TableCheck {
     return {
       problems: [...this.problems, ...(left === undefined ? [] : leftProblems(this.database, left)), ...beside],
       schema: this.schema,
+      listed: [this.listed, listedIn(this.database)],
       isRefilled: this.beside.isRefilled
     }
   }

@@ -19,7 +19,7 @@ import { firstState } from "./FirstState.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
 import { storageError } from "./StorageFailure.ts"
 import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
-import { TableCheck } from "./TableCheck.ts"
+import { TableCheck, type Tables } from "./TableCheck.ts"
 import { verifyThread } from "./ThreadFile.ts"
 import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
@@ -172,16 +172,22 @@ const beginningOf = (segments: Segments | undefined): Beginning | undefined => {
   }
 }
 
-/** Segments as the runes tell of them, and as the store lists them. */
-const segmentProblems = (told: ReadonlyMap<number, Listed>, listed: ReadonlyArray<Listed>) => [
-  ...listed
-    .filter((one) => !isAs(told.get(one.first), one))
+/** Segments as the runes tell of them, and as the store lists them. What has changed meanwhile is left to the next look. */
+const segmentProblems = (told: ReadonlyMap<number, Listed>, [before, after]: Tables["listed"]) => [
+  ...before
+    .filter(
+      (one) =>
+        isAs(
+          after.find(({ first }) => first === one.first),
+          one
+        ) && !isAs(told.get(one.first), one)
+    )
     .map(({ file, first }) => ({
       eventId: first,
       message: `no rune says that its segment ${file} is as it is listed`
     })),
   ...[...told.keys()]
-    .filter((first) => !listed.some((one) => one.first === first))
+    .filter((known) => ![...before, ...after].some(({ first }) => first === known))
     .map((first) => ({ eventId: first, message: "the store does not list its segment" }))
 ]
 
@@ -219,7 +225,8 @@ export const verify = ({
     for (const message of yield* tableProblems(walked.tables, schema)) {
       rest.report({ eventId: 0, stream: "" }, "INV-HASH-VALID", message)
     }
-    for (const { eventId, message } of segmentProblems(look.segments, segments?.().listed ?? [])) {
+    const { listed = [segments?.().listed ?? [], segments?.().listed ?? []] } = walked.tables ?? {}
+    for (const { eventId, message } of segmentProblems(look.segments, listed)) {
       rest.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
     }
     for (const stream of folder === undefined ? [] : look.archived) {

@@ -11,6 +11,7 @@ import { fromRow, type RuneRow } from "./RuneRow.ts"
 import { SEGMENTS } from "./SegmentFile.ts"
 import { listedIn, Segments } from "./Segments.ts"
 import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
+import type { StoredRune } from "./StoredRune.ts"
 import { TableCheck } from "./TableCheck.ts"
 
 export interface VerifyData extends Marks {
@@ -38,10 +39,19 @@ const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void
   const segments = new Segments(join(dirname(data.file), SEGMENTS), listedIn(database))
   store.files(segments)
   const stored = (after: number) => (page.all(after) as unknown as ReadonlyArray<RuneRow>).map(fromRow)
+  const next = (): ReadonlyArray<StoredRune> => {
+    const inSegments = store.page(segments)
+    if (inSegments !== undefined) return inSegments
+    const rows = stored(store.head)
+    if (rows.length > 0 && rows[0]!.eventId === store.head + 1) return rows
+    // a daemon may have moved them to a segment meanwhile
+    segments.list(listedIn(database))
+    return store.page(segments) ?? rows
+  }
   const nothing = new Int32Array(new SharedArrayBuffer(4))
   return () => {
     if (data.pause > 0 && store.head > 0) Atomics.wait(nothing, 0, 0, data.pause)
-    const runes = store.page(segments) ?? stored(store.head)
+    const runes = next()
     if (runes.length > 0) {
       tables.next(runes)
       return say({ _tag: "Looked", looked: store.next(runes) })

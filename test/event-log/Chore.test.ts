@@ -95,7 +95,7 @@ const storeOf = (runes: number) =>
     yield* withInlineLog({ file }, (log) => Effect.repeat(log.append(few), { times: runes / 200 - 1 }))
     nodeSqlite.remove(actorFileOf(file))
     const store = yield* Effect.acquireRelease(
-      Effect.sync(() => new LogStore({ file, seals: [], guarded: [] })),
+      Effect.sync(() => new LogStore({ file, home: "daemon", seals: [], guarded: [] })),
       (store) => Effect.sync(() => store.close())
     )
     return { file, store }
@@ -186,7 +186,7 @@ describe("a chore that cannot go on", () => {
             ? { get: (...values) => (full(), statement.get(...values)) }
             : {}
       })
-      const store = new LogStore({ file, seals: [], guarded: [] }, sqlite, () => now)
+      const store = new LogStore({ file, home: "daemon", seals: [], guarded: [] }, sqlite, () => now)
       const told: Array<string> = []
       store.onTrouble = (message) => told.push(message)
       const rest = () => {

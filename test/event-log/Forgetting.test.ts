@@ -224,8 +224,8 @@ describe("segments that a setting deletes", () => {
   })
 
   for (const [what, isAfter] of [
-    ["when the rune is durable and the store lists the segments", false],
-    ["when the store lists them no more and the files are there", true]
+    ["when the rune is durable and the log knows nothing of it", false],
+    ["when the log knows it and the files are there", true]
   ] as const) {
     it.effect(`kill -9 ${what}: the next start finishes it`, () =>
       Effect.gen(function* () {
@@ -240,6 +240,10 @@ describe("segments that a setting deletes", () => {
           })
         )
         assert.deepStrictEqual(filesOf(file), ["1-400.zst", "401-800.zst", "begins-800.zst"])
+        const verdict = yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(
+          Effect.provide(DaemonLog.layerReadOnly({ file }), { local: true })
+        )
+        assert.deepStrictEqual(verdict.problems, [], "as it is before any start has finished it")
         const log = yield* opened(file)
         yield* log.append([note("shop", 1)])
         yield* rests

@@ -38,7 +38,7 @@ describe("an opening that fails", () => {
       Effect.gen(function* () {
         const file = yield* storeFile
         yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
-        const options = { file, seals: [], guarded: [] }
+        const options = { file, home: "daemon", seals: [], guarded: [] }
         const { databases, sqlite } = failing(fails)
         assert.throws(() => new LogStore(options, sqlite), /disk I\/O error/)
         assert.strictEqual(databases.length, 2)
@@ -63,7 +63,10 @@ describe("an opening that fails", () => {
         },
         remove: () => void (isGone = true)
       }
-      assert.throws(() => new LogStore({ file, seals: [], guarded: [] }, withoutFolder), /disk I\/O error/)
+      assert.throws(
+        () => new LogStore({ file, home: "daemon", seals: [], guarded: [] }, withoutFolder),
+        /disk I\/O error/
+      )
       assert.isTrue(databases.every(({ isOpen }) => !isOpen))
     })
   )
@@ -73,7 +76,7 @@ it.live("the room of a write-ahead log that a reader has swollen is given back o
   Effect.gen(function* () {
     const file = yield* storeFile
     yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
-    const store = new SqliteStore({ file, seals: [], guarded: [] })
+    const store = new SqliteStore({ file, home: "daemon", seals: [], guarded: [] })
     const sizeOf = () => statSync(`${file}-wal`).size
     const write = () => store.database.exec("INSERT INTO filler VALUES (zeroblob(6000000))")
     store.database.exec("CREATE TABLE filler (bytes)")

@@ -83,7 +83,7 @@ describe("a copy of the file alone", () => {
       const base = yield* folder
       const file = join(base, "s", "runes.db")
       yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
-      const store = new SqliteStore({ file, seals: [], guarded: [] })
+      const store = new SqliteStore({ file, home: "daemon", seals: [], guarded: [] })
       // folds the write-ahead log into the file and removes it, as a program does that ends in disorder
       store.database.close()
       assert.isFalse(existsSync(`${file}-wal`))

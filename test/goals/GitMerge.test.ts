@@ -104,9 +104,10 @@ describe("Merge", () => {
         yield* world.submit({ plan: world.file({ id: "z", title: "z", owner: "bob" }) })
         yield* world.state("g2", "goal_met")
         const { findings } = yield* world.goals.page("g2", 0, caller)
+        const warning = findings.find(({ severity }) => severity === "warning")?.message ?? ""
         assert.match(
-          findings.find(({ severity }) => severity === "warning")?.message ?? "",
-          /agentd\/bob holds 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, which would be merged/
+          warning,
+          /agentd\/bob holds 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, which are merged with it only if a person says so/
         )
         const only = { into: null, unreviewed: false, all: false }
         const refused = yield* Effect.flip(world.merge("g2", only))

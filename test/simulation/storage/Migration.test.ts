@@ -47,7 +47,7 @@ const withClient = <A, E>(
 /** As a start does. */
 const start = async (): Promise<void> => {
   await withClient(false, (sql) => Migrations.migrate(sql, FILE))
-  new LogStore({ file: FILE, seals: [], guarded: [] }, wasm).close()
+  new LogStore({ file: FILE, home: "daemon", seals: [], guarded: [] }, wasm).close()
 }
 
 const contents = (): unknown => {

@@ -35,7 +35,7 @@ import type { WasmSqlite } from "./WasmSqlite.ts"
 const FILE = "/state/runes.db"
 const SEAL = "sealed"
 const GUARDED = "guarded"
-const OPTIONS = { file: FILE, seals: [SEAL], guarded: [GUARDED] }
+const OPTIONS = { file: FILE, home: "daemon", seals: [SEAL], guarded: [GUARDED] }
 const MAX_LIVES = 5
 
 /** A promise that did not hold. */
