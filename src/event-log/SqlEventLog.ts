@@ -417,9 +417,14 @@ const writable = (
     const redact = yield* Redact
     const giveUpAfter = Duration.fromInputUnsafe(options.giveUpAfter ?? "10 seconds")
     yield* prepare(options, giveUpAfter)
-    const seals = rules.kinds.sealing
-    const { guard, home } = rules
-    const store = { file, home, seals, guarded: guard.kinds, ...(maxBytes === undefined ? {} : { maxBytes }) }
+    const { guard, home, kinds } = rules
+    const store = {
+      file,
+      home,
+      seals: kinds.sealing,
+      guarded: guard.kinds,
+      ...(maxBytes === undefined ? {} : { maxBytes })
+    }
     const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
       open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
     )
