@@ -42,6 +42,7 @@ import { type Made, SEGMENTS } from "./SegmentFile.ts"
 import { SegmentReader } from "./SegmentReader.ts"
 import { type Listed, listedIn, Segments } from "./Segments.ts"
 import { nodeSqlite } from "./Sqlite.ts"
+import type { StoreOptions } from "./SqliteStore.ts"
 import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, storageError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
@@ -406,25 +407,26 @@ const segmentsFor = (log: SqliteLog, giveUpAfter: Duration.Duration): SegmentLog
   forget: (made) => untilItPasses(giveUpAfter)(log.forget(made))
 })
 
+const storeOf = ({ guard, home, kinds }: Rules, { file, maxBytes }: Options): StoreOptions => ({
+  file,
+  home,
+  seals: kinds.sealing,
+  guarded: guard.kinds,
+  ...(maxBytes === undefined ? {} : { maxBytes })
+})
+
 const writable = (
   open: Open,
   walk: (file: string, reader: LogReader, segments: Segments) => Walk,
   idleWalk?: (file: string) => Walk
 ) =>
   Effect.fnUntraced(function* (options: Options) {
-    const { file, maxBytes } = options
+    const { file } = options
     const rules = yield* LogRules
     const redact = yield* Redact
     const giveUpAfter = Duration.fromInputUnsafe(options.giveUpAfter ?? "10 seconds")
     yield* prepare(options, giveUpAfter)
-    const { guard, home, kinds } = rules
-    const store = {
-      file,
-      home,
-      seals: kinds.sealing,
-      guarded: guard.kinds,
-      ...(maxBytes === undefined ? {} : { maxBytes })
-    }
+    const store = storeOf(rules, options)
     const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
       open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
     )
