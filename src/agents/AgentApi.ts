@@ -9,7 +9,8 @@ import { causeOf, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
 import { asksFirst } from "./CallRow.ts"
-import type { Agents, VoiceOf } from "./Agents.ts"
+import type { Agents } from "./Agents.ts"
+import type { VoiceOf } from "./AgentVoice.ts"
 import { MAX_WAITING } from "./Inbox.ts"
 
 export interface Surroundings {

@@ -5,9 +5,7 @@
  * the caller's project first, else as `project/agent`; one agent's trouble never
  * touches another.
  */
-import type { GivenFile } from "../backends/GivenFile.ts"
 import { Context, type Duration, type Effect, type Stream } from "effect"
-import type { Voice } from "../config/AgentConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type {
   AskedCall,
@@ -27,28 +25,11 @@ import type {
 import type { Address } from "../domain/AgentPort.ts"
 import type { DiffInfo } from "../domain/DiffMessages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
+import type { InboxMessage, VoiceOf } from "./AgentVoice.ts"
 import type { ConfigNews, RunNews } from "./Bus.ts"
 import type { Answer } from "./CallRow.ts"
 import type { Agreed } from "./ConfigTrust.ts"
 import type { Piece } from "./MessageFiles.ts"
-
-/** An agent that speaks for itself. */
-export interface VoiceOf {
-  readonly conversation: string
-  readonly agent: string
-  readonly turnId: string | null
-  readonly may: ReadonlyArray<Voice>
-}
-
-export interface InboxMessage {
-  readonly messageId: string
-  readonly from: string
-  readonly text: string
-  readonly at: number
-  /** True where the agent's turn carries the message already. */
-  readonly carried: boolean
-  readonly files?: ReadonlyArray<GivenFile> | undefined
-}
 
 export interface AgentFacts extends Address {
   /** Not there: it lives no more. */

@@ -6,14 +6,15 @@
  * Guarantees: an archived conversation is known from the one rune in the daemon's
  * stream; runes that do not fold set it aside with the reason.
  */
-import { reader, type RuneOf, type Said } from "../event-log/EventKinds.ts"
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import * as Inbox from "./Inbox.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import type { Spending } from "../domain/Messages.ts"
 import { conversationKinds, readAgent, type Summary } from "./AgentKinds.ts"
-import { readTurn, type turnKinds } from "./TurnKinds.ts"
+import type { turnKinds } from "./TurnKinds.ts"
+import { countedAs } from "./TurnFault.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
 import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
 import * as Budget from "./Budget.ts"
@@ -81,30 +82,6 @@ export interface Life {
 
 /** Sub-agents that have ended are forgotten beyond so many. */
 const MAX_ENDED = 20
-
-/** Why a turn has ended that was on when agentd was stopped. */
-export const LOST = "agentd was stopped while it ran"
-
-/** Errors that say nothing of the work that they ended. */
-export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
-  "rate_limit",
-  "overloaded",
-  "server",
-  "connection",
-  "stream",
-  "overflow",
-  "held",
-  "uncounted",
-  "lost"
-])
-
-/** How the conversation counts a turn's end, which the rune tells of. */
-export const countedAs = (outcome: TurnOutcome, any: Said): TurnOutcome => {
-  const rune = readTurn(any)
-  if (rune?.kind !== "turn.error") return outcome
-  const { error_type: type, message } = rune.payload
-  return NOT_ITS_FAULT.has(type) || message === LOST ? "interrupted" : outcome
-}
 
 const turnEnds: { readonly [kind: string]: TurnOutcome } = {
   "turn.completed": "completed",

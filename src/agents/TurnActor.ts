@@ -41,7 +41,7 @@ import {
 } from "./AgentStates.ts"
 import * as Dropped from "./Dropped.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
-import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
+import { countedAs, LOST, NOT_ITS_FAULT } from "./TurnFault.ts"
 import type * as Inbox from "./Inbox.ts"
 import * as Budget from "./Budget.ts"
 import { heldBy, known } from "./Inbox.ts"
