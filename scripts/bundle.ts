@@ -53,19 +53,19 @@ const ascii = (code: string): string =>
 
 const keeperFiles = async () => {
   const names = ["keeper.mjs", "slot.sh"]
-  const texts = await Promise.all(names.map((name) => readFile(join(root, "src/keeper", name), "utf8")))
+  const texts = await Promise.all(names.map((name) => readFile(join(root, "src/runs/keeper", name), "utf8")))
   return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
 }
 
 /** The modules that say where the code of the threads, of the gateway and of the keeper is, made of the code itself. */
 const programs: { readonly [module: string]: () => Promise<string> } = {
-  "src/event-log/ThreadFile.ts": async () =>
-    `export const logThread = ${await threadOf("src/event-log/LogThread.ts")}\n` +
-    `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n` +
-    `export const copyThread = ${await threadOf("src/event-log/CopyThread.ts")}\n`,
-  "src/gateway/GatewayFile.ts": async () =>
-    `export const program = ${JSON.stringify(await textOf("src/gateway/main.ts"))}\n`,
-  "src/keeper/KeeperFile.ts": async () => `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
+  "src/core/event-log/ThreadFile.ts": async () =>
+    `export const logThread = ${await threadOf("src/core/event-log/LogThread.ts")}\n` +
+    `export const verifyThread = ${await threadOf("src/core/event-log/VerifyThread.ts")}\n` +
+    `export const copyThread = ${await threadOf("src/core/event-log/CopyThread.ts")}\n`,
+  "src/runs/gateway/GatewayFile.ts": async () =>
+    `export const program = ${JSON.stringify(await textOf("src/runs/gateway/main.ts"))}\n`,
+  "src/runs/keeper/KeeperFile.ts": async () => `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
 }
 
 const programModules = {

@@ -15,9 +15,9 @@ import { styleText } from "node:util"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Fiber, Stream } from "effect"
 import { SMTPServer } from "smtp-server"
-import { call } from "../src/rpc/ControlClient.ts"
+import { call } from "../src/api/rpc/ControlClient.ts"
 import type { AgentInfo } from "../src/domain/Messages.ts"
-import type { Rune } from "../src/event-log/Rune.ts"
+import type { Rune } from "../src/core/event-log/Rune.ts"
 import * as Goal from "./demo/Goal.ts"
 
 /** Far more than it takes: a slow machine may be slow. */

@@ -9,25 +9,25 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join, posix } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { cycles } from "./support/ImportCycles.ts"
-import { layers } from "./support/Layers.ts"
+import { layers, roomOf } from "./support/Layers.ts"
 import { parse, type SourceFile } from "./support/SourceFile.ts"
 
 const root = join(import.meta.dirname, "..")
 
 /** Libraries: each imports these folders of ours and no other, so that it can be used without agentd. */
 const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
-  supervision: [],
-  "event-log": ["supervision"],
-  "event-actor": ["event-log", "supervision"],
-  backends: ["config", "gateway", "git", "keeper", "supervision"],
-  gateway: ["supervision"],
-  keeper: ["supervision"],
-  git: ["supervision"],
+  "core/supervision": [],
+  "core/event-log": ["core/supervision"],
+  "core/event-actor": ["core/event-log", "core/supervision"],
+  runs: ["config", "core/supervision", "runs/gateway", "runs/git", "runs/keeper"],
+  "runs/gateway": ["core/supervision"],
+  "runs/keeper": ["core/supervision"],
+  "runs/git": ["core/supervision"],
   config: []
 }
 
 /** Packages that a library may import, where it names them: others would have to be installed with it. */
-const needs: { readonly [folder: string]: RegExp } = { supervision: /^effect(\/|$)/ }
+const needs: { readonly [folder: string]: RegExp } = { "core/supervision": /^effect(\/|$)/ }
 
 /** Packages that one place wraps; everybody else asks that place. */
 const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; readonly because: string }> = [
@@ -38,20 +38,20 @@ const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; re
   },
   {
     package: /^effect\/rpc\b/,
-    home: /^src\/(rpc|cluster|client)\//,
+    home: /^src\/(api\/rpc|cluster|client)\//,
     because: "one protocol is the whole command surface"
   },
-  { package: /^effect\/sql\b/, home: /^src\/(event-log|cluster)\//, because: "the rune log is the only store" },
+  { package: /^effect\/sql\b/, home: /^src\/(core\/event-log|cluster)\//, because: "the rune log is the only store" },
   {
     package: /^node:sqlite$/,
-    home: /^src\/event-log\//,
+    home: /^src\/core\/event-log\//,
     because: "SQLite is behind a SqlClient, so that PostgreSQL can be"
   },
   { package: /^effect\/cluster\b/, home: /^src\/cluster\//, because: "it is for placement only, and unstable" },
   { package: /^nodemailer\b/, home: /^src\/alerts\//, because: "mail leaves by the outbox, or it is lost at a crash" },
   {
     package: /^node:child_process$/,
-    home: /^src\/backends\//,
+    home: /^src\/runs\/(?!gateway|git|keeper)/,
     because: "a process that nobody owns outlives us: use effect/process, or a Backend"
   },
   {
@@ -88,13 +88,17 @@ const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; rea
   { name: "process.env", instead: "Config", because: "a setting that no schema read is a setting that nobody checked" },
   { name: "process.exit", instead: "a typed failure", because: "it skips every finalizer; only main ends the process" },
   { name: "process.on", instead: "a scope's finalizer", because: "only main hears signals" },
-  { name: "console.log", instead: "cli/Output, or Effect.log", because: "stdout belongs to the verb that prints data" },
+  {
+    name: "console.log",
+    instead: "cli/render/Output, or Effect.log",
+    because: "stdout belongs to the verb that prints data"
+  },
   { name: "console.error", instead: "Effect.logError", because: "the log's level and place are settings" },
   { name: "console.warn", instead: "Effect.logWarning", because: "the log's level and place are settings" }
 ]
 
 /** Folders that live in any world: what lies outside of them comes as a service, so that a simulation can play it. */
-const inner = /^src\/(agents|channels|plates|goals|alerts|domain|config|supervision|event-actor|event-log)\//
+const inner = /^src\/(agents|projects|channels|plates|goals|alerts(?!\/channels)|domain|config|core)\//
 /** Imports and names that reach the machine past the services. */
 const outside = {
   imports: /^node:(fs|fs\/promises|child_process|net|http|https|os|stream|stream\/promises|timers|worker_threads)$/,
@@ -106,34 +110,34 @@ const edges: { readonly [path: string]: string } = {
   "src/alerts/Mailer.ts": "the default of the reference",
   "src/alerts/Smtp.ts": "behind Mailer",
   "src/config/OwnFile.ts": "the default of the reference",
-  "src/event-actor/EventLoop.ts": "the live form of the service",
-  "src/event-log/ArchiveFile.ts": "the default of the reference",
-  "src/event-log/CopyThread.ts": "the thread that copies a store: files of the store's owner",
-  "src/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
-  "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
-  "src/event-log/LogWorker.ts": "that thread, as the threaded form has it",
-  "src/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
-  "src/event-log/Beginning.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
-  "src/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
-  "src/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
-  "src/event-log/Soon.ts": "the default of the reference",
-  "src/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
-  "src/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",
-  "src/event-log/SqliteLog.ts": "the threaded form; a simulation has the inline one",
-  "src/event-log/StateFolder.ts": "behind Platform.lock",
-  "src/event-log/StoreHolder.ts": "behind Platform.lock",
-  "src/event-log/StoreLock.ts": "behind Platform.lock",
-  "src/event-log/StorePlace.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
-  "src/event-log/HeadAnchor.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
-  "src/event-log/Repair.ts": "files of the store's owner, while no daemon runs",
-  "src/event-log/TableCheck.ts": "the head of the store's file, which no query names; a simulated disk has none",
-  "src/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
-  "src/event-log/VerifyThread.ts": "that thread",
+  "src/core/event-actor/EventLoop.ts": "the live form of the service",
+  "src/core/event-log/ArchiveFile.ts": "the default of the reference",
+  "src/core/event-log/CopyThread.ts": "the thread that copies a store: files of the store's owner",
+  "src/core/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
+  "src/core/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
+  "src/core/event-log/LogWorker.ts": "that thread, as the threaded form has it",
+  "src/core/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
+  "src/core/event-log/Beginning.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
+  "src/core/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
+  "src/core/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
+  "src/core/event-log/Soon.ts": "the default of the reference",
+  "src/core/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
+  "src/core/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",
+  "src/core/event-log/SqliteLog.ts": "the threaded form; a simulation has the inline one",
+  "src/core/event-log/StateFolder.ts": "behind Platform.lock",
+  "src/core/event-log/StoreHolder.ts": "behind Platform.lock",
+  "src/core/event-log/StoreLock.ts": "behind Platform.lock",
+  "src/core/event-log/StorePlace.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
+  "src/core/event-log/HeadAnchor.ts": "a file of the store's owner, as SQLite's are; a simulated disk has none",
+  "src/core/event-log/Repair.ts": "files of the store's owner, while no daemon runs",
+  "src/core/event-log/TableCheck.ts": "the head of the store's file, which no query names; a simulated disk has none",
+  "src/core/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
+  "src/core/event-log/VerifyThread.ts": "that thread",
   "src/goals/PlanSource.ts": "the default of the reference"
 }
 
 /** Where a payload is opaque: any machine's event, what is said in place of a payload, and a page, which has no schemas: it reads what may be there or not. */
-const opaque = /^src\/(event-actor\/StateMachine|event-log\/EventKinds|web\/\w+)\.ts$/
+const opaque = /^src\/(core\/event-actor\/StateMachine|core\/event-log\/EventKinds|web\/\w+)\.ts$/
 
 /** Exceptions: a file, a rule, a reason. */
 const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly because: string }> = [
@@ -143,32 +147,32 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the quick entry holds nothing of Effect, so it has no Clock: it hands the time to pure views"
   },
   {
-    path: "src/event-log/LogThread.ts",
+    path: "src/core/event-log/LogThread.ts",
     rule: "performance.now",
     because: "the log's thread holds nothing of Effect, so it has no Clock: a store takes the time as a function"
   },
   {
-    path: "src/cli/LogSource.ts",
+    path: "src/cli/log/LogSource.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd logs` and `history` read a stopped daemon's log by themselves"
   },
   {
-    path: "src/cli/Verify.ts",
+    path: "src/cli/daemon/Verify.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd verify` reads a stopped daemon's log by itself, with the daemon's own kinds and invariants"
   },
   {
-    path: "src/cli/Restore.ts",
+    path: "src/cli/daemon/Restore.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd restore` revokes the tokens of a backup before it takes the store's place"
   },
   {
-    path: "src/cli/Repair.ts",
+    path: "src/cli/daemon/Repair.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd repair` mends a stopped daemon's log by itself, with the daemon's own kinds"
   },
   {
-    path: "src/cli/Repair.ts",
+    path: "src/cli/daemon/Repair.ts",
     rule: "src/app/Folds.ts",
     because: "`agentd repair CONVERSATION` looks where what the daemon makes of the log does not fold"
   },
@@ -183,32 +187,32 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the daemon is the one child that must outlive the scope that started it"
   },
   {
-    path: "src/gateway/GatewayClient.ts",
+    path: "src/runs/gateway/GatewayClient.ts",
     rule: "node:child_process",
     because: "the gateway must outlive the daemon, as runs do"
   },
   {
-    path: "src/keeper/Keeper.ts",
+    path: "src/runs/keeper/Keeper.ts",
     rule: "node:child_process",
     because: "the keeper must outlive the daemon: it holds the runs"
   },
   {
-    path: "src/gateway/Gateway.ts",
+    path: "src/runs/gateway/Gateway.ts",
     rule: "Date.now",
     because: "the gateway's process holds nothing of Effect, so it has no Clock"
   },
   {
-    path: "src/gateway/Counted.ts",
+    path: "src/runs/gateway/Counted.ts",
     rule: "setTimeout()",
     because: "the gateway's process holds nothing of Effect, so it has no fibers that wait"
   },
   {
-    path: "src/gateway/main.ts",
+    path: "src/runs/gateway/main.ts",
     rule: "process.on",
     because: "the gateway's process is a program of its own, with its own signals"
   },
   {
-    path: "src/gateway/main.ts",
+    path: "src/runs/gateway/main.ts",
     rule: "setTimeout()",
     because: "the gateway's process holds nothing of Effect: it is small, and outlives every scope"
   },
@@ -223,32 +227,32 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "systemd-notify is systemd's own program, found by the daemon's PATH; it starts nothing"
   },
   {
-    path: "src/git/PersonGit.ts",
+    path: "src/runs/git/PersonGit.ts",
     rule: "environment",
     because: "it is the person's own git, in their terminal: their settings and their helpers are what is wanted"
   },
   {
-    path: "src/cli/DaemonLife.ts",
+    path: "src/cli/daemon/DaemonLife.ts",
     rule: "environment",
     because: "the daemon has the environment of whoever starts it, of which it hands parts on"
   },
   {
-    path: "src/cli/BoardScreen.ts",
+    path: "src/cli/tui/BoardScreen.ts",
     rule: "environment",
     because: "notify-send finds the person's desktop by their variables"
   },
   {
-    path: "src/cli/Open.ts",
+    path: "src/cli/daemon/Open.ts",
     rule: "environment",
     because: "xdg-open finds the person's desktop and browser by their variables"
   },
   {
-    path: "src/cli/Run.ts",
+    path: "src/cli/agents/Run.ts",
     rule: "environment",
     because: "it runs a person's program in their terminal, as their shell would"
   },
   {
-    path: "src/supervision/Backoff.ts",
+    path: "src/core/supervision/Backoff.ts",
     rule: "Schedule.exponential",
     because: "it is the one value that all others are made of"
   },
@@ -287,7 +291,6 @@ interface Problem {
 /** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
 const isBin = (path: string): boolean =>
   /^src\/(main|app\/(Bin|DaemonBin|DaemonInfo|Foreground|Quick|Signals))\.ts$/.test(path)
-const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 
 const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =>
@@ -326,7 +329,7 @@ const reaches = ({ imports, names, path }: SourceFile): ReadonlyArray<Problem> =
 const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
   if (!from.startsWith(".")) return needProblem(path, from)
   const target = posix.join(posix.dirname(path), from)
-  const [own, other] = [folderOf(path), folderOf(target)]
+  const [own, other] = [roomOf(path), roomOf(target)]
   if (own === other) return []
   const problem = (message: string) => [{ path, rule: target, message: `imports ${target}: ${message}` }]
   if (!target.startsWith("src/")) return problem("what is shipped imports nothing outside src")
@@ -340,7 +343,7 @@ const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
 }
 
 const needProblem = (path: string, from: string): ReadonlyArray<Problem> => {
-  const folder = folderOf(path) ?? ""
+  const folder = roomOf(path) ?? ""
   if (needs[folder]?.test(from) !== false) return []
   return [{ path, rule: from, message: `imports ${from}: ${folder} is a library that needs effect and nothing else` }]
 }
@@ -349,7 +352,7 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
   const { path } = file
   const banned = bans
     // the page is a program of its own in a browser, without Effect
-    .filter(() => folderOf(path) !== "web")
+    .filter(() => roomOf(path) !== "web")
     .filter(({ name }) => file.names.has(name) && !(isBin(path) && name.startsWith("process.")))
     .map(({ because, instead, name }) => ({
       path,
@@ -360,15 +363,15 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
     [
       file.indexesPayload && !opaque.test(path),
       "untyped payload",
-      "reads a payload by a name that no schema knows: read the rune by its kind's declaration, event-log/EventKinds.reader"
+      "reads a payload by a name that no schema knows: read the rune by its kind's declaration, core/event-log/EventKinds.reader"
     ],
     [
-      file.startsGit && !path.startsWith("src/git/"),
+      file.startsGit && !path.startsWith("src/runs/git/"),
       "git",
-      "starts git: a repository that an agent writes can make git run anything. Instead: git/Git.ts, in a verb git/PersonGit.ts"
+      "starts git: a repository that an agent writes can make git run anything. Instead: runs/git/Git.ts, in a verb runs/git/PersonGit.ts"
     ],
     [
-      file.inheritsEnvironment && path !== "src/backends/process/ChildEnvironment.ts",
+      file.inheritsEnvironment && path !== "src/runs/process/ChildEnvironment.ts",
       "environment",
       "hands all variables of its own on, keys too. Instead: what ChildEnvironment.given allows"
     ],
@@ -382,7 +385,7 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
     [file.comments.some((text) => /\b(TODO|FIXME|XXX)\b/.test(text)), "TODO", "promises work: do it, or open an issue"],
     [
       // a page is one to its document
-      file.moduleVariables.length > 0 && !isBin(path) && folderOf(path) !== "web",
+      file.moduleVariables.length > 0 && !isBin(path) && roomOf(path) !== "web",
       "module variable",
       "holds state outside every scope: two daemons in one process would share it"
     ],
@@ -393,11 +396,7 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
     ],
     [file.lines > 700, "length", `has ${file.lines} lines: over 700 it wants to be two files`],
     [path.endsWith("/index.ts"), "barrel", "is a barrel: import the module itself"],
-    [
-      path.split("/").length > (path.startsWith("src/backends/") ? 4 : 3),
-      "depth",
-      "lies deeper than one folder under src, or two under backends"
-    ],
+    [path.split("/").length > 4, "depth", "lies deeper than two folders under src"],
     [!/\/([A-Z][A-Za-z0-9]*|main)\.ts$/.test(path), "name", "is not named after its main export, in PascalCase"]
   ]
   return [...banned, ...found.filter(([is]) => is).map(([, rule, message]) => ({ path, rule, message }))]
@@ -458,8 +457,17 @@ describe("src", () => {
     assert.deepStrictEqual(cycles(importsOf(sources)), [])
   })
 
+  it("has no flat folder of more than forty files but the log's, which is divided when it is slim", () => {
+    const counts = Map.groupBy(filesBelow("src"), (path) => posix.dirname(path))
+    const long = [...counts].filter(([folder, files]) => files.length > 40 && folder !== "src/core/event-log")
+    assert.deepStrictEqual(
+      long.map(([folder]) => folder),
+      []
+    )
+  })
+
   it("has a place among the layers for each of its folders", () => {
-    const folders = new Set(sources.flatMap(({ path }) => folderOf(path) ?? []))
+    const folders = new Set(sources.flatMap(({ path }) => roomOf(path) ?? []))
     assert.deepStrictEqual(
       [...folders].filter((folder) => rankOf(folder) < 0),
       []
@@ -479,22 +487,32 @@ describe("the rules see a break", () => {
     ["an import upward", "src/domain/A.ts", 'import { a } from "../agents/B.ts"', ["src/agents/B.ts"]],
     [
       "a type imported upward",
-      "src/event-log/A.ts",
+      "src/core/event-log/A.ts",
       'import type { a } from "../event-actor/B.ts"',
-      ["src/event-actor/B.ts"]
+      ["src/core/event-actor/B.ts"]
     ],
     [
       "a type query upward",
-      "src/event-log/A.ts",
+      "src/core/event-log/A.ts",
       'export type A = import("../event-actor/B.ts").B',
-      ["src/event-actor/B.ts"]
+      ["src/core/event-actor/B.ts"]
     ],
-    ["a re-export upward", "src/event-log/A.ts", 'export { b } from "../event-actor/B.ts"', ["src/event-actor/B.ts"]],
-    ["a library's import downward", "src/event-actor/A.ts", 'import { a } from "../event-log/B.ts"', []],
-    ["a library's import of another", "src/event-log/A.ts", 'import { a } from "../config/B.ts"', ["src/config/B.ts"]],
-    ["a library's own package", "src/supervision/A.ts", 'import { Effect } from "effect"', []],
-    ["another package in it", "src/supervision/A.ts", 'import { join } from "node:path"', ["node:path"]],
-    ["an import of a sibling", "src/agents/A.ts", 'import { a } from "../channels/B.ts"', ["src/channels/B.ts"]],
+    [
+      "a re-export upward",
+      "src/core/event-log/A.ts",
+      'export { b } from "../event-actor/B.ts"',
+      ["src/core/event-actor/B.ts"]
+    ],
+    ["a library's import downward", "src/core/event-actor/A.ts", 'import { a } from "../event-log/B.ts"', []],
+    [
+      "a library's import of another",
+      "src/core/event-log/A.ts",
+      'import { a } from "../../config/B.ts"',
+      ["src/config/B.ts"]
+    ],
+    ["a library's own package", "src/core/supervision/A.ts", 'import { Effect } from "effect"', []],
+    ["another package in it", "src/core/supervision/A.ts", 'import { join } from "node:path"', ["node:path"]],
+    ["an import of a sibling", "src/goals/A.ts", 'import { a } from "../channels/B.ts"', ["src/channels/B.ts"]],
     ["an import of main", "src/cli/A.ts", 'import { a } from "../main.ts"', ["src/main.ts"]],
     ["an import of a test", "src/cli/A.ts", 'import { a } from "../../test/A.ts"', ["test/A.ts"]],
     ["main importing a layer", "src/main.ts", 'import { a } from "./agents/B.ts"', []],
@@ -513,7 +531,7 @@ describe("the rules see a break", () => {
     ["an exit in the daemon", "src/app/Daemon.ts", "export const a = () => process.exit(1)", ["process.exit"]],
     ["a start of git", "src/agents/A.ts", 'spawn("git", ["status"])', ["git"]],
     ["git as a command's first word", "src/cli/A.ts", 'export const a = ["git", "status"]', ["git"]],
-    ["git where it is run", "src/git/A.ts", 'export const a = ["git", "status"]', []],
+    ["git where it is run", "src/runs/git/A.ts", 'export const a = ["git", "status"]', []],
     [
       "an environment that is extended",
       "src/agents/A.ts",
@@ -524,9 +542,9 @@ describe("the rules see a break", () => {
     ["a whole environment", "src/goals/A.ts", "export const a = { env: options.environment }", ["environment"]],
     ["a spread of it", "src/goals/A.ts", "export const a = { ...host.environment, B: c }", ["environment"]],
     ["a spread of a process's own", "src/main.ts", "export const a = { ...process.env }", ["environment"]],
-    ["a start that does not say which", "src/backends/A.ts", 'spawn("ss", [], { timeout: 1 })', ["environment"]],
+    ["a start that does not say which", "src/runs/A.ts", 'spawn("ss", [], { timeout: 1 })', ["environment"]],
     ["a part of it", "src/goals/A.ts", "export const a = { env: { ...ChildEnvironment.given(environment) } }", []],
-    ["the whole where the parts are picked", "src/backends/process/ChildEnvironment.ts", "a({ ...environment })", []],
+    ["the whole where the parts are picked", "src/runs/process/ChildEnvironment.ts", "a({ ...environment })", []],
     ["a cast to any", "src/agents/A.ts", "export const a = (b: unknown) => b as any", ["as any"]],
     ["a field that is set later", "src/agents/A.ts", "export class A { b!: string }", ["assumed field"]],
     ["a silenced compiler", "src/agents/A.ts", "// @ts-ignore\nexport const a = 1", ["ts-ignore"]],
@@ -541,7 +559,7 @@ describe("the rules see a break", () => {
     ["a module's variable", "src/agents/A.ts", "export let a = 1", ["module variable"]],
     ["a function's variable", "src/agents/A.ts", "export const a = () => { let b = 1; return ++b }", []],
     ["a barrel", "src/agents/index.ts", "export const a = 1", ["barrel", "name"]],
-    ["a folder in a folder", "src/agents/more/A.ts", "export const a = 1", ["depth"]],
+    ["a folder in a folder", "src/agents/more/deeper/A.ts", "export const a = 1", ["depth"]],
     ["a long file", "src/agents/A.ts", "\n".repeat(700), ["length"]]
   ]
   for (const [what, path, code, broken] of cases) {
@@ -613,17 +631,17 @@ describe("the project", () => {
     const ports: { readonly [path: string]: string } = {
       "src/app/DaemonInfo.ts": "the daemon's own control group",
       "src/app/Platform.ts": "the port of the whole daemon",
-      "src/backends/process/PeerProcess.ts": "who is at the other end of a socket",
-      "src/backends/process/ProcessTable.ts": "the table of processes",
-      "src/backends/process/ProcessUse.ts": "what processes use",
-      "src/backends/sandbox/Confinement.ts": "the sandbox",
-      "src/backends/sandbox/NamespaceScript.ts": "the sandbox",
-      "src/backends/sandbox/PathContainment.ts": "paths by descriptors",
-      "src/backends/sandbox/SetIds.ts": "paths by descriptors",
-      "src/event-log/StoreHolder.ts": "the holder of a store; the log knows nothing above it",
-      "src/http/PortOwner.ts": "who has a port",
-      "src/keeper/Keeper.ts": "the keeper, a program of its own",
-      "src/keeper/RecordedPrograms.ts": "the keeper, a program of its own",
+      "src/runs/process/PeerProcess.ts": "who is at the other end of a socket",
+      "src/runs/process/ProcessTable.ts": "the table of processes",
+      "src/runs/process/ProcessUse.ts": "what processes use",
+      "src/runs/sandbox/Confinement.ts": "the sandbox",
+      "src/runs/sandbox/NamespaceScript.ts": "the sandbox",
+      "src/runs/sandbox/PathContainment.ts": "paths by descriptors",
+      "src/runs/sandbox/SetIds.ts": "paths by descriptors",
+      "src/core/event-log/StoreHolder.ts": "the holder of a store; the log knows nothing above it",
+      "src/api/http/PortOwner.ts": "who has a port",
+      "src/runs/keeper/Keeper.ts": "the keeper, a program of its own",
+      "src/runs/keeper/RecordedPrograms.ts": "the keeper, a program of its own",
       "src/plates/Shells.ts": "shells of a session, in a world that a simulation makes, too",
       "src/systemd/Activation.ts": "the service manager",
       "src/systemd/Launch.ts": "the descriptors that a daemon would be given",
@@ -634,7 +652,7 @@ describe("the project", () => {
     assert.deepStrictEqual(
       code.filter((path) => ports[path] === undefined),
       [],
-      "take it from src/backends/process/ProcessTable.ts"
+      "take it from src/runs/process/ProcessTable.ts"
     )
     assert.deepStrictEqual(
       Object.keys(ports).filter((path) => !code.includes(path)),

@@ -7,9 +7,9 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { saidIn } from "../src/backends/model/ProviderFault.ts"
-import { obstacles } from "../src/cli/HookSettings.ts"
-import { Redact } from "../src/event-log/Redact.ts"
+import { saidIn } from "../src/runs/model/ProviderFault.ts"
+import { obstacles } from "../src/cli/setup/HookSettings.ts"
+import { Redact } from "../src/core/event-log/Redact.ts"
 import { jsonIn } from "../src/goals/Answer.ts"
 import * as HookEvent from "../src/plates/HookEvent.ts"
 import { CountedPattern } from "./support/RegexpSteps.ts"
@@ -22,7 +22,7 @@ const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8"
   .map((name) => parse(join("src", name), readFileSync(join(root, "src", name), "utf8")))
 
 /** Takes a person's own pattern, for one command of that person's. */
-const ASKED = "src/cli/LogsWords.ts"
+const ASKED = "src/cli/log/LogsWords.ts"
 
 /** Patterns that are composed at run time, caught as their module composes them. */
 const composing = files

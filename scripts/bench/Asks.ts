@@ -6,7 +6,7 @@
  */
 import { Effect, Layer } from "effect"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 import { hello, table } from "./Counter.ts"
 import { layer, run, spawner } from "./Scopes.ts"
 

@@ -3,10 +3,10 @@
  * some 40 bytes of payload, as a worker's or an inbox's plain move makes it.
  */
 import { Effect } from "effect"
-import type { Ref } from "../../src/event-actor/ActorHandle.ts"
-import { actor, later, type EventSourcedActor } from "../../src/event-actor/EventSourcedActor.ts"
-import { type Snapshot, define, to } from "../../src/event-actor/StateMachine.ts"
-import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+import type { Ref } from "../../src/core/event-actor/ActorHandle.ts"
+import { actor, later, type EventSourcedActor } from "../../src/core/event-actor/EventSourcedActor.ts"
+import { type Snapshot, define, to } from "../../src/core/event-actor/StateMachine.ts"
+import { stateMachineActor } from "../../src/core/event-actor/StateMachineActor.ts"
 
 /** An inbox's own event, so that its rune is one that the daemon's log takes. */
 interface Withdrawn {

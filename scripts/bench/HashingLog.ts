@@ -5,13 +5,13 @@
  */
 import { Effect, Layer } from "effect"
 import { rules } from "../../src/app/DaemonLog.ts"
-import { AdmissionState } from "../../src/event-log/AdmissionState.ts"
-import { AdmittingLog } from "../../src/event-log/AdmittingLog.ts"
-import { EventDraft } from "../../src/event-log/EventDraft.ts"
-import { chain, GENESIS, hashPayload, movesText, quote } from "../../src/event-log/HashChain.ts"
-import { Log, type Unit } from "../../src/event-log/Log.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import { AdmissionState } from "../../src/core/event-log/AdmissionState.ts"
+import { AdmittingLog } from "../../src/core/event-log/AdmittingLog.ts"
+import { EventDraft } from "../../src/core/event-log/EventDraft.ts"
+import { chain, GENESIS, hashPayload, movesText, quote } from "../../src/core/event-log/HashChain.ts"
+import { Log, type Unit } from "../../src/core/event-log/Log.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 /** Runes that are kept. */
 const KEPT = 16_384

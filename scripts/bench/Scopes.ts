@@ -3,14 +3,14 @@
  * a commit scope each, under a supervisor, in one system.
  */
 import { Context, Effect, Layer, References, type Scope } from "effect"
-import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
-import { CommitScope } from "../../src/event-actor/CommitScope.ts"
-import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
-import * as EventLoop from "../../src/event-actor/EventLoop.ts"
-import type { EventSourcedActor } from "../../src/event-actor/EventSourcedActor.ts"
-import type { Member } from "../../src/event-actor/Member.ts"
-import { Log } from "../../src/event-log/Log.ts"
-import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import * as ActorSystem from "../../src/core/event-actor/ActorSystem.ts"
+import { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
+import * as DeadLetters from "../../src/core/event-actor/DeadLetters.ts"
+import * as EventLoop from "../../src/core/event-actor/EventLoop.ts"
+import type { EventSourcedActor } from "../../src/core/event-actor/EventSourcedActor.ts"
+import type { Member } from "../../src/core/event-actor/Member.ts"
+import { Log } from "../../src/core/event-log/Log.ts"
+import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 import { quantile } from "./Bench.ts"
 
 /** The part of a bench that measures scopes. */

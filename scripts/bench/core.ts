@@ -7,10 +7,10 @@
  * one (its spawn and its restart are those of OTP's supervisor), and Effect's Queue with
  * a fiber, which writes nothing either.
  */
-import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import type { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
 import { Deferred, Effect, Fiber, Layer, Queue } from "effect"
-import type { EventSourcedActor } from "../../src/event-actor/EventSourcedActor.ts"
-import type { Member } from "../../src/event-actor/Member.ts"
+import type { EventSourcedActor } from "../../src/core/event-actor/EventSourcedActor.ts"
+import type { Member } from "../../src/core/event-actor/Member.ts"
 import {
   type Aim,
   type Bench,

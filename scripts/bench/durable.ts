@@ -5,15 +5,15 @@
  * Beside it Erlang's gen_statem that makes and hashes the same rune and is answered by a
  * disk_log that syncs in groups. `BENCH_FOLDER` names the disk that is to be measured.
  */
-import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import type { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
 import { spawn as spawnProcess } from "node:child_process"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, type Scope } from "effect"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import type { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
-import { Log, TOGETHER } from "../../src/event-log/Log.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
+import type { ActorSystem } from "../../src/core/event-actor/ActorSystem.ts"
+import { Log, TOGETHER } from "../../src/core/event-log/Log.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 import {
   type Aim,
   type Bench,

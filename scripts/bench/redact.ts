@@ -3,7 +3,7 @@
  * cost time. What is linear takes as long for each megabyte of a long text as of a short one.
  */
 import { Effect } from "effect"
-import { Redact } from "../../src/event-log/Redact.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 import { type Bench, interleave, type Subject } from "./Bench.ts"
 
 const ROUNDS = 3

@@ -3,7 +3,7 @@
  * and one after the other on one connection. CPU is the daemon's, by message; its agents are stopped and keep them.
  */
 import { join } from "node:path"
-import { ourselves } from "../../src/rpc/Version.ts"
+import { ourselves } from "../../src/api/rpc/Version.ts"
 import { type Bench, folder, interleave, type Measure, type Subject } from "./Bench.ts"
 import { cpuOf, type Place, started, stopped, stoppedAgents } from "./History.ts"
 import { Line } from "./Line.ts"

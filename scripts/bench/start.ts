@@ -5,7 +5,7 @@
  */
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
+import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
 import { type Bench, interleave, type Measure, type Subject } from "./Bench.ts"
 import { historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
 

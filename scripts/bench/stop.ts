@@ -3,7 +3,7 @@
  * messages as 200 stopped agents may have; when all have just come, when one more has, and beside a daemon with none.
  */
 import { join } from "node:path"
-import { ourselves } from "../../src/rpc/Version.ts"
+import { ourselves } from "../../src/api/rpc/Version.ts"
 import { type Bench, folder, interleave, type Measure, type Subject } from "./Bench.ts"
 import { type Place, started, stopped, stoppedAgents } from "./History.ts"
 import { Line } from "./Line.ts"

@@ -29,28 +29,28 @@ const layersDrawn = (): string => {
 
 /** The way down of `agentd send`: each file hands it to the next. */
 const DOWN = [
-  "cli/Send.ts",
-  "rpc/ControlClient.ts",
-  "rpc/ControlServer.ts",
-  "rpc/ControlHandlers.ts",
-  "agents/AgentCommands.ts",
-  "agents/AgentScope.ts",
-  "event-actor/CommitScope.ts",
-  "agents/InboxActor.ts",
-  "agents/TurnActor.ts",
-  "event-log/Log.ts",
-  "event-log/SqliteLog.ts",
-  "event-log/GroupCommit.ts"
+  "cli/agents/Send.ts",
+  "api/rpc/ControlClient.ts",
+  "api/rpc/ControlServer.ts",
+  "api/rpc/ControlHandlers.ts",
+  "projects/service/AgentCommands.ts",
+  "agents/actors/AgentScope.ts",
+  "core/event-actor/CommitScope.ts",
+  "agents/actors/InboxActor.ts",
+  "agents/actors/TurnActor.ts",
+  "core/event-log/Log.ts",
+  "core/event-log/SqliteLog.ts",
+  "core/event-log/GroupCommit.ts"
 ]
 /** The way up of what an agent's process says. */
 const UP = [
-  "backends/claude/ClaudeRun.ts",
-  "agents/LiveRun.ts",
-  "agents/RunEvents.ts",
-  "agents/ToolCalls.ts",
-  "agents/TurnActor.ts",
-  "event-actor/CommitScope.ts",
-  "event-log/Log.ts"
+  "runs/claude/ClaudeRun.ts",
+  "agents/run/LiveRun.ts",
+  "agents/run/RunEvents.ts",
+  "agents/actors/ToolCalls.ts",
+  "agents/actors/TurnActor.ts",
+  "core/event-actor/CommitScope.ts",
+  "core/event-log/Log.ts"
 ]
 
 const nameOf = (file: string): string => file.replace(/^.*\/|\.ts$/g, "")

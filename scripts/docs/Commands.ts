@@ -5,9 +5,9 @@
 import { Effect, Option } from "effect"
 import { CliConfig, CliOutput, Command, type HelpDoc } from "effect/cli"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { cliConfig, root } from "../../src/cli/Cli.ts"
-import { Entry } from "../../src/cli/Invocation.ts"
-import { meanings } from "../../src/cli/ExitCode.ts"
+import { cliConfig, root } from "../../src/cli/parse/Cli.ts"
+import { Entry } from "../../src/cli/parse/Invocation.ts"
+import { meanings } from "../../src/cli/parse/ExitCode.ts"
 import { cell, table } from "./Markdown.ts"
 
 /** A command's help, and the words that name it: `["agentd", "goal", "show"]`. */

@@ -1,19 +1,19 @@
 /** Machines: docs/machines.md, from the machines' own tables and opening comments. */
-import * as AgentMachine from "../../src/agents/AgentMachine.ts"
+import * as AgentMachine from "../../src/agents/machines/AgentMachine.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
-import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
-import { chapter, type Described, markdown } from "../../src/event-actor/StateDiagram.ts"
-import type { AnyMachine } from "../../src/event-actor/StateMachine.ts"
-import type { Said } from "../../src/event-log/EventKinds.ts"
-import * as Inbox from "../../src/agents/Inbox.ts"
+import * as ConversationMachine from "../../src/agents/machines/ConversationMachine.ts"
+import { chapter, type Described, markdown } from "../../src/core/event-actor/StateDiagram.ts"
+import type { AnyMachine } from "../../src/core/event-actor/StateMachine.ts"
+import type { Said } from "../../src/core/event-log/EventKinds.ts"
+import * as Inbox from "../../src/agents/machines/Inbox.ts"
 import * as ProviderMachine from "../../src/providers/ProviderMachine.ts"
 import * as PlateMachine from "../../src/plates/PlateMachine.ts"
 import * as PlateState from "../../src/plates/PlateState.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
-import * as ToolMachine from "../../src/agents/ToolMachine.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import * as ToolMachine from "../../src/agents/machines/ToolMachine.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
 import { type Case, LOOKS, TABLES } from "../../src/domain/Words.ts"
-import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 import { openingOf } from "./Opening.ts"
 
 const described = (
@@ -24,17 +24,17 @@ const described = (
 ): Described & { readonly file: string } => ({ file, machine, kinds, initial, about: openingOf(file) })
 
 const machines = [
-  described("agents/WorkerMachine.ts", WorkerMachine.Worker, WorkerMachine.kinds, WorkerMachine.initial()),
+  described("agents/machines/WorkerMachine.ts", WorkerMachine.Worker, WorkerMachine.kinds, WorkerMachine.initial()),
   described("plates/PlateMachine.ts", PlateMachine.Plate, PlateMachine.kinds, PlateState.initial),
-  described("agents/TurnMachine.ts", TurnMachine.Turn, TurnMachine.kinds, TurnMachine.initial()),
-  described("agents/ToolMachine.ts", ToolMachine.Tool, ToolMachine.kinds, ToolMachine.initial()),
+  described("agents/machines/TurnMachine.ts", TurnMachine.Turn, TurnMachine.kinds, TurnMachine.initial()),
+  described("agents/machines/ToolMachine.ts", ToolMachine.Tool, ToolMachine.kinds, ToolMachine.initial()),
   described(
-    "agents/ConversationMachine.ts",
+    "agents/machines/ConversationMachine.ts",
     ConversationMachine.Conversation,
     ConversationMachine.kinds,
     ConversationMachine.initial()
   ),
-  described("agents/AgentMachine.ts", AgentMachine.Agent, AgentMachine.kinds, AgentMachine.initial()),
+  described("agents/machines/AgentMachine.ts", AgentMachine.Agent, AgentMachine.kinds, AgentMachine.initial()),
   described("goals/GoalMachine.ts", GoalMachine.Autonomy, GoalMachine.kinds, GoalMachine.initial()),
   described("providers/ProviderMachine.ts", ProviderMachine.Provider, ProviderMachine.kinds, ProviderMachine.initial),
   described("channels/SeatMachine.ts", SeatMachine.Seat, SeatMachine.kinds, SeatMachine.initial("pm", "reviews"))

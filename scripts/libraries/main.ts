@@ -79,17 +79,27 @@ const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   client: ["Client", "Promises"]
 }
 
-/** Folders of which users may take any module. */
-const whole = [...Object.keys(entries), "gateway"]
+/** Where each library lies in src, and in dist/lib. */
+const folders: { readonly [library: string]: string } = {
+  supervision: "core/supervision",
+  "event-log": "core/event-log",
+  "event-actor": "core/event-actor",
+  backends: "runs",
+  client: "client"
+}
+
+/** Whether users may take any module of the folder that it lies in. */
+const isWhole = (name: string): boolean =>
+  Object.values(folders).some((folder) => name.startsWith(`${folder}/`)) && !/^runs\/(git|keeper)\//.test(name)
 
 /** Of the daemon's side a client sees nothing: with it, the types of the whole daemon would come along. */
-const FEATURES = "rpc/Features.d.ts"
+const FEATURES = "api/rpc/Features.d.ts"
 
 /** Removes the declarations that nothing in those folders imports. */
 const prune = async (folder: string): Promise<void> => {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".d.ts"))
   const left = new Set(names)
-  const reached = names.filter((name) => whole.includes(name.split("/")[0]!))
+  const reached = names.filter(isWhole)
   for (const name of reached) {
     if (!left.delete(name)) continue
     const text = await readFile(join(folder, name), "utf8")
@@ -109,7 +119,7 @@ const prune = async (folder: string): Promise<void> => {
 
 const keeperFiles = async () => {
   const names = ["keeper.mjs", "slot.sh"]
-  const texts = await Promise.all(names.map((name) => readFile(join(root, "src/keeper", name), "utf8")))
+  const texts = await Promise.all(names.map((name) => readFile(join(root, "src/runs/keeper", name), "utf8")))
   return Object.fromEntries(names.map((name, index) => [name, texts[index]]))
 }
 
@@ -118,13 +128,13 @@ const keeperFiles = async () => {
  * thread starts from the file itself.
  */
 const places: { readonly [module: string]: string } = {
-  "src/event-log/ThreadFile.ts": `export const logThread = () => new URL("./LogThread.js", import.meta.url)
+  "src/core/event-log/ThreadFile.ts": `export const logThread = () => new URL("./LogThread.js", import.meta.url)
 export const verifyThread = () => new URL("./VerifyThread.js", import.meta.url)
 export const copyThread = () => new URL("./CopyThread.js", import.meta.url)
 `,
-  "src/gateway/GatewayFile.ts":
+  "src/runs/gateway/GatewayFile.ts":
     "export const program = `import ${JSON.stringify(new URL('./main.js', import.meta.url).href)}\\n`\n",
-  "src/keeper/KeeperFile.ts": `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
+  "src/runs/keeper/KeeperFile.ts": `export const files = () => (${JSON.stringify(await keeperFiles())})\n`
 }
 
 /** npm packs no folder of that name. */
@@ -133,10 +143,10 @@ const placeOf = (name: string): string => `${name.replaceAll("node_modules", "pa
 /** Writes the code of all modules that users may take, and of what they need. */
 const code = async (folder: string): Promise<void> => {
   const inputs = await Promise.all(
-    whole.map(async (library) => {
-      const names = await readdir(join(root, "src", library), { recursive: true })
-      const modules = names.filter((name) => name.endsWith(".ts"))
-      return modules.map((name) => [`${library}/${name.slice(0, -3)}`, join(root, "src", library, name)] as const)
+    Object.values(folders).map(async (folder) => {
+      const names = (await readdir(join(root, "src", folder), { recursive: true })).map((name) => `${folder}/${name}`)
+      const modules = names.filter((name) => name.endsWith(".ts") && isWhole(name))
+      return modules.map((name) => [name.slice(0, -3), join(root, "src", name)] as const)
     })
   )
   const build = await rolldown({
@@ -175,11 +185,12 @@ await writeFile(join(made, FEATURES), "/** The daemon's own side of a call. */\n
 await prune(made)
 await code(made)
 for (const [library, modules] of Object.entries(entries)) {
-  const names = modules.map((path) => `export * as ${path.replace(/^.*\//, "")} from "./${library}/${path}.js"\n`)
+  const folder = folders[library]!
+  const names = modules.map((path) => `export * as ${path.replace(/^.*\//, "")} from "./${folder}/${path}.js"\n`)
   await writeFile(join(made, `${library}.js`), names.join(""))
   await writeFile(join(made, `${library}.d.ts`), names.join(""))
-  await mkdir(join(made, library), { recursive: true })
-  await copyFile(join(root, "src", library, "README.md"), join(made, library, "README.md"))
+  await mkdir(join(made, folder), { recursive: true })
+  await copyFile(join(root, "src", folder, "README.md"), join(made, folder, "README.md"))
 }
 await rm(lib, { recursive: true, force: true })
 await rename(made, lib)

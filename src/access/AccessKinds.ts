@@ -1,6 +1,6 @@
 /** AccessKinds: who may come in over HTTP, in the daemon's stream. A token itself is in no rune: its hash is. */
 import { Schema } from "effect"
-import { kind } from "../event-log/EventKinds.ts"
+import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 

@@ -6,7 +6,7 @@
  */
 import { Schema } from "effect"
 import { NOTICE_KINDS } from "../config/NotifyConfig.ts"
-import { checkedReader, kind } from "../event-log/EventKinds.ts"
+import { checkedReader, kind } from "../core/event-log/EventKinds.ts"
 import { Alert } from "./AlertPolicy.ts"
 import { FailureClass } from "./Retry.ts"
 

@@ -7,7 +7,7 @@
  */
 import type { AlertRow } from "../domain/AlertMessages.ts"
 import { troubles } from "../domain/Weather.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
 import * as Answers from "./Answers.ts"

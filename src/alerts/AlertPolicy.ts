@@ -5,14 +5,14 @@
  * nothing. Alerts with the same key are the same trouble and are told together.
  */
 import { Schema } from "effect"
-import { agentKinds } from "../agents/AgentKinds.ts"
-import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import { reader, type RuneOf, type Table } from "../core/event-log/EventKinds.ts"
 import { budgetKinds } from "../budgets/BudgetKinds.ts"
 import { nearWords, spentWords, turnWords } from "../domain/Allowance.ts"
 import { putRight, warning, warnsAt } from "../domain/ErrorLimit.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
-import { ownKinds } from "../event-log/OwnKinds.ts"
-import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import { ownKinds } from "../core/event-log/OwnKinds.ts"
+import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
 import { nameOf as nameOfAccount, troubles } from "../domain/Weather.ts"
 import { predicate } from "../domain/Words.ts"

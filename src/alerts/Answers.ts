@@ -2,12 +2,12 @@
  * Answers: which runes say that a person has answered what channels told, that it is over, or that it is news no more,
  * and what follows: what was not sent is dropped, what was sent and asks is taken back where its channel can. Pure.
  */
-import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/AgentKinds.ts"
-import { isPerson } from "../agents/Inbox.ts"
+import { agentKinds, conversationKinds, inboxKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
+import { isPerson } from "../agents/machines/Inbox.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { moment } from "../domain/Words.ts"
-import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
-import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
+import { reader, type RuneOf, type Table } from "../core/event-log/EventKinds.ts"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../core/event-log/Rune.ts"
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
 import type { Answered, Overtaken } from "./AlertKinds.ts"

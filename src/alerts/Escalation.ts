@@ -7,7 +7,7 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { span } from "../domain/Words.ts"
-import type { RuneDraft } from "../event-log/Rune.ts"
+import type { RuneDraft } from "../core/event-log/Rune.ts"
 import * as AlertChannel from "./AlertChannel.ts"
 import { AlertContext } from "./AlertContext.ts"
 import type { Alert } from "./AlertPolicy.ts"

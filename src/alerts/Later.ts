@@ -6,8 +6,8 @@
  */
 import { hash } from "node:crypto"
 import { Clock, Duration, Effect } from "effect"
-import { EventLog } from "../event-log/EventLog.ts"
-import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../core/event-log/Rune.ts"
 import type { Message } from "./AlertChannel.ts"
 import { AlertContext } from "./AlertContext.ts"
 import * as AlertKinds from "./AlertKinds.ts"

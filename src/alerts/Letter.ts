@@ -2,10 +2,10 @@
  * Letter: the mail of a batch: its alerts with the story behind each, and the last lines of whom they tell.
  */
 import { Effect } from "effect"
-import { agentKinds } from "../agents/AgentKinds.ts"
-import { EventLog } from "../event-log/EventLog.ts"
-import { reader } from "../event-log/EventKinds.ts"
-import { Redact } from "../event-log/Redact.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import { Redact } from "../core/event-log/Redact.ts"
 import { AlertContext } from "./AlertContext.ts"
 import type { Alert } from "./AlertPolicy.ts"
 import * as Mail from "./Mail.ts"

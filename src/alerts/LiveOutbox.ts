@@ -5,8 +5,8 @@
  * led to; the state changes only by runes that are durable.
  */
 import { Context, Deferred, Effect, Layer, Queue, Semaphore } from "effect"
-import { DAEMON_STREAM, type RuneDraft } from "../event-log/Rune.ts"
-import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import { DAEMON_STREAM, type RuneDraft } from "../core/event-log/Rune.ts"
+import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
 import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 

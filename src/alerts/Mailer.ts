@@ -5,7 +5,7 @@
 import { Context, type Effect, type FileSystem } from "effect"
 import { hostname } from "node:os"
 import type { MailConfig } from "../config/Config.ts"
-import type { Redact } from "../event-log/Redact.ts"
+import type { Redact } from "../core/event-log/Redact.ts"
 import type { SendError } from "./SendError.ts"
 import * as Smtp from "./Smtp.ts"
 

@@ -6,13 +6,13 @@
  * answered or a turn has overtaken is told of no more.
  */
 import { attempt } from "../config/Attempt.ts"
-import { agentKinds, toolKinds } from "../agents/AgentKinds.ts"
+import { agentKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
 import type { NoticeKind } from "../config/NotifyConfig.ts"
 import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { GoalInfo } from "../domain/GoalMessages.ts"
 import { moment, span } from "../domain/Words.ts"
-import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
-import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import { reader, type RuneOf, type Table } from "../core/event-log/EventKinds.ts"
+import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { moveKinds as plateKinds } from "../plates/PlateKinds.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"

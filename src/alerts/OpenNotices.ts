@@ -5,9 +5,9 @@
  * Guarantees: a notice is open from its queueing until an answer is in the log, whoever gives it; an answer that came
  * while its message was on its way is remembered, so that the message can be taken back; the size is bounded.
  */
-import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
-import * as PlainState from "../event-log/PlainState.ts"
-import type { StreamFold } from "../event-log/StreamFold.ts"
+import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
+import * as PlainState from "../core/event-log/PlainState.ts"
+import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import type { Alert } from "./AlertPolicy.ts"
 import * as Notice from "./Notice.ts"

@@ -5,7 +5,7 @@
  * attempts is in the log, so that a restart neither resets nor repeats a wait.
  */
 import { Schema } from "effect"
-import * as Backoff from "../supervision/Backoff.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
 
 export const FailureClass = Schema.Literals([
   /** The server is away, slow or busy: soon again. */

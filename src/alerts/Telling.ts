@@ -6,11 +6,11 @@
  */
 import { Duration, Effect, type FileSystem } from "effect"
 import type { ChannelConfig } from "../config/NotifyConfig.ts"
-import { Redact } from "../event-log/Redact.ts"
+import { Redact } from "../core/event-log/Redact.ts"
 import * as AlertChannel from "./AlertChannel.ts"
 import * as Answers from "./Answers.ts"
 import { AlertContext } from "./AlertContext.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
+import type { EventLog } from "../core/event-log/EventLog.ts"
 import { Mailer } from "./Mailer.ts"
 import * as Notice from "./Notice.ts"
 import type * as Outbox from "./Outbox.ts"

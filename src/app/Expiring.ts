@@ -5,7 +5,7 @@
  * is left it looks again after a while, an hour at most; what goes wrong is told, and tried again.
  */
 import { Duration, Effect } from "effect"
-import { Agents } from "../agents/Agents.ts"
+import { Agents } from "../projects/service/Agents.ts"
 
 const PAUSE = Duration.millis(250)
 const LOOK = Duration.hours(1)

@@ -14,8 +14,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { constants } from "node:os"
 import { Effect } from "effect"
-import * as ProcessTable from "../backends/process/ProcessTable.ts"
-import { NotStarted, type Program, type ProgramOptions } from "../cli/Invocation.ts"
+import * as ProcessTable from "../runs/process/ProcessTable.ts"
+import { NotStarted, type Program, type ProgramOptions } from "../cli/parse/Invocation.ts"
 
 /** The terminal sends these to the whole group: to pass them on would make two of one. */
 const FROM_KEYS = ["SIGINT", "SIGQUIT"] as const

@@ -3,13 +3,13 @@
  * in order. Each keeps a small immutable state: what is open now, not what was.
  */
 import { HashMap, Option } from "effect"
-import { workerKinds, toolKinds } from "../agents/AgentKinds.ts"
-import { turnKinds } from "../agents/TurnKinds.ts"
+import { workerKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
+import { turnKinds } from "../agents/machines/TurnKinds.ts"
 import { seatKinds } from "../channels/ChannelKinds.ts"
-import * as WorkerMachine from "../agents/WorkerMachine.ts"
+import * as WorkerMachine from "../agents/machines/WorkerMachine.ts"
 import type { InvariantId } from "../domain/Invariants.ts"
-import { reader, type RuneOf } from "../event-log/EventKinds.ts"
-import type { AnyChecker, Checker, Seen, Violation } from "../event-log/InvariantGuard.ts"
+import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
+import type { AnyChecker, Checker, Seen, Violation } from "../core/event-log/InvariantGuard.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
 import type * as GoalMachine from "../goals/GoalMachine.ts"
 

@@ -6,15 +6,15 @@
  */
 import { basename, dirname } from "node:path"
 import { Clock, Effect, FileSystem, Stream } from "effect"
-import { ConfigNotice, troubleOf } from "../agents/ConfigNotice.ts"
-import * as ConfigTrust from "../agents/ConfigTrust.ts"
+import { ConfigNotice, troubleOf } from "../projects/ConfigNotice.ts"
+import * as ConfigTrust from "../projects/ConfigTrust.ts"
 import * as UserFile from "../config/UserFile.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
-import { reader } from "../event-log/EventKinds.ts"
-import { EventLog } from "../event-log/EventLog.ts"
-import { DAEMON_STREAM } from "../event-log/Rune.ts"
-import type { OwnConfigTrouble } from "../rpc/DaemonMessages.ts"
-import * as Backoff from "../supervision/Backoff.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
+import type { OwnConfigTrouble } from "../board/DaemonMessages.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
 
 /** As the daemon begins; fails where nothing can be in force. */
 export const make = Effect.fnUntraced(function* (place: UserFile.Place) {

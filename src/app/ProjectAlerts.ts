@@ -4,14 +4,14 @@
  */
 import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
-import { Agents } from "../agents/Agents.ts"
-import { explain } from "../agents/Explain.ts"
-import { inWorld } from "../cli/Hint.ts"
+import { Agents } from "../projects/service/Agents.ts"
+import { explain } from "../projects/service/Explain.ts"
+import { inWorld } from "../cli/parse/Hint.ts"
 import type { UserConfig } from "../config/Config.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
-import { EventLog } from "../event-log/EventLog.ts"
-import * as NoticeFacts from "./NoticeFacts.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import * as NoticeFacts from "../alerts/NoticeFacts.ts"
 
 /** `own`: the user's own config that is in force, for projects without a mail section; `world`: the folder that commands have to name. */
 export const layer = (

@@ -5,8 +5,8 @@
  * its agent's own row says. Whether a person is asked is what the call's machine says, not its run. What is told late or twice, the plate's machine refuses.
  */
 import { Clock, Effect, Stream } from "effect"
-import type { RunNews } from "../agents/Bus.ts"
-import { Agents } from "../agents/Agents.ts"
+import type { RunNews } from "../projects/service/Bus.ts"
+import { Agents } from "../projects/service/Agents.ts"
 import type { RunReport } from "../plates/EventIntake.ts"
 import { Plates } from "../plates/Plates.ts"
 

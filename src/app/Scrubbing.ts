@@ -6,8 +6,8 @@
  * and stopped meanwhile, and begins when the daemon has been up for a while.
  */
 import { Clock, Duration, Effect } from "effect"
-import { Agents } from "../agents/Agents.ts"
-import { EventLog } from "../event-log/EventLog.ts"
+import { Agents } from "../projects/service/Agents.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
 
 /** A daemon that has just begun has better things to do. */
 const SETTLED = Duration.minutes(10)

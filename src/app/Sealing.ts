@@ -7,11 +7,11 @@
  * time, with a pause after each; what goes wrong is told, and tried again.
  */
 import { Clock, Duration, Effect } from "effect"
-import { Agents } from "../agents/Agents.ts"
+import { Agents } from "../projects/service/Agents.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { Channels } from "../channels/Channels.ts"
 import { boundsOf, type Kept } from "../config/KeepLog.ts"
-import { EventLog } from "../event-log/EventLog.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
 

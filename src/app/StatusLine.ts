@@ -4,13 +4,13 @@
  * Guarantees: told when it changes, and not more often than every few seconds; a look that fails changes nothing.
  */
 import { Effect, Ref } from "effect"
-import { Agents } from "../agents/Agents.ts"
+import { Agents } from "../projects/service/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { counted } from "../domain/ErrorLimit.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
-import type { DaemonControl } from "../rpc/DaemonControl.ts"
-import { listing } from "../rpc/Inquiries.ts"
+import type { DaemonControl } from "../api/rpc/DaemonControl.ts"
+import { listing } from "../api/rpc/Inquiries.ts"
 import { Notify } from "../systemd/Notify.ts"
 
 const LOOK = "5 seconds"

@@ -2,7 +2,7 @@
  * BudgetKinds: the runes that tell of limits: one is near, one is spent.
  */
 import { Schema } from "effect"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 

@@ -3,9 +3,9 @@
  */
 import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
-import { EventLog } from "../event-log/EventLog.ts"
-import { DAEMON_STREAM } from "../event-log/Rune.ts"
-import type { StreamFold } from "../event-log/StreamFold.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
+import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { apply, fresh, kinds, type Spending } from "./Spending.ts"
 
 /** Null: nothing of it is in the stream. */

@@ -9,7 +9,7 @@ import * as Calendar from "../domain/Calendar.ts"
 import type { Cost } from "../domain/Allowance.ts"
 import { Option, Schema } from "effect"
 import { ArchivedSpending, readUsage, type Usage } from "../domain/UsageKinds.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 import { readBudget } from "./BudgetKinds.ts"
 
 export interface Sum {

@@ -12,11 +12,11 @@
  * mail, and with no agent in turn, it holds no fiber.
  */
 import { Clock, Effect, type Scope } from "effect"
-import type { System } from "../event-actor/ActorSystem.ts"
-import { CommitScope } from "../event-actor/CommitScope.ts"
-import { type Acting, actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
-import type { Member } from "../event-actor/Member.ts"
-import type { Cause } from "../event-log/Rune.ts"
+import type { System } from "../core/event-actor/ActorSystem.ts"
+import { CommitScope } from "../core/event-actor/CommitScope.ts"
+import { type Acting, actor, type EventSourcedActor, Refuse } from "../core/event-actor/EventSourcedActor.ts"
+import type { Member } from "../core/event-actor/Member.ts"
+import type { Cause } from "../core/event-log/Rune.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused, type Done } from "../domain/Messages.ts"
 import { apply, type Channel, type Deadline, channelActor, isOfTurn, isSeatOf, seatOf } from "./ChannelState.ts"

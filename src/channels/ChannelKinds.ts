@@ -4,8 +4,8 @@
 import { Schema, Struct } from "effect"
 import { ChannelConfig, Order, TurnConfig } from "../config/ChannelConfig.ts"
 import { Signal } from "../domain/ChannelMessages.ts"
-import { machineKinds } from "../event-actor/MachineKinds.ts"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { machineKinds } from "../core/event-actor/MachineKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 
 const text = Schema.String

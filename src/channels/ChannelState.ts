@@ -8,9 +8,9 @@
  */
 import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
 import type { ChannelPost, Signal } from "../domain/ChannelMessages.ts"
-import type { RuneOf } from "../event-log/EventKinds.ts"
-import type { Payload } from "../event-log/Rune.ts"
-import { evolve, type Snapshot, step } from "../event-actor/StateMachine.ts"
+import type { RuneOf } from "../core/event-log/EventKinds.ts"
+import type { Payload } from "../core/event-log/Rune.ts"
+import { evolve, type Snapshot, step } from "../core/event-actor/StateMachine.ts"
 import { channelKinds, readChannel } from "./ChannelKinds.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import * as TurnQueue from "./TurnQueue.ts"

@@ -7,9 +7,9 @@
  * floor is with somebody, or there is nobody for it.
  */
 import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
-import type { Payload } from "../event-log/Rune.ts"
-import type { Draft } from "../event-actor/EventSourcedActor.ts"
-import { step } from "../event-actor/StateMachine.ts"
+import type { Payload } from "../core/event-log/Rune.ts"
+import type { Draft } from "../core/event-actor/EventSourcedActor.ts"
+import { step } from "../core/event-actor/StateMachine.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import {
   apply,

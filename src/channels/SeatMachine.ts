@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import type { Departure } from "../domain/AgentPort.ts"
-import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
+import { define, illegal, on, stale, to } from "../core/event-actor/StateMachine.ts"
 
 export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
 

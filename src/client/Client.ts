@@ -9,12 +9,12 @@ import type { RpcClientError } from "effect/rpc"
 import { homedir, userInfo } from "node:os"
 import { placesOf } from "../config/Places.ts"
 import type { Caller } from "../domain/Messages.ts"
-import * as ControlClient from "../rpc/ControlClient.ts"
+import * as ControlClient from "../api/rpc/ControlClient.ts"
 
-export { DaemonUnreachable } from "../rpc/ControlClient.ts"
+export { DaemonUnreachable } from "../api/rpc/ControlClient.ts"
 export { CommandRefused } from "../domain/Messages.ts"
-export { StorageError } from "../event-log/EventLog.ts"
-export { OLDEST_PROTOCOL, PROTOCOL, VERSION } from "../rpc/Version.ts"
+export { StorageError } from "../core/event-log/EventLog.ts"
+export { OLDEST_PROTOCOL, PROTOCOL, VERSION } from "../api/rpc/Version.ts"
 
 /** The procedures of the protocol, each a method: `client.Send({ … })`; those that stream give a Stream. */
 export type Client = ControlClient.Client

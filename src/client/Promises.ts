@@ -6,7 +6,7 @@
  */
 import { Effect, Stream } from "effect"
 import type { Caller } from "../domain/Messages.ts"
-import type { PayloadOf, Reply, StreamTag, Tag } from "../rpc/ProcedureTypes.ts"
+import type { PayloadOf, Reply, StreamTag, Tag } from "../api/rpc/ProcedureTypes.ts"
 import * as Client from "./Client.ts"
 
 /** The name of a procedure that answers once. */

@@ -8,7 +8,7 @@
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { CommandRefused, Report } from "./Messages.ts"
-import type { Cause } from "../event-log/Rune.ts"
+import type { Cause } from "../core/event-log/Rune.ts"
 
 export interface Address {
   readonly conversation: string

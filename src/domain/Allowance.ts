@@ -4,8 +4,8 @@
  */
 import { Context, Duration, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
-import type { RuneRef } from "../event-log/Rune.ts"
+import type { StorageError } from "../core/event-log/EventLog.ts"
+import type { RuneRef } from "../core/event-log/Rune.ts"
 import type { Address } from "./AgentPort.ts"
 
 import type { ArchivedSpending, Usage } from "./UsageKinds.ts"

@@ -5,7 +5,7 @@
  * Guarantees: whatever changes of the call changes the hash, and the order of names does not.
  */
 import { createHash } from "node:crypto"
-import { canonical } from "../backends/CanonicalJson.ts"
+import { canonical } from "../runs/CanonicalJson.ts"
 
 export interface HashedCall {
   /** The agent or the session that asks. */

@@ -4,7 +4,7 @@
  * hold secrets.
  */
 import { Schema } from "effect"
-import { kind } from "../event-log/EventKinds.ts"
+import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 

@@ -1,7 +1,7 @@
 /**
  * ConversationId: which streams of the log are conversations, by their names alone. Pure.
  */
-import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
 /** `myproj-1a2b3c4d`, a project's first conversation, or `myproj-1a2b3c4d.2`, one after it. */
 const CONVERSATION = /-[0-9a-f]{8}(\.[0-9]+)?$/

@@ -5,7 +5,7 @@
  * Guarantees: a change is told after its rune is durable, in the order of the log.
  */
 import { Context, type Effect, type Stream } from "effect"
-import type { StorageError } from "../event-log/EventLog.ts"
+import type { StorageError } from "../core/event-log/EventLog.ts"
 
 export type Standing =
   /** Agents of the conversation take messages. */

@@ -3,8 +3,8 @@
  * with their errors.
  */
 import { Schema } from "effect"
-import { Command, Offer } from "../backends/Offers.ts"
-import { Question } from "../backends/Question.ts"
+import { Command, Offer } from "../runs/Offers.ts"
+import { Question } from "../runs/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
 import { Reason, Word } from "./BoardMessages.ts"
 

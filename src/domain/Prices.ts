@@ -6,7 +6,7 @@
  *
  * Guarantees: a model that is not in the table, nor in a config, has no price: none is guessed from another's.
  */
-import { plainModel } from "../gateway/Estimated.ts"
+import { plainModel } from "../runs/gateway/Estimated.ts"
 import { Context } from "effect"
 
 export interface Price {

@@ -3,7 +3,7 @@
  * both read it.
  */
 import { Schema } from "effect"
-import { kind } from "../event-log/EventKinds.ts"
+import { kind } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 /** As the file has them. */

@@ -2,7 +2,7 @@
  * UsageKinds: the rune that says what an agent has spent: agents write it, budgets are a fold of it.
  */
 import { Schema } from "effect"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 
 const text = Schema.String
 

@@ -5,7 +5,7 @@
  * Guarantees: runes are few: a window that was not known, one that got worse by a level or a word, one that began anew
  * or got better some time after its last rune; never one for each request.
  */
-import type { UsageWindow } from "../gateway/LimitHeaders.ts"
+import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
 
 /** As it was told last: `at` is ms since the epoch. */
 export interface Noted extends UsageWindow {

@@ -1,6 +1,6 @@
 /** Verb: a procedure of the protocol as doors that are no socket call it: by name, with values as JSON has them. */
 import type { Effect, Schema, Stream } from "effect"
-import type { StorageError } from "../event-log/EventLog.ts"
+import type { StorageError } from "../core/event-log/EventLog.ts"
 import type { CommandRefused } from "./Messages.ts"
 
 export type Problem = CommandRefused | StorageError

@@ -3,7 +3,7 @@
  * feature behind it is providers/; without one it is always fair.
  */
 import { Context, Effect, Schema } from "effect"
-import type { UsageWindow } from "../gateway/LimitHeaders.ts"
+import type { UsageWindow } from "../runs/gateway/LimitHeaders.ts"
 import type { Noted } from "./UsageWindow.ts"
 
 /** A provider of models, and on whose account it is asked: agents with the same two share the weather. */

@@ -3,7 +3,7 @@
  * of its carried, whether it was completed, and why it came to no answer. The agents' own table has these kinds with all that they say.
  */
 import { Schema } from "effect"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 import { Report } from "./Messages.ts"
 
 const text = Schema.String

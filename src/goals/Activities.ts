@@ -4,12 +4,12 @@
  * keeps it from going on. Each answers by a move that leads out of its state.
  */
 import { Cause, Effect, Result } from "effect"
-import { ActorStopped } from "../event-actor/ActorError.ts"
+import { ActorStopped } from "../core/event-actor/ActorError.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import { readMove } from "./GoalKinds.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
-import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
-import * as Backoff from "../supervision/Backoff.ts"
+import { RuneRefused, StorageError } from "../core/event-log/EventLog.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
 import { type GoalState, knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"

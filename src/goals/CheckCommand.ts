@@ -9,16 +9,16 @@
  * writes, and no process of it is left, whatever becomes of the daemon; what it prints is kept to its end, up to a limit.
  */
 import { Context, Duration, Effect, type FileSystem } from "effect"
-import { BackendError } from "../backends/Backend.ts"
-import type { ProcessTree } from "../backends/process/ProcessTree.ts"
-import type { Reaper } from "../backends/process/Reaper.ts"
-import type { Environment, ExitStatus } from "../backends/process/ChildProcess.ts"
-import * as ChildEnvironment from "../backends/process/ChildEnvironment.ts"
-import * as RunLimits from "../backends/process/RunLimits.ts"
-import * as RunProcess from "../backends/process/RunProcess.ts"
+import { BackendError } from "../runs/Backend.ts"
+import type { ProcessTree } from "../runs/process/ProcessTree.ts"
+import type { Reaper } from "../runs/process/Reaper.ts"
+import type { Environment, ExitStatus } from "../runs/process/ChildProcess.ts"
+import * as ChildEnvironment from "../runs/process/ChildEnvironment.ts"
+import * as RunLimits from "../runs/process/RunLimits.ts"
+import * as RunProcess from "../runs/process/RunProcess.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
-import { Confine } from "../git/Store.ts"
-import * as Repository from "../git/Repository.ts"
+import { Confine } from "../runs/git/Store.ts"
+import * as Repository from "../runs/git/Repository.ts"
 import * as Ids from "../domain/Ids.ts"
 
 export interface Command {

@@ -9,9 +9,9 @@
  * branch on which other goals have worked, too, those of the goal alone, as picks.
  */
 import { Effect, Schema } from "effect"
-import { type Answer, type Call, git } from "../git/Git.ts"
-import * as Repository from "../git/Repository.ts"
-import * as Store from "../git/Store.ts"
+import { type Answer, type Call, git } from "../runs/git/Git.ts"
+import * as Repository from "../runs/git/Repository.ts"
+import * as Store from "../runs/git/Store.ts"
 import type { MergeResult } from "../domain/GoalMessages.ts"
 
 export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefused", {

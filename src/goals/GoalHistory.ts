@@ -6,8 +6,8 @@
  * and is never long.
  */
 import { Effect } from "effect"
-import type { EventLog } from "../event-log/EventLog.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { EventLog } from "../core/event-log/EventLog.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 import { readGoal } from "./GoalActor.ts"
 import { actorOf, eventOf, type GoalState } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"

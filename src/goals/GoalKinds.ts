@@ -3,8 +3,8 @@
  */
 import { Schema } from "effect"
 import { Evidence } from "../domain/GoalMessages.ts"
-import { machineKinds } from "../event-actor/MachineKinds.ts"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { machineKinds } from "../core/event-actor/MachineKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 
 const text = Schema.String

@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import { Evidence, Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
-import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
+import { define, illegal, on, stale, to } from "../core/event-actor/StateMachine.ts"
 
 export type State =
   /** Before the goal. */

@@ -7,12 +7,12 @@
  * from the log or told one by one; a move costs what it touches.
  */
 import { type Finding, type GoalOptions, lacksCommit } from "../domain/GoalMessages.ts"
-import type { Said } from "../event-log/EventKinds.ts"
+import type { Said } from "../core/event-log/EventKinds.ts"
 import { readMove } from "./GoalKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
-import type { Snapshot } from "../event-actor/StateMachine.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import { stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../core/event-actor/StateMachine.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 import { Plan, type Row } from "./Plan.ts"
 
 export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>

@@ -12,7 +12,7 @@
  * unless a person says otherwise; what conflicts is named and left alone.
  */
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
-import { services } from "../backends/Services.ts"
+import { services } from "../runs/Services.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
 import {
@@ -28,8 +28,8 @@ import {
 } from "../domain/GoalMessages.ts"
 import * as CallHash from "../domain/CallHash.ts"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
+import { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import * as GitMerge from "./GitMerge.ts"
 import * as Kept from "./Kept.ts"
 import { type GoalActor, type Needs, readGoal } from "./GoalActor.ts"
@@ -42,7 +42,7 @@ import * as PlanFile from "./PlanFile.ts"
 import * as PlanHash from "./PlanHash.ts"
 import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./Request.ts"
 import * as ReviewGate from "./ReviewGate.ts"
-import * as Store from "../git/Store.ts"
+import * as Store from "../runs/git/Store.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 

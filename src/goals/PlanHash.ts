@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
-import { canonical } from "../backends/CanonicalJson.ts"
+import { canonical } from "../runs/CanonicalJson.ts"
 import { inTurns, type Steps } from "../domain/InTurns.ts"
 import type { GoalState } from "./GoalState.ts"
 

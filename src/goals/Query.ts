@@ -6,9 +6,9 @@
  * on where it was: no question is posed twice.
  */
 import { Effect, Schema } from "effect"
-import * as Monotonic from "../supervision/Monotonic.ts"
+import * as Monotonic from "../core/supervision/Monotonic.ts"
 import type { Address, AgentPort, Fate, TurnOutcome } from "../domain/AgentPort.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
+import type { StorageError } from "../core/event-log/EventLog.ts"
 import { sendable } from "./Answer.ts"
 import { tail } from "./Excerpt.ts"
 

@@ -8,14 +8,14 @@
  * not remembered: nothing that was told while nobody listened is lost.
  */
 import { Effect, Option, Result, Stream } from "effect"
-import * as OwnRepository from "../git/OwnRepository.ts"
-import * as Store from "../git/Store.ts"
+import * as OwnRepository from "../runs/git/OwnRepository.ts"
+import * as Store from "../runs/git/Store.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
 import { type Evidence, lacksCommit } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 import { readCall, readWork } from "../domain/WorkKinds.ts"
-import * as Backoff from "../supervision/Backoff.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
 import { sendable } from "./Answer.ts"
 import { type GoalActor, RESTS, takeBack } from "./GoalActor.ts"
 import { cut, tail } from "./Excerpt.ts"

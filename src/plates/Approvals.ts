@@ -10,16 +10,16 @@
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { hashOf, MAX_INPUT, refusalOf } from "../domain/CallHash.ts"
 import { type AskedCall, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import { chosen, type Question } from "../backends/Question.ts"
+import { chosen, type Question } from "../runs/Question.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import type { Prompt } from "./PlateState.ts"
 import { askedInput, loggedInput } from "./ToolInput.ts"
-import type { Redact } from "../event-log/Redact.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
+import type { Redact } from "../core/event-log/Redact.ts"
+import type { EventLog } from "../core/event-log/EventLog.ts"
 import type { Heard } from "./HookEvent.ts"
 import { actorName, type PlateActor, plateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
-import { causeOf } from "../event-log/Rune.ts"
+import { causeOf } from "../core/event-log/Rune.ts"
 
 /** An answer to a permission request; `answers` to what it asks a person to choose. */
 export type Decision =

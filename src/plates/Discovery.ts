@@ -9,7 +9,7 @@
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
-import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
+import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
 import type { EventIntake } from "./EventIntake.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 

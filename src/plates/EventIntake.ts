@@ -5,8 +5,8 @@
  * what comes is kept in order, up to a limit, and taken in then.
  */
 import { Clock, Effect, FiberSet, type Scope } from "effect"
-import { type Plan, planAfter } from "../backends/claude/ClaudeTools.ts"
-import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
+import { type Plan, planAfter } from "../runs/claude/ClaudeTools.ts"
+import type { Lookup, ProcessId } from "../runs/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"

@@ -7,7 +7,7 @@
  * not even wake up. `checkedAt` tells a check that works from one that is stuck.
  */
 import { Clock, Effect, Option } from "effect"
-import * as Monotonic from "../supervision/Monotonic.ts"
+import * as Monotonic from "../core/supervision/Monotonic.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"

@@ -8,9 +8,9 @@
  */
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
-import { inner } from "../backends/claude/ClaudeRecord.ts"
-import { isPlanFile, questionsOf } from "../backends/claude/ClaudeTools.ts"
-import type { Question } from "../backends/Question.ts"
+import { inner } from "../runs/claude/ClaudeRecord.ts"
+import { isPlanFile, questionsOf } from "../runs/claude/ClaudeTools.ts"
+import type { Question } from "../runs/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
 

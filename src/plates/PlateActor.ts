@@ -6,20 +6,20 @@
  * what is kept here can be lost and found again.
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
-import type { ActorHandle } from "../event-actor/ActorHandle.ts"
-import { start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
-import type { Snapshot } from "../event-actor/StateMachine.ts"
+import type { ActorHandle } from "../core/event-actor/ActorHandle.ts"
+import { start, stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../core/event-actor/StateMachine.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import * as PlateState from "./PlateState.ts"
-import type { Plan } from "../backends/claude/ClaudeTools.ts"
-import type { ProcessId } from "../backends/process/ProcessTable.ts"
+import type { Plan } from "../runs/claude/ClaudeTools.ts"
+import type { ProcessId } from "../runs/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as Facts from "./Facts.ts"
 import * as SessionNote from "./SessionNote.ts"
 import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
-import type { Cause } from "../event-log/Rune.ts"
+import type { Cause } from "../core/event-log/Rune.ts"
 
 export type Stand = Snapshot<PlateMachine.State, PlateState.Data>
 export type Handle = ActorHandle<Stand, PlateMachine.Event, never>

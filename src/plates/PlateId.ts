@@ -7,7 +7,7 @@
  */
 import { Effect, Random } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
-import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
 
 /** Crockford's alphabet in lower case: no i, l, o, u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -2,8 +2,8 @@
  * PlateKinds: the kinds of runes of a plate, and of reports that name no plate.
  */
 import { Schema } from "effect"
-import { machineKinds } from "../event-actor/MachineKinds.ts"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { machineKinds } from "../core/event-actor/MachineKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 
 const text = Schema.String

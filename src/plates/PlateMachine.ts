@@ -10,7 +10,7 @@
  * more; an event of the past changes nothing at all.
  */
 import { Schema } from "effect"
-import { define, stale, to } from "../event-actor/StateMachine.ts"
+import { define, stale, to } from "../core/event-actor/StateMachine.ts"
 import {
   acting,
   agentsDone,

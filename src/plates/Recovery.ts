@@ -7,9 +7,9 @@
  * leaves its name only, which is not used again.
  */
 import { Effect } from "effect"
-import { EventLog } from "../event-log/EventLog.ts"
-import type { Rune } from "../event-log/Rune.ts"
-import type { StreamFold } from "../event-log/StreamFold.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
+import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as Facts from "./Facts.ts"
 import { initial, plateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"

@@ -6,8 +6,8 @@
  * many were left out.
  */
 import { Clock, Effect } from "effect"
-import { DAEMON_STREAM } from "../event-log/Rune.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../core/event-log/Rune.ts"
+import type { EventLog } from "../core/event-log/EventLog.ts"
 import type { EventRefused } from "./JsonReader.ts"
 
 const MAX_A_MINUTE = 30

@@ -6,8 +6,8 @@
  */
 import { Effect, FileSystem, Option } from "effect"
 import { basename, dirname, join } from "node:path"
-import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
-import type { ProcessId } from "../backends/process/ProcessTable.ts"
+import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
+import type { ProcessId } from "../runs/process/ProcessTable.ts"
 
 export interface Noted {
   /** A dialog waits for a permission, or for an answer. */

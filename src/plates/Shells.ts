@@ -8,7 +8,7 @@
  * open that it could belong to. Where that cannot be seen nothing is said.
  */
 import { Effect, type FileSystem } from "effect"
-import { Lookup, type Process } from "../backends/process/ProcessTable.ts"
+import { Lookup, type Process } from "../runs/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Prompt } from "./PlateState.ts"
 import type { PlateActor } from "./PlateActor.ts"

@@ -2,7 +2,7 @@
  * ToolInput: what a tool is called with, as a person may see it: JSON without known
  * secrets, bounded. The middle of a long one is left out, and said to be.
  */
-import type { Redact } from "../event-log/Redact.ts"
+import type { Redact } from "../core/event-log/Redact.ts"
 
 /** Characters that are shown at a glance. */
 const MAX_INPUT = 2_000

@@ -10,7 +10,7 @@ import { Effect, FiberMap, type FileSystem, type Scope, Stream } from "effect"
 import { basename, dirname } from "node:path"
 import type { PlateActor } from "./PlateActor.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
-import { fileOf } from "../backends/claude/ClaudeSessions.ts"
+import { fileOf } from "../runs/claude/ClaudeSessions.ts"
 import { NOTE_SETTLES } from "./TranscriptRules.ts"
 
 const MAX_FOLDERS = 64

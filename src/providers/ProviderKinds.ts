@@ -2,7 +2,7 @@
  * ProviderKinds: the kinds of runes of a provider's weather.
  */
 import { Schema } from "effect"
-import { machineKinds } from "../event-actor/MachineKinds.ts"
+import { machineKinds } from "../core/event-actor/MachineKinds.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
 
 /** `provider.lasting`: an outage has lasted long enough to tell a person; `provider.recovered`: it is over; `provider.used`: the windows of its account's use. */

@@ -11,11 +11,11 @@
  * nothing new: a herd that fails together counts once, and a long answer ends no outage.
  */
 import { Schema, Struct } from "effect"
-import { define, on, stale, to } from "../event-actor/StateMachine.ts"
+import { define, on, stale, to } from "../core/event-actor/StateMachine.ts"
 import { merged, type Noted } from "../domain/UsageWindow.ts"
 import { type Sky, Window } from "../domain/Weather.ts"
-import { MAX_WINDOWS } from "../gateway/LimitHeaders.ts"
-import * as Backoff from "../supervision/Backoff.ts"
+import { MAX_WINDOWS } from "../runs/gateway/LimitHeaders.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
 
 export type State = Sky
 

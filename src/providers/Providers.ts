@@ -18,12 +18,12 @@ import {
   type Standing,
   Weather
 } from "../domain/Weather.ts"
-import { ActorSystem, type System } from "../event-actor/ActorSystem.ts"
-import type { ActorHandle } from "../event-actor/ActorHandle.ts"
-import { CommitScope } from "../event-actor/CommitScope.ts"
-import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
-import { MAX_WINDOWS, type UsageWindow } from "../gateway/LimitHeaders.ts"
-import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { ActorSystem, type System } from "../core/event-actor/ActorSystem.ts"
+import type { ActorHandle } from "../core/event-actor/ActorHandle.ts"
+import { CommitScope } from "../core/event-actor/CommitScope.ts"
+import { stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
+import { MAX_WINDOWS, type UsageWindow } from "../runs/gateway/LimitHeaders.ts"
+import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import * as ProviderId from "./ProviderId.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
 import { LEASE, Queue } from "./Queue.ts"

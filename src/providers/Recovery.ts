@@ -5,11 +5,11 @@
  * named, and left alone.
  */
 import { Effect } from "effect"
-import { start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
-import type { Snapshot } from "../event-actor/StateMachine.ts"
-import { EventLog, type StorageError } from "../event-log/EventLog.ts"
-import type { Rune } from "../event-log/Rune.ts"
-import type { StreamFold } from "../event-log/StreamFold.ts"
+import { start, stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../core/event-actor/StateMachine.ts"
+import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
+import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as ProviderId from "./ProviderId.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
 

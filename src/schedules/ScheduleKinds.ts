@@ -5,7 +5,7 @@
  * time of which schedule it is, so that a time has run if and only if what it sends is there.
  */
 import { Schema } from "effect"
-import { kind, reader } from "../event-log/EventKinds.ts"
+import { kind, reader } from "../core/event-log/EventKinds.ts"
 import { Work } from "../domain/ScheduleMessages.ts"
 import { CatchUp } from "../config/ScheduleConfig.ts"
 

@@ -9,9 +9,9 @@ import type { CatchUp } from "../config/ScheduleConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
 import { type Key, keyIn } from "../domain/ScheduleKey.ts"
 import { shown, type Skipped, type Work } from "../domain/ScheduleMessages.ts"
-import { ERASED } from "../event-log/Erasure.ts"
-import type { Rune } from "../event-log/Rune.ts"
-import type { StreamFold } from "../event-log/StreamFold.ts"
+import { ERASED } from "../core/event-log/Erasure.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
+import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import { read } from "./ScheduleKinds.ts"
 
 /** The parts of a schedule for one time that no file says. */

@@ -6,9 +6,9 @@
  * when somebody asks; counting never fails and calls nobody. Times are between the `at` of runes.
  */
 import { type Context, Metric } from "effect"
-import { agentKinds } from "../agents/AgentKinds.ts"
-import { reader, type Table } from "../event-log/EventKinds.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import { reader, type Table } from "../core/event-log/EventKinds.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 
 /** Agents that have a label of their own; of further ones all are `other`. */
 const MAX_AGENTS = 200

@@ -7,9 +7,9 @@
  * and its span is not told. Work that no traced command led to has no spans.
  */
 import { Context, Exit, Option, Tracer } from "effect"
-import { agentKinds } from "../agents/AgentKinds.ts"
-import { reader, type Table } from "../event-log/EventKinds.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import { reader, type Table } from "../core/event-log/EventKinds.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 
 const MAX_OPEN = 10_000
 

@@ -7,7 +7,7 @@
  */
 import { Clock, Context, Effect, Layer, Metric, Schedule, Stream } from "effect"
 import { PrometheusMetrics } from "effect/observability"
-import { EventLog } from "../event-log/EventLog.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
 import type { Collector } from "./Collector.ts"
 import { Meters, type Seen } from "./Meters.ts"
 import * as Otlp from "./Otlp.ts"

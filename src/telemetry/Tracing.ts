@@ -4,7 +4,7 @@
  * Guarantees: without a collector there is no span and no subscriber: a command costs what it costs.
  */
 import { Context, Effect, Stream, type Tracer } from "effect"
-import { EventLog } from "../event-log/EventLog.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
 import type { Collector } from "./Collector.ts"
 import * as Otlp from "./Otlp.ts"
 import { Spans } from "./Spans.ts"

@@ -1,6 +1,6 @@
 /** CostSums: what a chart of costs shows: slots of time, each in parts, by model or by what the tokens were. Pure. */
 import * as Calendar from "../domain/Calendar.ts"
-import type { CostRow } from "../rpc/CostMessages.ts"
+import type { CostRow } from "../board/CostMessages.ts"
 
 export const DAYS = 14
 export const HOURS = 24

@@ -1,5 +1,5 @@
 /** Story: the sentences that led an agent to its state, oldest first, and what a person can do. */
-import type { WhyReply } from "../rpc/DaemonMessages.ts"
+import type { WhyReply } from "../board/DaemonMessages.ts"
 import type { BoardRow } from "../domain/BoardMessages.ts"
 import { useAnswer } from "./Reading.ts"
 import { Clock, Command } from "./Ui.tsx"

@@ -4,7 +4,7 @@
  * Guarantees: an answer that streamed is not shown twice; a thing that changes is a new value, and all others are the
  * same as before; what is held is bounded, the oldest goes first.
  */
-import type { Rune } from "../event-log/Rune.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
 
 export interface Said {
   readonly is: "said"

@@ -1,7 +1,7 @@
 /** Agents that share a login share its trouble; one with a home of its own has a login of its own. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { accountOf } from "../../src/agents/AccountOf.ts"
+import { accountOf } from "../../src/agents/run/AccountOf.ts"
 import { AgentConfig } from "../../src/config/AgentConfig.ts"
 
 const of = (backend: object) => accountOf(Schema.decodeUnknownSync(AgentConfig)({ backend }).backend)

@@ -1,9 +1,9 @@
 /** How much is written for what an agent does: the runes, and the appends that they are. */
 import { assert, describe, it } from "@effect/vitest"
 import { type Clock, Effect } from "effect"
-import { stopwatch } from "../../src/agents/AgentActor.ts"
-import type { MemoryLog } from "../../src/event-log/MemoryLog.ts"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import { stopwatch } from "../../src/agents/actors/AgentActor.ts"
+import type { MemoryLog } from "../../src/core/event-log/MemoryLog.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
 import { type AgentWorld, caller, make, memoryLog } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import { until } from "./World.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { decide, keyOf } from "../../src/agents/Approval.ts"
+import { decide, keyOf } from "../../src/agents/actors/Approval.ts"
 import { ApprovalPolicy } from "../../src/config/AgentConfig.ts"
 
 const policy = Schema.decodeUnknownSync(ApprovalPolicy)

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import * as AgentView from "../../src/agents/AgentView.ts"
-import { LiveRun } from "../../src/agents/LiveRun.ts"
-import * as Inbox from "../../src/agents/Inbox.ts"
+import * as AgentView from "../../src/agents/run/AgentView.ts"
+import { LiveRun } from "../../src/agents/run/LiveRun.ts"
+import * as Inbox from "../../src/agents/machines/Inbox.ts"
 import { AgentConfig } from "../../src/config/AgentConfig.ts"
-import { evolve, type Snapshot } from "../../src/event-actor/StateMachine.ts"
+import { evolve, type Snapshot } from "../../src/core/event-actor/StateMachine.ts"
 import type { CallInfo } from "../../src/domain/Messages.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
-import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 
 const config = (more: object = {}): AgentConfig =>
   Result.getOrThrow(

@@ -1,11 +1,11 @@
 /** Nothing runs away: agents that message each other in a circle, and sub-agents of sub-agents, are bounded. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope, Stream } from "effect"
-import type { Agents } from "../../src/agents/Agents.ts"
-import { explain } from "../../src/agents/Explain.ts"
-import { Agents as AgentsTag } from "../../src/agents/Agents.ts"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import type { Agents } from "../../src/projects/service/Agents.ts"
+import { explain } from "../../src/projects/service/Explain.ts"
+import { Agents as AgentsTag } from "../../src/projects/service/Agents.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as World from "./World.ts"
 
 type Fleet = Agents["Service"]

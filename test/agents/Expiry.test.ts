@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import * as MessageFiles from "../../src/agents/MessageFiles.ts"
-import * as Expiry from "../../src/agents/Expiry.ts"
-import { RuneRefused } from "../../src/event-log/EventLog.ts"
+import * as MessageFiles from "../../src/agents/prompt/MessageFiles.ts"
+import * as Expiry from "../../src/projects/Expiry.ts"
+import { RuneRefused } from "../../src/core/event-log/EventLog.ts"
 
 const STREAM = "web-1a2b3c4d"
 

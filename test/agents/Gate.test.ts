@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
-import { Gate } from "../../src/agents/Gate.ts"
+import { Gate } from "../../src/agents/actors/Gate.ts"
 
 describe("Gate", () => {
   it.effect("holds nobody while it is open", () => new Gate(true).await)

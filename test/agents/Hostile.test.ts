@@ -1,9 +1,9 @@
 /** Runs that break the contract, and moments that come at the worst time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { leave } from "./Leave.ts"
 import { AgentWorld, caller, make as makeWorld, memoryLog } from "./AgentWorld.ts"
 import type { TestLog } from "./TestLog.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Inbox from "../../src/agents/Inbox.ts"
-import { step } from "../../src/event-actor/StateMachine.ts"
+import * as Inbox from "../../src/agents/machines/Inbox.ts"
+import { step } from "../../src/core/event-actor/StateMachine.ts"
 
 const message = (messageId: string, text = messageId): Inbox.Message => ({
   messageId,

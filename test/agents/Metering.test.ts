@@ -1,7 +1,7 @@
 /** Agents that say too late, or never, what they spend: said where they are started, and on the board. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import * as Metering from "../../src/agents/Metering.ts"
+import * as Metering from "../../src/agents/run/Metering.ts"
 import { AgentConfig, type BudgetConfig } from "../../src/config/AgentConfig.ts"
 import * as Prices from "../../src/domain/Prices.ts"
 import * as ModelStand from "../backends/ModelStand.ts"

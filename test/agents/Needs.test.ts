@@ -1,6 +1,6 @@
 /** The agents that goals and channels stand behind: which of them do not go on without a person, and for what. */
 import { assert, describe, it } from "@effect/vitest"
-import { needsOf } from "../../src/agents/LiveAgentPort.ts"
+import { needsOf } from "../../src/projects/service/LiveAgentPort.ts"
 import type { AgentInfo, CallInfo } from "../../src/domain/Messages.ts"
 
 const bob = (more: Partial<AgentInfo>) =>

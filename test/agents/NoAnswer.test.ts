@@ -1,8 +1,8 @@
 /** An empty answer is none, whichever backend tells it; a turn of calls needs no words. */
 import { assert, describe, it } from "@effect/vitest"
-import { LiveRun } from "../../src/agents/LiveRun.ts"
-import { whyNot } from "../../src/agents/NoAnswer.ts"
-import type { Run } from "../../src/backends/Backend.ts"
+import { LiveRun } from "../../src/agents/run/LiveRun.ts"
+import { whyNot } from "../../src/agents/run/NoAnswer.ts"
+import type { Run } from "../../src/runs/Backend.ts"
 
 const run = { runId: "run-1" } as Run
 const call = (id: string) => ({ callId: id, tool: "Bash", arguments: {}, readOnly: false })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Output } from "../../src/agents/Output.ts"
+import { Output } from "../../src/agents/run/Output.ts"
 
 const line = (text: string, stream: "stdout" | "stderr" = "stdout") => ({ _tag: "Delta", stream, text }) as const
 const output = (maxBytesPerRun: number, tailLines = 2) =>

@@ -1,9 +1,9 @@
 /** How fast a run may tell: a burst, then a rate, with a row and a notice that say so; nothing is lost, and a stop waits for nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as AgentView from "../../src/agents/AgentView.ts"
-import * as OutputRate from "../../src/agents/OutputRate.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
+import * as AgentView from "../../src/agents/run/AgentView.ts"
+import * as OutputRate from "../../src/agents/run/OutputRate.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
 import { caller, make as makeWorld } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import { until } from "./World.ts"

@@ -1,8 +1,8 @@
 /** Tests of a project that is stopped as a whole, over real agents on backends that play turns. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope, Stream } from "effect"
-import type { Agents } from "../../src/agents/Agents.ts"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import type { Agents } from "../../src/projects/service/Agents.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
 import * as World from "./World.ts"
 
 const agent = (more: object = {}) => World.command({ interruptGrace: "200ms", ...more })

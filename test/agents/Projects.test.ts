@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
 import * as World from "./World.ts"
 import { PATIENCE } from "../support/Patience.ts"
 

@@ -9,8 +9,8 @@ import {
   MAX_PROMPT_BYTES,
   mostOf,
   type Parts
-} from "../../src/agents/Prompt.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+} from "../../src/agents/prompt/Prompt.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
 
 const parts = (more: Partial<Parts> = {}): Parts => ({
   agent: "builder",

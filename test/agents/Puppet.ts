@@ -10,7 +10,7 @@ import {
   type Run,
   type RunEvent,
   type RunSpec
-} from "../../src/backends/Backend.ts"
+} from "../../src/runs/Backend.ts"
 import { until } from "./World.ts"
 
 export interface Pulled {

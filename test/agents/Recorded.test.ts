@@ -3,7 +3,7 @@
  * between two that belong together: the next daemon brings them to the end that was promised.
  * `LONG=1` takes every cut, else a sample of them.
  */
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { rmSync } from "node:fs"

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Queue, Scheduler, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import * as RunSupervisor from "../../src/agents/RunSupervisor.ts"
-import { type Backend, BackendError, Left, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
-import type { Outcome } from "../../src/backends/Outcome.ts"
+import * as RunSupervisor from "../../src/agents/run/RunSupervisor.ts"
+import { type Backend, BackendError, Left, type RunEvent, type RunSpec } from "../../src/runs/Backend.ts"
+import type { Outcome } from "../../src/runs/Outcome.ts"
 
 const spec = (runId: string): RunSpec => ({
   runId,

@@ -5,9 +5,9 @@ import { Effect, Layer } from "effect"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Secrets from "../../src/agents/Secrets.ts"
+import * as Secrets from "../../src/projects/Secrets.ts"
 import * as ConfigFile from "../../src/config/ConfigFile.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-secrets-"))),

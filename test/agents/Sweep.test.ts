@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
-import type { Backend } from "../../src/backends/Backend.ts"
+import type { Backend } from "../../src/runs/Backend.ts"
 import { make, memoryLog } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import { until } from "./World.ts"

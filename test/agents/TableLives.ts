@@ -3,9 +3,9 @@
  * is reached: what a person, its file, its run and its workplace do to it, in each state.
  */
 import { Effect, Fiber, Schema } from "effect"
-import { WorktreeError } from "../../src/agents/Worktree.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import type { Outcome } from "../../src/backends/Outcome.ts"
+import { WorktreeError } from "../../src/agents/workplace/Worktree.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import type { Outcome } from "../../src/runs/Outcome.ts"
 import { AgentConfig } from "../../src/config/AgentConfig.ts"
 import { leave } from "./Leave.ts"
 import { type AgentWorld, caller } from "./AgentWorld.ts"

@@ -4,9 +4,9 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
-import type { Agents } from "../../src/agents/Agents.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Agents } from "../../src/projects/service/Agents.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import type * as Puppet from "./Puppet.ts"
 import { error, fatal, success, usage } from "./TableLives.ts"
 import * as World from "./World.ts"

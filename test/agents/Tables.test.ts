@@ -5,8 +5,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Fiber, Logger, Stream } from "effect"
-import type { Backend } from "../../src/backends/Backend.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Backend } from "../../src/runs/Backend.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { cellsOf } from "../support/Cells.ts"
 import { make } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"

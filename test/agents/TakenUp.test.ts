@@ -1,7 +1,7 @@
 /** Runs that a daemon takes up as an earlier one left them. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import type { Place, RunEvent } from "../../src/backends/Backend.ts"
+import type { Place, RunEvent } from "../../src/runs/Backend.ts"
 import { caller, make } from "./AgentWorld.ts"
 import * as SteppedClock from "../support/SteppedClock.ts"
 import * as Puppet from "./Puppet.ts"

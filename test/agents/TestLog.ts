@@ -4,10 +4,10 @@
  */
 import { Context, Deferred, Effect, Latch, Layer } from "effect"
 import { layer, layerMemory, type Options } from "../../src/app/DaemonLog.ts"
-import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
-import { Flight, Log, type Unit } from "../../src/event-log/Log.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import { EventLog, StorageError } from "../../src/core/event-log/EventLog.ts"
+import { Flight, Log, type Unit } from "../../src/core/event-log/Log.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 import { until } from "./World.ts"
 
 /** The service, with the log that actors append to. */

@@ -1,7 +1,7 @@
 /** Calls that a run only tells of: nobody is asked about them, and it does not say when they begin. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, HashMap } from "effect"
-import type { Place, RunEvent } from "../../src/backends/Backend.ts"
+import type { Place, RunEvent } from "../../src/runs/Backend.ts"
 import { type AgentWorld, caller, make } from "./AgentWorld.ts"
 import { leave } from "./Leave.ts"
 import * as Puppet from "./Puppet.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fold } from "../../src/event-actor/StateMachine.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import { fold } from "../../src/core/event-actor/StateMachine.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
 import { caller, make } from "./AgentWorld.ts"
 import { until } from "./World.ts"
 

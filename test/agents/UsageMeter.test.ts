@@ -1,8 +1,8 @@
 /** Spending of a run, by model: said costs, estimates, and numbers that cannot be. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Budget from "../../src/agents/Budget.ts"
-import { UsageMeter } from "../../src/agents/UsageMeter.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
+import * as Budget from "../../src/agents/machines/Budget.ts"
+import { UsageMeter } from "../../src/agents/run/UsageMeter.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
 import * as Prices from "../../src/domain/Prices.ts"
 
 type Usage = Extract<RunEvent, { readonly _tag: "Usage" }>

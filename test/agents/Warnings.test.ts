@@ -1,11 +1,11 @@
 /** Errors in all come near their limit: people are warned before the agent stops for good. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { why, actorsOf } from "../../src/agents/Why.ts"
+import { why, actorsOf } from "../../src/projects/service/Why.ts"
 import { alertOf } from "../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../src/alerts/Mail.ts"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
-import { render } from "../../src/cli/Board.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
+import { render } from "../../src/cli/sessions/Board.ts"
 import { boardOf } from "../rpc/World.ts"
 import * as World from "./World.ts"
 

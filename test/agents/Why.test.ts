@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
-import { span, why } from "../../src/agents/Why.ts"
+import { span, why } from "../../src/projects/service/Why.ts"
 import type { AgentInfo, CallInfo, ConversationInfo } from "../../src/domain/Messages.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
-import type { Event } from "../../src/agents/WorkerMachine.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
+import type { Event } from "../../src/agents/machines/WorkerMachine.ts"
 
 const T0 = Date.parse("2026-11-20T09:12:00Z")
 

@@ -6,9 +6,9 @@ import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import * as Worktree from "../../src/agents/Worktree.ts"
-import * as Store from "../../src/git/Store.ts"
-import * as OwnRecord from "../../src/git/OwnRecord.ts"
+import * as Worktree from "../../src/agents/workplace/Worktree.ts"
+import * as Store from "../../src/runs/git/Store.ts"
+import * as OwnRecord from "../../src/runs/git/OwnRecord.ts"
 
 /** A real repository with one commit, a folder for worktrees beside it, both gone at the end. */
 const world = Effect.acquireRelease(

@@ -4,8 +4,8 @@ import * as AlertList from "../../src/alerts/AlertList.ts"
 import type { Alert } from "../../src/alerts/AlertPolicy.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
 import type { Way } from "../../src/alerts/Departure.ts"
-import { alerts } from "../../src/cli/Alerts.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import { alerts } from "../../src/cli/daemon/Alerts.ts"
+import type { RuneDraft } from "../../src/core/event-log/Rune.ts"
 
 const NOW = 1_000_000
 const route: Outbox.Route = { destination: "d", digestWindow: 30_000, maxPerHour: 20 }

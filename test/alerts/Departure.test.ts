@@ -4,7 +4,7 @@ import { Schema } from "effect"
 import type { Alert } from "../../src/alerts/AlertPolicy.ts"
 import { departures, type Way } from "../../src/alerts/Departure.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import type { RuneDraft } from "../../src/core/event-log/Rune.ts"
 
 const NONE: ReadonlySet<string> = new Set()
 const WAYS = ["phone/x", "phone/x/excepted", "phone/x/later-1", "desk/y"]

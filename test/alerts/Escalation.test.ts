@@ -6,8 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as OpenNotices from "../../src/alerts/OpenNotices.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import { DAEMON_STREAM } from "../../src/event-log/Rune.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../../src/core/event-log/Rune.ts"
 import * as SteppedClock from "../support/SteppedClock.ts"
 import {
   answered,

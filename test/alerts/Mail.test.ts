@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { type Alert, alertOf } from "../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../src/alerts/Mail.ts"
-import type { Outcome } from "../../src/backends/Outcome.ts"
-import type { Payload, Rune } from "../../src/event-log/Rune.ts"
-import { step } from "../../src/event-actor/StateMachine.ts"
-import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import type { Outcome } from "../../src/runs/Outcome.ts"
+import type { Payload, Rune } from "../../src/core/event-log/Rune.ts"
+import { step } from "../../src/core/event-actor/StateMachine.ts"
+import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 
 const rune = (rest: Partial<Rune>): Rune => ({
   eventId: 7,

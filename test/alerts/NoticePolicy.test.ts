@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Notice from "../../src/alerts/Notice.ts"
 import * as NoticePolicy from "../../src/alerts/NoticePolicy.ts"
 import { NOTICE_KINDS, type NoticeKind } from "../../src/config/NotifyConfig.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 const NOW = Date.parse("2026-01-15T12:00:00Z")
 const MINUTE = 60_000

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs"
 import { type Alert, together } from "../../src/alerts/AlertPolicy.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
 import { delayAfter, TELLS_AT } from "../../src/alerts/Retry.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import type { RuneDraft } from "../../src/core/event-log/Rune.ts"
 
 const alert = (cause: number, name: string, at = 0): Alert => ({
   kind: "agent.stopped",

@@ -13,9 +13,9 @@ import { SendError } from "../../src/alerts/SendError.ts"
 import * as Smtp from "../../src/alerts/Smtp.ts"
 import type { MailConfig } from "../../src/config/Config.ts"
 import { NotifyConfig } from "../../src/config/NotifyConfig.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 
 const decode = Schema.decodeUnknownSync(NotifyConfig)
 export const STREAM = "demo-00000000"

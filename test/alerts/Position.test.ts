@@ -7,9 +7,9 @@ import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import * as Alerter from "../../src/alerts/Alerter.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
 import { note, storeFile } from "../event-log/Disk.ts"
 
 /** No mail is configured, and nothing is to be mailed. */

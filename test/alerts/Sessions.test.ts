@@ -1,7 +1,7 @@
 /** A session that a person runs by hand is told to be done once it rests, and not where its next turn begins before. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 import { append, config, living, passing, type Played, played, withLog } from "./PlayedChannels.ts"
 
 const moved = (id: string, from: string, to: string): RuneDraft => ({

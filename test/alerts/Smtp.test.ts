@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Smtp from "../../src/alerts/Smtp.ts"
 import { MailConfig } from "../../src/config/Config.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 import { body, certificate, closedPort, header, type Script, silence, stand } from "./SmtpStand.ts"
 
 const SECRET = "korrekt horse 7"

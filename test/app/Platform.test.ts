@@ -6,8 +6,8 @@ import { join } from "node:path"
 import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import * as Platform from "../../src/app/Platform.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as ControlClient from "../../src/rpc/ControlClient.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import * as ControlClient from "../../src/api/rpc/ControlClient.ts"
 import * as Scratch from "../support/Scratch.ts"
 
 /** The real log; a stream is read when the gate is open, and not before. */

@@ -1,8 +1,8 @@
 /** Tests of the board's rows of agentd's own runs: a dialog is open on one where its call's machine says so. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
-import { Agents } from "../../src/agents/Agents.ts"
-import type { Watched } from "../../src/agents/AgentSetting.ts"
+import { Agents } from "../../src/projects/service/Agents.ts"
+import type { Watched } from "../../src/agents/actors/AgentSetting.ts"
 import * as RunPlates from "../../src/app/RunPlates.ts"
 import { Plates } from "../../src/plates/Plates.ts"
 

@@ -2,12 +2,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { Agents } from "../../src/agents/Agents.ts"
+import { Agents } from "../../src/projects/service/Agents.ts"
 import { alertOf } from "../../src/alerts/AlertPolicy.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import * as Scrubbing from "../../src/app/Scrubbing.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as Repair from "../../src/event-log/Repair.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import * as Repair from "../../src/core/event-log/Repair.ts"
 import { force, note, storeFile, withInlineLog, withLog } from "../event-log/Disk.ts"
 
 const WEEK = Duration.days(7)

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as AcpChoices from "../../src/backends/acp/AcpChoices.ts"
-import * as Messages from "../../src/backends/acp/AcpMessages.ts"
+import * as AcpChoices from "../../src/runs/acp/AcpChoices.ts"
+import * as Messages from "../../src/runs/acp/AcpMessages.ts"
 
 /** Answers of the newest releases to `session/new` in November 2026, without their models. */
 const recorded: { readonly [agent: string]: unknown } = JSON.parse(

@@ -1,9 +1,9 @@
 /** A call that an agent asks leave for is told as begun only where the agent can be given leave. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { AcpPermissions } from "../../src/backends/acp/AcpPermissions.ts"
-import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
+import { AcpPermissions } from "../../src/runs/acp/AcpPermissions.ts"
+import { AcpUpdates } from "../../src/runs/acp/AcpUpdates.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
 
 const toolCall = { toolCallId: "c1", title: "touch a", kind: "execute", rawInput: { command: "touch a" } }
 const option = (kind: string) => ({ optionId: kind, name: kind, kind })

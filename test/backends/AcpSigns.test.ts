@@ -2,11 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as AcpFault from "../../src/backends/acp/AcpFault.ts"
-import * as Messages from "../../src/backends/acp/AcpMessages.ts"
-import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
-import { SessionCosts } from "../../src/backends/acp/AcpUsage.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
+import * as AcpFault from "../../src/runs/acp/AcpFault.ts"
+import * as Messages from "../../src/runs/acp/AcpMessages.ts"
+import { AcpUpdates } from "../../src/runs/acp/AcpUpdates.ts"
+import { SessionCosts } from "../../src/runs/acp/AcpUsage.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
 
 interface Wire {
   readonly dir: ">" | "<"

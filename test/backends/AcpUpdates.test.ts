@@ -3,10 +3,10 @@ import { Schema } from "effect"
 import type { RequestPermissionRequest, SessionUpdate, ToolCall, ToolCallUpdate } from "@agentclientprotocol/sdk"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as AcpFault from "../../src/backends/acp/AcpFault.ts"
-import * as Messages from "../../src/backends/acp/AcpMessages.ts"
-import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
-import type { RunEvent } from "../../src/backends/Backend.ts"
+import * as AcpFault from "../../src/runs/acp/AcpFault.ts"
+import * as Messages from "../../src/runs/acp/AcpMessages.ts"
+import { AcpUpdates } from "../../src/runs/acp/AcpUpdates.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
 
 /** Proof that ours reads all that the protocol's own types allow: else this file does not compile. */
 export const reads: (

@@ -1,8 +1,8 @@
 /** Spending as an ACP agent tells it: with its requests where it can, and never twice. */
 import { assert, describe, it } from "@effect/vitest"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import * as Messages from "../../src/backends/acp/AcpMessages.ts"
-import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import * as Messages from "../../src/runs/acp/AcpMessages.ts"
+import { AcpUpdates } from "../../src/runs/acp/AcpUpdates.ts"
 
 type Usage = Extract<RunEvent, { readonly _tag: "Usage" }>
 const of = (events: ReadonlyArray<RunEvent>) => events.filter((event): event is Usage => event._tag === "Usage")

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
-import { Backends } from "../../src/backends/Backends.ts"
-import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
-import { RunSockets } from "../../src/backends/RunSockets.ts"
-import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { Backends } from "../../src/runs/Backends.ts"
+import { ProcessTree } from "../../src/runs/process/ProcessTree.ts"
+import { RunSockets } from "../../src/runs/RunSockets.ts"
+import { Reaper } from "../../src/runs/process/Reaper.ts"
 import { BackendConfig } from "../../src/config/BackendConfig.ts"
 
 const alive = (pid: number): boolean => {

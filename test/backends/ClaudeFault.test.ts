@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ClaudeFault from "../../src/backends/claude/ClaudeFault.ts"
+import * as ClaudeFault from "../../src/runs/claude/ClaudeFault.ts"
 
 const NOW = 1_795_000_000_000
 const context = { error: "", resetsAt: undefined, interrupted: false, now: NOW }

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import { type ClaudeRecord, parse } from "../../src/backends/claude/ClaudeRecord.ts"
-import { ClaudeStream } from "../../src/backends/claude/ClaudeStream.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import { type ClaudeRecord, parse } from "../../src/runs/claude/ClaudeRecord.ts"
+import { ClaudeStream } from "../../src/runs/claude/ClaudeStream.ts"
 
 const NOW = 1_795_000_000_000
 /** The input's id in the recordings. */

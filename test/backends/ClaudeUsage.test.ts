@@ -1,8 +1,8 @@
 /** Spending as Claude Code tells it: once, with each request, whatever else it says. */
 import { assert, describe, it } from "@effect/vitest"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import { ClaudeStream } from "../../src/backends/claude/ClaudeStream.ts"
-import type { ClaudeRecord } from "../../src/backends/claude/ClaudeRecord.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import { ClaudeStream } from "../../src/runs/claude/ClaudeStream.ts"
+import type { ClaudeRecord } from "../../src/runs/claude/ClaudeRecord.ts"
 
 type Usage = Extract<RunEvent, { readonly _tag: "Usage" }>
 

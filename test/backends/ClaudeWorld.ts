@@ -5,8 +5,8 @@
 import { Duration, Effect, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import type { Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import * as ClaudeBackend from "../../src/backends/claude/ClaudeBackend.ts"
+import type { Run, RunEvent, RunSpec } from "../../src/runs/Backend.ts"
+import * as ClaudeBackend from "../../src/runs/claude/ClaudeBackend.ts"
 import type * as Config from "../../src/config/BackendConfig.ts"
 import * as Support from "../support/backend-run.ts"
 

@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import * as ExecRecord from "../../src/backends/exec/ExecRecord.ts"
-import { ExecHistory } from "../../src/backends/exec/ExecHistory.ts"
-import { ExecStream } from "../../src/backends/exec/ExecStream.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import * as ExecRecord from "../../src/runs/exec/ExecRecord.ts"
+import { ExecHistory } from "../../src/runs/exec/ExecHistory.ts"
+import { ExecStream } from "../../src/runs/exec/ExecStream.ts"
 
 const said = (record: object): ExecRecord.Said => {
   const read = ExecRecord.read(JSON.stringify(record))

@@ -1,9 +1,9 @@
 /** Meanings of failures, by what real agents and providers say of them: a line each, with its program and version. */
 import { assert, describe, it } from "@effect/vitest"
-import * as AcpFault from "../../src/backends/acp/AcpFault.ts"
-import * as ClaudeFault from "../../src/backends/claude/ClaudeFault.ts"
-import * as Fault from "../../src/backends/Fault.ts"
-import type { Outcome } from "../../src/backends/Outcome.ts"
+import * as AcpFault from "../../src/runs/acp/AcpFault.ts"
+import * as ClaudeFault from "../../src/runs/claude/ClaudeFault.ts"
+import * as Fault from "../../src/runs/Fault.ts"
+import type { Outcome } from "../../src/runs/Outcome.ts"
 
 const classOf = ({ outcome }: { readonly outcome: Outcome }): string =>
   outcome._tag === "Uncounted" ? outcome.reason : outcome._tag

@@ -1,8 +1,8 @@
 /** A run that is counted at the gateway, and of which nothing passes it: said, once. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import type { Run, RunEvent } from "../../src/backends/Backend.ts"
-import * as GatewayMeter from "../../src/backends/GatewayMeter.ts"
+import type { Run, RunEvent } from "../../src/runs/Backend.ts"
+import * as GatewayMeter from "../../src/runs/GatewayMeter.ts"
 
 const runOf = (events: Run["events"]): Run => ({
   runId: "r",

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import * as GeminiSessions from "../../src/backends/acp/GeminiSessions.ts"
+import * as GeminiSessions from "../../src/runs/acp/GeminiSessions.ts"
 
 const SESSION = "6b87bcc7-c204-4537-accf-831a9f5bb783"
 const NOW = Date.parse("2026-11-24T16:37:40Z")

@@ -6,8 +6,8 @@ import { TestClock } from "effect/testing"
 import { existsSync, mkdirSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs"
 import { connect, createServer, type Server, type Socket } from "node:net"
 import { dirname, join } from "node:path"
-import * as KeptSocket from "../../src/backends/KeptSocket.ts"
-import { claim } from "../../src/rpc/Endpoint.ts"
+import * as KeptSocket from "../../src/runs/KeptSocket.ts"
+import { claim } from "../../src/api/rpc/Endpoint.ts"
 import * as Scratch from "../support/Scratch.ts"
 
 const listening = (path: string, take: (conn: Socket) => void) =>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { CONTINUED, type Line, LineSplitter } from "../../src/backends/process/LineSplitter.ts"
+import { CONTINUED, type Line, LineSplitter } from "../../src/runs/process/LineSplitter.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 

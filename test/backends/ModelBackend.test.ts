@@ -2,9 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, FileSystem, Schema, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { endOf } from "../../src/backends/model/ModelEnd.ts"
-import { ProviderError } from "../../src/backends/model/Provider.ts"
-import { define } from "../../src/backends/model/Tool.ts"
+import { endOf } from "../../src/runs/model/ModelEnd.ts"
+import { ProviderError } from "../../src/runs/model/Provider.ts"
+import { define } from "../../src/runs/model/Tool.ts"
 import * as Stand from "./ModelStand.ts"
 
 const { call, done, only, tags, textOf, tool, whole } = Stand

@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as path from "node:path"
-import * as HeadTail from "../../src/backends/HeadTail.ts"
+import * as HeadTail from "../../src/runs/HeadTail.ts"
 import * as Stand from "./ModelStand.ts"
 
 const { call, done, only, tool, whole } = Stand

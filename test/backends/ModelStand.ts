@@ -10,9 +10,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import type { Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import * as ModelBackend from "../../src/backends/model/ModelBackend.ts"
-import type { Tool, ToolOutcome } from "../../src/backends/model/Tool.ts"
+import type { Run, RunEvent, RunSpec } from "../../src/runs/Backend.ts"
+import * as ModelBackend from "../../src/runs/model/ModelBackend.ts"
+import type { Tool, ToolOutcome } from "../../src/runs/model/Tool.ts"
 import { ModelBackend as ModelConfig } from "../../src/config/BackendConfig.ts"
 
 export type Dialect = "anthropic" | "openai"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Schema } from "effect"
 import { spawn } from "node:child_process"
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 
 const rest = (state: string, threads: number, start: number) =>
   `${state} 7 42 43 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 ${threads} 0 ${start} 1000 200`

@@ -1,9 +1,9 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { spawn } from "node:child_process"
-import { isAlive, type Process, type ProcessId } from "../../src/backends/process/ProcessTable.ts"
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
-import { environmentOf, membersOf, ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { isAlive, type Process, type ProcessId } from "../../src/runs/process/ProcessTable.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
+import { environmentOf, membersOf, ProcessTree } from "../../src/runs/process/ProcessTree.ts"
 import * as Support from "../support/backend-run.ts"
 
 const proc = (pid: number, parent: number, group: number, session: number, start = pid): Process => ({

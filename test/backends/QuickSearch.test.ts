@@ -8,9 +8,9 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import { Worker } from "node:worker_threads"
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
-import type { Process, ProcessId } from "../../src/backends/process/ProcessTable.ts"
-import { environmentOf, type Machine, ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
+import type { Process, ProcessId } from "../../src/runs/process/ProcessTable.ts"
+import { environmentOf, type Machine, ProcessTree } from "../../src/runs/process/ProcessTree.ts"
 import * as Support from "../support/backend-run.ts"
 
 const MARK = { store: "s", runId: "r" }

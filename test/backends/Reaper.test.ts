@@ -4,9 +4,9 @@ import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { fileURLToPath } from "node:url"
-import { identify, isAlive, type ProcessId } from "../../src/backends/process/ProcessTable.ts"
-import { environmentOf } from "../../src/backends/process/ProcessTree.ts"
-import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { identify, isAlive, type ProcessId } from "../../src/runs/process/ProcessTable.ts"
+import { environmentOf } from "../../src/runs/process/ProcessTree.ts"
+import { Reaper } from "../../src/runs/process/Reaper.ts"
 import * as Support from "../support/backend-run.ts"
 
 interface World {

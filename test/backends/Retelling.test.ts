@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { HistoryReplay, type Told } from "../../src/backends/HistoryReplay.ts"
+import { HistoryReplay, type Told } from "../../src/runs/HistoryReplay.ts"
 
 /** Few letters, so that answers begin alike. */
 const Piece = Schema.Literals(["a", "b", "ab"])

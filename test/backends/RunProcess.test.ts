@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
-import * as RunProcess from "../../src/backends/process/RunProcess.ts"
+import * as RunProcess from "../../src/runs/process/RunProcess.ts"
 import * as Support from "../support/backend-run.ts"
 
 const start = Effect.fnUntraced(function* (...argv: readonly [string, ...ReadonlyArray<string>]) {

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import type { RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import type { RunEvent, RunSpec } from "../../src/runs/Backend.ts"
+import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
 
 const spec = (runId: string): RunSpec => ({
   runId,

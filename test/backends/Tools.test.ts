@@ -6,8 +6,8 @@ import { Effect, Layer } from "effect"
 import { broken } from "../support/ToolDialect.ts"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { Sandbox } from "../../src/backends/sandbox/Sandbox.ts"
-import * as Tools from "../../src/backends/model/Tools.ts"
+import { Sandbox } from "../../src/runs/sandbox/Sandbox.ts"
+import * as Tools from "../../src/runs/model/Tools.ts"
 import { call, config, held, sandboxOf, SECRET, services, yard } from "../support/toolbox.ts"
 
 const SERVER = join(import.meta.dirname, "../fixtures/mcp-server.mjs")

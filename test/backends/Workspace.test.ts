@@ -9,8 +9,8 @@ import * as fs from "node:fs"
 import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import type { FileFailed, WorkspaceError } from "../../src/backends/sandbox/PathContainment.ts"
-import * as Workspace from "../../src/backends/model/Workspace.ts"
+import type { FileFailed, WorkspaceError } from "../../src/runs/sandbox/PathContainment.ts"
+import * as Workspace from "../../src/runs/model/Workspace.ts"
 
 const MAX = { maxBytes: 100_000 }
 const SECRET = "the secret outside"

@@ -1,9 +1,9 @@
 /** The README's example. */
 import { Duration, Effect, FileSystem, Layer, Stream } from "effect"
-import type { RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
-import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
-import { Reaper } from "../../src/backends/process/Reaper.ts"
+import type { RunEvent, RunSpec } from "../../src/runs/Backend.ts"
+import * as CommandBackend from "../../src/runs/command/CommandBackend.ts"
+import { ProcessTree } from "../../src/runs/process/ProcessTree.ts"
+import { Reaper } from "../../src/runs/process/Reaper.ts"
 
 const spec: RunSpec = {
   runId: "run-1",

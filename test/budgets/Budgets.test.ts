@@ -6,7 +6,7 @@ import * as Budgets from "../../src/budgets/Budgets.ts"
 import { alertOf } from "../../src/alerts/AlertPolicy.ts"
 import type { BudgetConfig } from "../../src/config/AgentConfig.ts"
 import { Allowance, type Allowances, type Reach } from "../../src/domain/Allowance.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { memoryLog, type TestLog } from "../agents/TestLog.ts"
 import { actorSystem } from "../agents/World.ts"
 

@@ -1,9 +1,9 @@
 /** The channel verbs, through the real socket, on real channels. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
-import { list, postLines } from "../../src/cli/ChannelTable.ts"
-import { parse } from "../../src/cli/ChannelInput.ts"
-import { freshLines, statusLine } from "../../src/cli/ChannelJoin.ts"
+import { list, postLines } from "../../src/cli/channels/ChannelTable.ts"
+import { parse } from "../../src/cli/channels/ChannelInput.ts"
+import { freshLines, statusLine } from "../../src/cli/channels/ChannelJoin.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../../src/domain/ChannelMessages.ts"
 import { runLive, until, type World } from "../channels/World.ts"
 import * as Control from "../rpc/World.ts"

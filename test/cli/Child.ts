@@ -2,8 +2,8 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Console, Effect, Layer } from "effect"
 import { spawn } from "node:child_process"
-import { run } from "../../src/cli/Cli.ts"
-import { Entry } from "../../src/cli/Invocation.ts"
+import { run } from "../../src/cli/parse/Cli.ts"
+import { Entry } from "../../src/cli/parse/Invocation.ts"
 import { PROGRAM } from "../support/Program.ts"
 
 export interface Ended {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { meanings } from "../../src/cli/ExitCode.ts"
-import { VERBS } from "../../src/cli/Hint.ts"
-import { VERSION } from "../../src/rpc/Version.ts"
+import { meanings } from "../../src/cli/parse/ExitCode.ts"
+import { VERBS } from "../../src/cli/parse/Hint.ts"
+import { VERSION } from "../../src/api/rpc/Version.ts"
 import { agentInfo, draft, folder, makeWorld, moved, serve, T0 } from "../rpc/World.ts"
 import { agentd, inProcess, launch } from "./Child.ts"
 

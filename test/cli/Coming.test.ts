@@ -1,6 +1,6 @@
 /** Times to come, as people type them. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Coming from "../../src/cli/Coming.ts"
+import * as Coming from "../../src/cli/parse/Coming.ts"
 
 /** A Thursday, at noon of the machine's own time. */
 const NOW = new Date(2026, 10, 26, 12, 0).getTime()

@@ -1,9 +1,9 @@
 /** `agentd cost`: by what it was spent, for people, spreadsheets and scripts. */
-import { ESTIMATED } from "../../src/gateway/Estimated.ts"
+import { ESTIMATED } from "../../src/runs/gateway/Estimated.ts"
 import { assert, describe, it } from "@effect/vitest"
 import type { Cost } from "../../src/domain/Allowance.ts"
-import { cost } from "../../src/cli/Cost.ts"
-import { type CostKey, grouped, MOST } from "../../src/rpc/CostMessages.ts"
+import { cost } from "../../src/cli/daemon/Cost.ts"
+import { type CostKey, grouped, MOST } from "../../src/board/CostMessages.ts"
 
 const one = (more: Partial<Cost>): Cost => ({
   day: "2026-11-10",

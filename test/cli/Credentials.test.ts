@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { credentials } from "../../src/cli/Credentials.ts"
+import { credentials } from "../../src/cli/setup/Credentials.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 import { folder } from "../rpc/World.ts"
 

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { csv, type Field, moment } from "../../src/cli/Csv.ts"
+import { csv, type Field, moment } from "../../src/cli/render/Csv.ts"
 
 const fields: ReadonlyArray<Field<{ readonly a: string; readonly n: number | null }>> = [
   { name: "a", of: ({ a }) => a },

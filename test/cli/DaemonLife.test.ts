@@ -1,4 +1,4 @@
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { appendFileSync, cpSync, mkdirSync, utimesSync, writeFileSync } from "node:fs"

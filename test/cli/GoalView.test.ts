@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { GoalInfo, TaskInfo } from "../../src/domain/GoalMessages.ts"
-import * as GoalView from "../../src/cli/GoalView.ts"
-import { frame } from "../../src/cli/GoalWatch.ts"
+import * as GoalView from "../../src/cli/goals/GoalView.ts"
+import { frame } from "../../src/cli/goals/GoalWatch.ts"
 import { options } from "../goals/Tasks.ts"
 
 const NOW = 1_000_000

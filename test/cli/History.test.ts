@@ -2,9 +2,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { kinds } from "../../src/app/EventKinds.ts"
-import { type AskedRow, HistoryView, KINDS, linesOf } from "../../src/cli/HistoryView.ts"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
-import { Limits } from "../../src/rpc/Limits.ts"
+import { type AskedRow, HistoryView, KINDS, linesOf } from "../../src/cli/log/HistoryView.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
+import { Limits } from "../../src/board/Limits.ts"
 import { conversationInfo, makeWorld, serve, T0 } from "../rpc/World.ts"
 import { agentd } from "./Child.ts"
 

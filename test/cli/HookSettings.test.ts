@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import * as HookSettings from "../../src/cli/HookSettings.ts"
+import * as HookSettings from "../../src/cli/setup/HookSettings.ts"
 
 const plan: HookSettings.Plan = {
   script: "/home/ada/.local/state/agentd/hooks/session-start.sh",

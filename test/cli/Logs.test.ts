@@ -2,14 +2,23 @@
 import { assert, describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Console, Effect, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
-import { ascii, isAsciiOnly } from "../../src/cli/Ascii.ts"
-import { behind } from "../../src/cli/DoorConsole.ts"
-import { chosen } from "../../src/cli/LogsChoice.ts"
-import { agentOf, type Entry, KINDS, lineOf, LogsView, Names, type Printing, valueOf } from "../../src/cli/LogsView.ts"
-import { levelOf, patternOf } from "../../src/cli/LogsWords.ts"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import { ascii, isAsciiOnly } from "../../src/cli/render/Ascii.ts"
+import { behind } from "../../src/cli/render/DoorConsole.ts"
+import { chosen } from "../../src/cli/log/LogsChoice.ts"
+import {
+  agentOf,
+  type Entry,
+  KINDS,
+  lineOf,
+  LogsView,
+  Names,
+  type Printing,
+  valueOf
+} from "../../src/cli/log/LogsView.ts"
+import { levelOf, patternOf } from "../../src/cli/log/LogsWords.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 import { kinds } from "../../src/app/EventKinds.ts"
-import { Limits } from "../../src/rpc/Limits.ts"
+import { Limits } from "../../src/board/Limits.ts"
 import { agentInfo, conversationInfo, folder, makeWorld, serve, T0 } from "../rpc/World.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 import { agentd, launch } from "./Child.ts"

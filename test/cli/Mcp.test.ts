@@ -4,7 +4,7 @@ import { Effect, Fiber, Layer } from "effect"
 import { McpClient, McpProtocol } from "effect/ai"
 import { ChildProcess } from "effect/process"
 import { fileURLToPath } from "node:url"
-import { MAX_LINE } from "../../src/cli/JsonRpc.ts"
+import { MAX_LINE } from "../../src/cli/mcp/JsonRpc.ts"
 import { agentInfo, conversationInfo, folder, layer, makeWorld, serve, T0, type World } from "../rpc/World.ts"
 import { agentd, launch } from "./Child.ts"
 

@@ -1,9 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { shown as bytes } from "../../src/config/ByteCount.ts"
-import { age, cut, paint, plain, table } from "../../src/cli/Output.ts"
-import { atOf } from "../../src/cli/Moment.ts"
-import { parse } from "../../src/cli/MomentText.ts"
-import { node, reaped } from "../../src/cli/Checks.ts"
+import { age, cut, paint, plain, table } from "../../src/cli/render/Output.ts"
+import { atOf } from "../../src/cli/parse/Moment.ts"
+import { parse } from "../../src/cli/render/MomentText.ts"
+import { node, reaped } from "../../src/cli/setup/Checks.ts"
 
 it("columns line up whatever is in them", () => {
   const lines = table(

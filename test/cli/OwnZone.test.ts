@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync, symlinkSync } from "node
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { isZone } from "../../src/config/Zone.ts"
-import { settle, zoneOf } from "../../src/cli/OwnZone.ts"
+import { settle, zoneOf } from "../../src/cli/render/OwnZone.ts"
 
 const ZONES = "/usr/share/zoneinfo"
 const offset = (name: string, at: string): string =>

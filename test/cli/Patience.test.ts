@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import * as Patience from "../../src/cli/Patience.ts"
+import * as Patience from "../../src/cli/parse/Patience.ts"
 
 const waiting = (ticks: () => number | undefined) => Effect.forkChild(Patience.untilIdle("/nowhere", true, ticks))
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes } from "node:crypto"
-import { decoded, troubleIn } from "../../src/cli/PlainText.ts"
+import { decoded, troubleIn } from "../../src/cli/render/PlainText.ts"
 import { makeWorld, serve } from "../rpc/World.ts"
 import { agentd } from "./Child.ts"
 import { spawn } from "node:child_process"

@@ -1,6 +1,6 @@
 /** `agentd retry` and `dismiss`: a message's id behind its agent is what --message names. */
 import { assert, describe, it } from "@effect/vitest"
-import { dismiss, retry } from "../../src/cli/Retry.ts"
+import { dismiss, retry } from "../../src/cli/agents/Retry.ts"
 
 const ID = "01kb0c3x5r8y2w4v6t7s9q1p0n"
 const OTHER = "01kb0c3x5r8y2w4v6t7s9q1p0m"

@@ -1,7 +1,7 @@
 /** Runs as `agentd runs` reads them out of the log. */
 import { assert, describe, it } from "@effect/vitest"
-import { runNamed, runs, runsIn, runsOf } from "../../src/cli/Runs.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import { runNamed, runs, runsIn, runsOf } from "../../src/cli/log/Runs.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 let eventId = 0
 const rune = (actor: string, kind: string, event: object): Rune =>

@@ -1,9 +1,9 @@
 /** Tests of verbs that take several names and patterns. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { isOne } from "../../src/cli/DeclaredVerb.ts"
-import { resolve } from "../../src/cli/Resolve.ts"
-import { factOf } from "../../src/cli/Several.ts"
+import { isOne } from "../../src/cli/parse/DeclaredVerb.ts"
+import { resolve } from "../../src/cli/parse/Resolve.ts"
+import { factOf } from "../../src/cli/parse/Several.ts"
 import { conversationId } from "../../src/config/ProjectName.ts"
 import { agentInfo, boardOf, conversationInfo, makeWorld, serve } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"

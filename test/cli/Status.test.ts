@@ -1,6 +1,6 @@
 /** Tests of the words of `agentd status` for a start that is still going on. */
 import { assert, describe, it } from "@effect/vitest"
-import { reading } from "../../src/cli/Status.ts"
+import { reading } from "../../src/cli/daemon/Status.ts"
 
 const said = (of: Parameters<typeof reading>[0]["reading"]) => reading(of === undefined ? {} : { reading: of }, false)
 

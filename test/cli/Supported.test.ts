@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { objectionTo } from "../../src/cli/Supported.ts"
+import { objectionTo } from "../../src/cli/parse/Supported.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Scratch from "../support/Scratch.ts"
 

@@ -1,11 +1,11 @@
 /** Tests of the schemas that models are given: each passes a checker of the strictest dialect that is known. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { toolsOf } from "../../src/cli/AssistantTools.ts"
-import * as ChannelTools from "../../src/cli/ChannelTools.ts"
-import * as McpTools from "../../src/cli/McpTools.ts"
+import { toolsOf } from "../../src/cli/mcp/AssistantTools.ts"
+import * as ChannelTools from "../../src/cli/mcp/ChannelTools.ts"
+import * as McpTools from "../../src/cli/mcp/McpTools.ts"
 import { broken, type Json } from "../support/ToolDialect.ts"
-import * as ToolSchema from "../../src/backends/ToolSchema.ts"
+import * as ToolSchema from "../../src/runs/ToolSchema.ts"
 
 const person = { socket: "", caller: { by: "ada", config: null } }
 const own = [...McpTools.tools, ...ChannelTools.tools, ...toolsOf(person)].map(

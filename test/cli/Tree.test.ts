@@ -1,8 +1,8 @@
 /** How the supervision tree looks, and which part of it a name means. */
 import { assert, describe, it } from "@effect/vitest"
-import { partsOf, treeOf } from "../../src/rpc/TreeMessages.ts"
-import { view } from "../../src/cli/Tree.ts"
-import type { Inspection, Observed } from "../../src/supervision/Observation.ts"
+import { partsOf, treeOf } from "../../src/board/TreeMessages.ts"
+import { view } from "../../src/cli/daemon/Tree.ts"
+import type { Inspection, Observed } from "../../src/core/supervision/Observation.ts"
 
 const NOW = Date.parse("2026-11-20T09:12:00Z")
 const world = { now: NOW, colour: false, columns: null, world: null }

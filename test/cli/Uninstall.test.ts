@@ -6,8 +6,8 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Worktree from "../../src/agents/Worktree.ts"
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import * as Worktree from "../../src/agents/workplace/Worktree.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import { agentd } from "./Child.ts"
 
 /** On the disk: a sandbox begins with an empty /dev. */

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import * as Client from "../../src/client/Client.ts"
-import { OLDEST_PROTOCOL, PROTOCOL } from "../../src/rpc/Version.ts"
+import { OLDEST_PROTOCOL, PROTOCOL } from "../../src/api/rpc/Version.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8")

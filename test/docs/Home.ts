@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import { QUICK } from "../support/Program.ts"
 import * as Scratch from "../support/Scratch.ts"
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { answersTo, type Question } from "../../src/backends/Question.ts"
+import { answersTo, type Question } from "../../src/runs/Question.ts"
 
 const asked = (several: boolean, ...labels: ReadonlyArray<string>): Question => ({
   question: "Which?",

@@ -1,7 +1,7 @@
 /** When a window of an account's use is worth a rune, and when it is near its end. */
 import { assert, describe, it } from "@effect/vitest"
 import { isNear, isNews, isOver, merged, nearWords, type Noted } from "../../src/domain/UsageWindow.ts"
-import type { UsageWindow } from "../../src/gateway/LimitHeaders.ts"
+import type { UsageWindow } from "../../src/runs/gateway/LimitHeaders.ts"
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

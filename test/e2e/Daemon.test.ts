@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Queue, Random } from "effect"
 import * as Sandbox from "../support/Sandbox.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 const shell = (script: string, more: object = {}) => ({
   backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second" },

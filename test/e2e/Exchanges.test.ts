@@ -11,8 +11,8 @@ import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs
 import { createConnection } from "node:net"
 import { userInfo } from "node:os"
 import { join } from "node:path"
-import { Control } from "../../src/rpc/Protocol.ts"
-import { PROTOCOL, OLDEST_PROTOCOL, VERSION } from "../../src/rpc/Version.ts"
+import { Control } from "../../src/api/rpc/Protocol.ts"
+import { PROTOCOL, OLDEST_PROTOCOL, VERSION } from "../../src/api/rpc/Version.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ScheduleInfo } from "../../src/domain/ScheduleMessages.ts"
-import { call } from "../../src/rpc/ControlClient.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const LONG = process.env["LONG"] !== undefined

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import type { WaitingRow } from "../../src/rpc/WaitingMessages.ts"
+import type { WaitingRow } from "../../src/board/WaitingMessages.ts"
 import { type Step, told } from "../support/Told.ts"
 import * as Stage from "../support/Stage.ts"
 

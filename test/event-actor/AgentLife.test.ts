@@ -5,8 +5,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Committed } from "../../src/event-actor/ActorHandle.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Committed } from "../../src/core/event-actor/ActorHandle.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { agentScope, conversationScope, type Folded, foldOf, type GiveInput, tellAgain } from "./AgentLife.ts"
 import { HeldLog, lab, quiet, Restarter } from "./Lab.ts"
 

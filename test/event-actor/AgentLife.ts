@@ -8,17 +8,17 @@
  * Nothing here asks, retries, sweeps or settles: what siblings hear of a move is durable
  * together with it, or not at all.
  */
-import * as Agent from "../../src/agents/AgentMachine.ts"
-import * as Conversation from "../../src/agents/ConversationMachine.ts"
-import * as Inbox from "../../src/agents/Inbox.ts"
-import * as Turn from "../../src/agents/TurnMachine.ts"
-import type { ActorHandle } from "../../src/event-actor/ActorHandle.ts"
-import type { System } from "../../src/event-actor/ActorSystem.ts"
-import { type Context, tell, type Tell } from "../../src/event-actor/EventSourcedActor.ts"
-import { fold, unheard } from "../../src/event-actor/ScopeFold.ts"
-import { type Moved, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
-import type { Snapshot } from "../../src/event-actor/StateMachine.ts"
-import { causeOf, type Rune } from "../../src/event-log/Rune.ts"
+import * as Agent from "../../src/agents/machines/AgentMachine.ts"
+import * as Conversation from "../../src/agents/machines/ConversationMachine.ts"
+import * as Inbox from "../../src/agents/machines/Inbox.ts"
+import * as Turn from "../../src/agents/machines/TurnMachine.ts"
+import type { ActorHandle } from "../../src/core/event-actor/ActorHandle.ts"
+import type { System } from "../../src/core/event-actor/ActorSystem.ts"
+import { type Context, tell, type Tell } from "../../src/core/event-actor/EventSourcedActor.ts"
+import { fold, unheard } from "../../src/core/event-actor/ScopeFold.ts"
+import { type Moved, stateMachineActor } from "../../src/core/event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../../src/core/event-actor/StateMachine.ts"
+import { causeOf, type Rune } from "../../src/core/event-log/Rune.ts"
 import { scopeIn } from "./Lab.ts"
 
 type InboxState = Snapshot<"Open", Inbox.Data>

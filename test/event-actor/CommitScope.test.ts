@@ -1,11 +1,11 @@
 /** CommitScope: the semantics, corner by corner. */
-import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import type { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import type { System } from "../../src/event-actor/ActorSystem.ts"
-import type { AskError } from "../../src/event-actor/ActorHandle.ts"
-import { actor, later, Refuse, tell } from "../../src/event-actor/EventSourcedActor.ts"
-import { MAX_STEPS } from "../../src/event-actor/Macrostep.ts"
+import type { System } from "../../src/core/event-actor/ActorSystem.ts"
+import type { AskError } from "../../src/core/event-actor/ActorHandle.ts"
+import { actor, later, Refuse, tell } from "../../src/core/event-actor/EventSourcedActor.ts"
+import { MAX_STEPS } from "../../src/core/event-actor/Macrostep.ts"
 import { HeldLog, lab, memory, quiet, Restarter, scopeIn } from "./Lab.ts"
 
 type Message =

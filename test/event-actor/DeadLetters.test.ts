@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
-import { DAEMON_STREAM } from "../../src/event-log/Rune.ts"
+import * as DeadLetters from "../../src/core/event-actor/DeadLetters.ts"
+import { DAEMON_STREAM } from "../../src/core/event-log/Rune.ts"
 import { layerMemory as logMemory } from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 
 describe("DeadLetters", () => {
   it.effect("keeps the newest, oldest first, and counts all by reason", () =>

@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "../..")
 
 it("each fault can be planted, in one place", () => {
   for (const { file, from, what } of faults) {
-    const source = readFileSync(join(root, "src/event-actor", file), "utf8")
+    const source = readFileSync(join(root, "src/core/event-actor", file), "utf8")
     assert.strictEqual(source.split(from).length, 2, `${what}: ${file} has the place once`)
   }
 })

@@ -5,7 +5,7 @@
  */
 export interface Fault {
   readonly what: string
-  /** In src/event-actor. */
+  /** In src/core/event-actor. */
   readonly file: string
   readonly from: string
   readonly to: string

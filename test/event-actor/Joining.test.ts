@@ -1,13 +1,13 @@
 /** Joining: one rune for one fact, which moves several machines of a scope; and the fold of it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ActorStopped } from "../../src/event-actor/ActorError.ts"
-import { actor, tell } from "../../src/event-actor/EventSourcedActor.ts"
-import type { Refused } from "../../src/event-actor/Refused.ts"
-import { fold, ScopeFold, unheard } from "../../src/event-actor/ScopeFold.ts"
-import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
-import { define, illegal, stale, to } from "../../src/event-actor/StateMachine.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { ActorStopped } from "../../src/core/event-actor/ActorError.ts"
+import { actor, tell } from "../../src/core/event-actor/EventSourcedActor.ts"
+import type { Refused } from "../../src/core/event-actor/Refused.ts"
+import { fold, ScopeFold, unheard } from "../../src/core/event-actor/ScopeFold.ts"
+import { stateMachineActor } from "../../src/core/event-actor/StateMachineActor.ts"
+import { define, illegal, stale, to } from "../../src/core/event-actor/StateMachine.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { HeldLog, lab, memory, quiet, random, Restarter, scopeIn } from "./Lab.ts"
 
 const run = Effect.runPromise

@@ -3,18 +3,18 @@
  * when the test says so, a system around either, and a supervisor that restarts at once.
  */
 import { Cause, Clock, Context, Effect, Exit } from "effect"
-import { type Options, System } from "../../src/event-actor/ActorSystem.ts"
-import { CommitScope } from "../../src/event-actor/CommitScope.ts"
-import { type DeadLetter, DeadLetters } from "../../src/event-actor/DeadLetters.ts"
-import { EventLoop, type EventLoopShape, live } from "../../src/event-actor/EventLoop.ts"
-import type { ScopeIncarnation } from "../../src/event-actor/ScopeIncarnation.ts"
-import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
-import type { RuneRefused } from "../../src/event-log/EventLog.ts"
-import { Flight, type Log, type Prepared, type Unit } from "../../src/event-log/Log.ts"
-import type { Payload, Rune, RuneDraft } from "../../src/event-log/Rune.ts"
-import { isPlainJson } from "../../src/event-log/PlainJson.ts"
-import type { ChildHandle, Hold } from "../../src/supervision/Child.ts"
-import { ending, restarts } from "../../src/supervision/Restart.ts"
+import { type Options, System } from "../../src/core/event-actor/ActorSystem.ts"
+import { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
+import { type DeadLetter, DeadLetters } from "../../src/core/event-actor/DeadLetters.ts"
+import { EventLoop, type EventLoopShape, live } from "../../src/core/event-actor/EventLoop.ts"
+import type { ScopeIncarnation } from "../../src/core/event-actor/ScopeIncarnation.ts"
+import type { ScopeOptions } from "../../src/core/event-actor/ScopeLife.ts"
+import type { RuneRefused } from "../../src/core/event-log/EventLog.ts"
+import { Flight, type Log, type Prepared, type Unit } from "../../src/core/event-log/Log.ts"
+import type { Payload, Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
+import { isPlainJson } from "../../src/core/event-log/PlainJson.ts"
+import type { ChildHandle, Hold } from "../../src/core/supervision/Child.ts"
+import { ending, restarts } from "../../src/core/supervision/Restart.ts"
 
 abstract class LabLog implements Log {
   head = 0

@@ -4,12 +4,12 @@
  * state, a reenter, a step that crashes, a final state; alone in a scope on a log in memory.
  */
 import { Deferred, Effect, type Exit, type Scope } from "effect"
-import { type Acting } from "../../src/event-actor/EventSourcedActor.ts"
-import { start, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
-import { type Snapshot, define, illegal, postpone, stale, to } from "../../src/event-actor/StateMachine.ts"
-import { fold } from "../../src/event-actor/ScopeFold.ts"
-import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
-import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import { type Acting } from "../../src/core/event-actor/EventSourcedActor.ts"
+import { start, stateMachineActor } from "../../src/core/event-actor/StateMachineActor.ts"
+import { type Snapshot, define, illegal, postpone, stale, to } from "../../src/core/event-actor/StateMachine.ts"
+import { fold } from "../../src/core/event-actor/ScopeFold.ts"
+import type { ScopeOptions } from "../../src/core/event-actor/ScopeLife.ts"
+import type { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
 import { begin, HeldLog, lab, MemoryLog, scopeIn } from "./Lab.ts"
 
 export type State = "Off" | "On" | "Dim" | "Gone"

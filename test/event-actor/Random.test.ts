@@ -8,14 +8,14 @@
  *
  * `SEEDS=3000 npx vitest run test/event-actor/Random.test.ts` for more lives, `SEED=17 SEEDS=1` for one.
  */
-import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import type { CommitScope } from "../../src/core/event-actor/CommitScope.ts"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Fiber } from "effect"
-import { actor, later, type Tell, tell } from "../../src/event-actor/EventSourcedActor.ts"
-import { Ask, Mail } from "../../src/event-actor/Mail.ts"
-import type { Member } from "../../src/event-actor/Member.ts"
-import { fold } from "../../src/event-actor/ScopeFold.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import { actor, later, type Tell, tell } from "../../src/core/event-actor/EventSourcedActor.ts"
+import { Ask, Mail } from "../../src/core/event-actor/Mail.ts"
+import type { Member } from "../../src/core/event-actor/Member.ts"
+import { fold } from "../../src/core/event-actor/ScopeFold.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { HeldLog, lab, quiet, random, Restarter, scopeIn } from "./Lab.ts"
 
 const SEEDS = Number(process.env["SEEDS"] ?? 200)

@@ -1,9 +1,9 @@
 /** StateMachineActor, in any order of tells, asks, refusals, crashes and stops, under a real supervisor. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Exit, Fiber, Schema } from "effect"
-import type { Committed } from "../../src/event-actor/ActorHandle.ts"
-import { RuneRefused } from "../../src/event-log/EventLog.ts"
-import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import type { Committed } from "../../src/core/event-actor/ActorHandle.ts"
+import { RuneRefused } from "../../src/core/event-log/EventLog.ts"
+import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 import { type Event, type Lit, make, settled, until } from "./Lantern.ts"
 
 /** Commands from outside to a lamp, in any order. */

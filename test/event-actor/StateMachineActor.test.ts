@@ -16,11 +16,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import type { ActorStopped } from "../../src/event-actor/ActorError.ts"
-import { Refused } from "../../src/event-actor/Refused.ts"
-import { RuneRefused } from "../../src/event-log/EventLog.ts"
-import type { Unit } from "../../src/event-log/Log.ts"
-import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import type { ActorStopped } from "../../src/core/event-actor/ActorError.ts"
+import { Refused } from "../../src/core/event-actor/Refused.ts"
+import { RuneRefused } from "../../src/core/event-log/EventLog.ts"
+import type { Unit } from "../../src/core/event-log/Log.ts"
+import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 import { dark, make, makeHeld, run, settled, until } from "./Lantern.ts"
 
 const test = (name: string, body: () => Effect.Effect<void, unknown, import("effect").Scope.Scope>) =>

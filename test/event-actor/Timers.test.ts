@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Context, Effect, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { actor } from "../../src/event-actor/EventSourcedActor.ts"
-import type { Due } from "../../src/event-actor/Mail.ts"
-import { Timers } from "../../src/event-actor/Timers.ts"
+import { actor } from "../../src/core/event-actor/EventSourcedActor.ts"
+import type { Due } from "../../src/core/event-actor/Mail.ts"
+import { Timers } from "../../src/core/event-actor/Timers.ts"
 import { dark, make, makeHeld, run, settled, until } from "./Lantern.ts"
 import { lab, MemoryLog, Restarter, scopeIn } from "./Lab.ts"
 

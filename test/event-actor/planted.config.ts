@@ -12,7 +12,7 @@ export default defineConfig({
       name: "plant",
       enforce: "pre",
       transform: (code, id) =>
-        fault !== undefined && id.endsWith(`/src/event-actor/${fault.file}`)
+        fault !== undefined && id.endsWith(`/src/core/event-actor/${fault.file}`)
           ? code.replace(fault.from, () => fault.to)
           : undefined
     }

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { archivedRune, closing, meddle, note, output, storeFile, withInlineLog, withLog } from "./Disk.ts"
 
 const STREAM = "shop-1a2b3c4d"

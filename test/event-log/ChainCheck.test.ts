@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { force, note, storeFile, withInlineLog } from "./Disk.ts"
 

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { causeText } from "../../src/event-log/Rune.ts"
+import { causeText } from "../../src/core/event-log/Rune.ts"
 import { folder, note, openLog, storeFile, withLog, withSampleLog } from "./Disk.ts"
 import { long, seeded } from "./Seed.ts"
 

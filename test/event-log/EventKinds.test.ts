@@ -1,17 +1,17 @@
 /** The registry of rune kinds. */
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
-import * as AgentMachine from "../../src/agents/AgentMachine.ts"
+import * as AgentMachine from "../../src/agents/machines/AgentMachine.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
-import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
+import * as ConversationMachine from "../../src/agents/machines/ConversationMachine.ts"
 import * as PlateMachine from "../../src/plates/PlateMachine.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
-import * as ToolMachine from "../../src/agents/ToolMachine.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
-import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
-import { readTurn, type turnKinds } from "../../src/agents/TurnKinds.ts"
+import * as ToolMachine from "../../src/agents/machines/ToolMachine.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
+import { readTurn, type turnKinds } from "../../src/agents/machines/TurnKinds.ts"
 import { kinds } from "../../src/app/EventKinds.ts"
 import type { channelKinds } from "../../src/channels/ChannelKinds.ts"
-import type * as EventKinds from "../../src/event-log/EventKinds.ts"
+import type * as EventKinds from "../../src/core/event-log/EventKinds.ts"
 
 const { accepts, explain } = kinds
 

@@ -1,10 +1,10 @@
 /** The contract of EventLog, held against every implementation. */
 import { describe, expect, it } from "@effect/vitest"
 import { Arbitrary, Effect, Exit, Fiber, Layer, Schema, Scope, Stream } from "effect"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { folder, layer, note, output } from "./Disk.ts"
 
 const inFolder = <A, E, R>(over: (options: DaemonLog.Options) => Layer.Layer<A, E, R>) =>

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { folder, note, storeFile, withInlineLog } from "./Disk.ts"
 
 export const STREAMS = ["shop", "yard", "quiet"]

@@ -1,6 +1,6 @@
 /** Both formats of header: what is hashed, and that old runes keep their hashes. */
 import { describe, expect, it } from "@effect/vitest"
-import { GENESIS, hashPayload, hashRune, type Header, headerText } from "../../src/event-log/HashChain.ts"
+import { GENESIS, hashPayload, hashRune, type Header, headerText } from "../../src/core/event-log/HashChain.ts"
 
 const header: Header = {
   format: 2,

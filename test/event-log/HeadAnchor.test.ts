@@ -5,10 +5,10 @@ import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Sandbox from "../support/Sandbox.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import * as Repair from "../../src/event-log/Repair.ts"
+import * as Repair from "../../src/core/event-log/Repair.ts"
 import { meddle, note, storeFile, withInlineLog } from "./Disk.ts"
 import { verified } from "./Flips.ts"
-import { anchorFileOf, anchorIn } from "../../src/event-log/HeadAnchor.ts"
+import { anchorFileOf, anchorIn } from "../../src/core/event-log/HeadAnchor.ts"
 
 const messages = (file: string) =>
   Effect.map(verified(file), ({ problems }) => problems.map(({ message }) => message).join("; "))

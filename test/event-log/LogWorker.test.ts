@@ -5,8 +5,8 @@ import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { LogWorker } from "../../src/event-log/LogWorker.ts"
-import { logThread } from "../../src/event-log/ThreadFile.ts"
+import { LogWorker } from "../../src/core/event-log/LogWorker.ts"
+import { logThread } from "../../src/core/event-log/ThreadFile.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-thread-"))),
@@ -38,8 +38,8 @@ describe("a log's thread without a store", () => {
   it("keeps no process that has nothing else to do", () => {
     const module = (path: string) => JSON.stringify(new URL(path, import.meta.url).href)
     const program = `
-      const { LogWorker } = await import(${module("../../src/event-log/LogWorker.ts")})
-      const { logThread } = await import(${module("../../src/event-log/ThreadFile.ts")})
+      const { LogWorker } = await import(${module("../../src/core/event-log/LogWorker.ts")})
+      const { logThread } = await import(${module("../../src/core/event-log/ThreadFile.ts")})
       new LogWorker(logThread())`
     const done = execFileSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 20_000 })
     assert.strictEqual(String(done), "")

@@ -1,15 +1,15 @@
 /** Tests of a log's checks before it stores: positions, seqs, guard, stops; and of the undoing of a failed append. */
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { AdmissionState, UnreadGuard } from "../../src/event-log/AdmissionState.ts"
-import { EventDraft } from "../../src/event-log/EventDraft.ts"
-import * as EventKinds from "../../src/event-log/EventKinds.ts"
-import { RuneRefused } from "../../src/event-log/EventLog.ts"
-import { GENESIS, hashRune } from "../../src/event-log/HashChain.ts"
-import { type Checker, InvariantGuard } from "../../src/event-log/InvariantGuard.ts"
-import { Flight, type Owner, type Unit } from "../../src/event-log/Log.ts"
-import { MemoryLog } from "../../src/event-log/MemoryLog.ts"
-import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import { AdmissionState, UnreadGuard } from "../../src/core/event-log/AdmissionState.ts"
+import { EventDraft } from "../../src/core/event-log/EventDraft.ts"
+import * as EventKinds from "../../src/core/event-log/EventKinds.ts"
+import { RuneRefused } from "../../src/core/event-log/EventLog.ts"
+import { GENESIS, hashRune } from "../../src/core/event-log/HashChain.ts"
+import { type Checker, InvariantGuard } from "../../src/core/event-log/InvariantGuard.ts"
+import { Flight, type Owner, type Unit } from "../../src/core/event-log/Log.ts"
+import { MemoryLog } from "../../src/core/event-log/MemoryLog.ts"
+import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 
 const table = {
   said: EventKinds.kind(Schema.Struct({ n: Schema.Finite })),

@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { DatabaseSync } from "node:sqlite"
-import * as NodeSqlite from "../../src/event-log/NodeSqlite.ts"
+import * as NodeSqlite from "../../src/core/event-log/NodeSqlite.ts"
 import { storeFile } from "./Disk.ts"
 
 const client = (config: NodeSqlite.Config) => NodeSqlite.make(config).pipe(Effect.provide(Reactivity.layer))

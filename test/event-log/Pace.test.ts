@@ -1,6 +1,6 @@
 /** When the log's thread turns to what nobody asks for, by given times. */
 import { assert, describe, it } from "@effect/vitest"
-import { AT_LAST, type Left, Pace, QUIET, SETTLED } from "../../src/event-log/Pace.ts"
+import { AT_LAST, type Left, Pace, QUIET, SETTLED } from "../../src/core/event-log/Pace.ts"
 
 const NEVER = Number.POSITIVE_INFINITY
 const nothing: Left = { isUntidy: false, choresDue: () => NEVER }

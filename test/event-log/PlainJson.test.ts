@@ -1,6 +1,6 @@
 /** PlainJson: says yes exactly to what its JSON reads back as. */
 import { assert, it } from "@effect/vitest"
-import { isPlainJson } from "../../src/event-log/PlainJson.ts"
+import { isPlainJson } from "../../src/core/event-log/PlainJson.ts"
 
 const yes: ReadonlyArray<unknown> = [null, true, 0, 1.5, "", "\uD800", [], [1, [null]], {}, { a: { b: ["c"] } }]
 const hole = [1, 2, 3]

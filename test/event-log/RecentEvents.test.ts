@@ -1,8 +1,8 @@
 /** RecentEvents: what is kept of the newest runes, and what is let go. */
 import { assert, describe, it } from "@effect/vitest"
-import type { Unit } from "../../src/event-log/Log.ts"
-import { RecentEvents } from "../../src/event-log/RecentEvents.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Unit } from "../../src/core/event-log/Log.ts"
+import { RecentEvents } from "../../src/core/event-log/RecentEvents.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 /** Publishes runes with payloads of this size, one by one; answers how many there are in memory at most. */
 const most = (recent: RecentEvents, count: number, size: number): number => {

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Schema, Stream } from "effect"
 import { readFileSync } from "node:fs"
-import { Redact } from "../../src/event-log/Redact.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { note, storeFile } from "./Disk.ts"
 

@@ -5,8 +5,8 @@ import fs from "node:fs"
 import { syncBuiltinESMExports } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { RuneRow } from "../../src/event-log/RuneRow.ts"
-import { SegmentFile, SegmentWriter } from "../../src/event-log/SegmentFile.ts"
+import type { RuneRow } from "../../src/core/event-log/RuneRow.ts"
+import { SegmentFile, SegmentWriter } from "../../src/core/event-log/SegmentFile.ts"
 
 const { writeSync } = fs
 

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import type { EventLog } from "../../src/event-log/EventLog.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { EventLog } from "../../src/core/event-log/EventLog.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { force, note, storeFile, withInlineLog } from "./Disk.ts"
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => note("a", index + 1))

@@ -5,7 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { folder, meddle, OTHER_COLUMNS, note, openLog, output, storeFile, withLog } from "./Disk.ts"
 import { PATIENCE } from "../support/Patience.ts"
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { storageError } from "../../src/event-log/StorageFailure.ts"
+import { storageError } from "../../src/core/event-log/StorageFailure.ts"
 
 const thrownBy = (use: (folder: string) => void): unknown => {
   const folder = mkdtempSync(join(tmpdir(), "agentd-store-"))

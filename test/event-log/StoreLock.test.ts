@@ -5,7 +5,7 @@ import { spawn } from "node:child_process"
 import { existsSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import * as StoreLock from "../../src/event-log/StoreLock.ts"
+import * as StoreLock from "../../src/core/event-log/StoreLock.ts"
 import { folder as tempFolder } from "./Disk.ts"
 
 const holder = fileURLToPath(new URL("../support/lockHolder.ts", import.meta.url))

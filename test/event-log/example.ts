@@ -1,14 +1,14 @@
 /** The README's example. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import * as EventKinds from "../../src/event-log/EventKinds.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import { type Checker, InvariantGuard } from "../../src/event-log/InvariantGuard.ts"
-import { LogRules } from "../../src/event-log/LogRules.ts"
-import { ownKinds } from "../../src/event-log/OwnKinds.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
-import type { StreamFold } from "../../src/event-log/StreamFold.ts"
+import * as EventKinds from "../../src/core/event-log/EventKinds.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import { type Checker, InvariantGuard } from "../../src/core/event-log/InvariantGuard.ts"
+import { LogRules } from "../../src/core/event-log/LogRules.ts"
+import { ownKinds } from "../../src/core/event-log/OwnKinds.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import type { RuneDraft } from "../../src/core/event-log/Rune.ts"
+import * as SqlEventLog from "../../src/core/event-log/SqlEventLog.ts"
+import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
 
 // The facts of this program, each with the shape of its payload, and the log's own.
 const Cents = Schema.Struct({ cents: Schema.Int })

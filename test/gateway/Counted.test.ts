@@ -5,10 +5,10 @@ import * as fs from "node:fs"
 import * as http from "node:http"
 import * as os from "node:os"
 import * as path from "node:path"
-import { asking } from "../../src/gateway/Counted.ts"
+import { asking } from "../../src/runs/gateway/Counted.ts"
 import { priceOf } from "../../src/domain/Prices.ts"
-import { open, type OpenRoute } from "../../src/gateway/Gateway.ts"
-import { grouped } from "../../src/rpc/CostMessages.ts"
+import { open, type OpenRoute } from "../../src/runs/gateway/Gateway.ts"
+import { grouped } from "../../src/board/CostMessages.ts"
 
 const CHUNK = { model: "gpt", choices: [{ delta: { content: "hello, world" } }], usage: null }
 const USAGE = { model: "gpt", choices: [], usage: { prompt_tokens: 100, completion_tokens: 20 } }

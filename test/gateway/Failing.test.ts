@@ -5,7 +5,7 @@ import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import { open } from "../../src/gateway/Gateway.ts"
+import { open } from "../../src/runs/gateway/Gateway.ts"
 
 const ask = (socketPath: string, method: string, target: string) =>
   new Promise<number | undefined>((resolve, reject) => {

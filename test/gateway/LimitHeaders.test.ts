@@ -1,6 +1,6 @@
 /** Headers of providers that tell of an account's limits: as they are seen on real answers, and as nobody sends them. */
 import { assert, describe, it } from "@effect/vitest"
-import { MAX_WINDOWS, renewsAt, windowsIn } from "../../src/gateway/LimitHeaders.ts"
+import { MAX_WINDOWS, renewsAt, windowsIn } from "../../src/runs/gateway/LimitHeaders.ts"
 
 const NOW = Date.parse("2026-11-24T19:00:00Z")
 const SECONDS = NOW / 1000

@@ -1,6 +1,6 @@
 /** Tokens of answers that pass the gateway: each interface, in any pieces, once, and never more than a bound. */
 import { assert, describe, it } from "@effect/vitest"
-import { UsageReader } from "../../src/gateway/UsageReader.ts"
+import { UsageReader } from "../../src/runs/gateway/UsageReader.ts"
 
 /** The sums by model of an answer that comes in pieces of so many bytes. */
 const read = (text: string, size = 7) => {

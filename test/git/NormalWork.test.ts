@@ -10,9 +10,9 @@ import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import * as Worktree from "../../src/agents/Worktree.ts"
-import * as Store from "../../src/git/Store.ts"
-import * as Tree from "../../src/git/Tree.ts"
+import * as Worktree from "../../src/agents/workplace/Worktree.ts"
+import * as Store from "../../src/runs/git/Store.ts"
+import * as Tree from "../../src/runs/git/Tree.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 
 const files = Effect.provide(NodeFileSystem.layer)

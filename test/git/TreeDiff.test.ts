@@ -6,9 +6,9 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import * as Worktree from "../../src/agents/Worktree.ts"
-import * as Store from "../../src/git/Store.ts"
-import * as TreeDiff from "../../src/git/TreeDiff.ts"
+import * as Worktree from "../../src/agents/workplace/Worktree.ts"
+import * as Store from "../../src/runs/git/Store.ts"
+import * as TreeDiff from "../../src/runs/git/TreeDiff.ts"
 
 const files = Effect.provide(NodeFileSystem.layer)
 const sh = (cwd: string, script: string) =>

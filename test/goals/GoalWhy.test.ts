@@ -1,8 +1,8 @@
 /** Why a goal is where it is: its steps in words, who works and what stands still, and what a person can do. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { show } from "../../src/cli/GoalView.ts"
-import { why } from "../../src/cli/Why.ts"
+import { show } from "../../src/cli/goals/GoalView.ts"
+import { why } from "../../src/cli/agents/Why.ts"
 import * as GoalWhy from "../../src/goals/GoalWhy.ts"
 import { says } from "./CrewDouble.ts"
 import { caller, run, type World } from "./World.ts"

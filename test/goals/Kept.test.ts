@@ -4,9 +4,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Holding from "../../src/backends/Holding.ts"
-import * as Worktree from "../../src/agents/Worktree.ts"
-import { Confine } from "../../src/git/Store.ts"
+import * as Holding from "../../src/runs/Holding.ts"
+import * as Worktree from "../../src/agents/workplace/Worktree.ts"
+import { Confine } from "../../src/runs/git/Store.ts"
 import { caller, commit, git, run, type World } from "./World.ts"
 
 const files = <A, E>(effect: Effect.Effect<A, E, import("effect").FileSystem.FileSystem>) =>

@@ -1,7 +1,7 @@
 /** The goal's table, walked: each legal cell is reached by a run of the real goals, none is there for show. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { edges } from "../../src/event-actor/StateMachine.ts"
+import { edges } from "../../src/core/event-actor/StateMachine.ts"
 import { Autonomy } from "../../src/goals/GoalMachine.ts"
 import { unreached } from "../support/Unreached.ts"
 import { type Script, says } from "./CrewDouble.ts"

@@ -1,9 +1,9 @@
 /** The tries of a task: what git does not say, agents that come and go, turns that were lost: done work is not forgotten, and not done again. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import * as Git from "../../src/git/Git.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
-import { show } from "../../src/cli/GoalView.ts"
+import * as Git from "../../src/runs/git/Git.ts"
+import type { RuneDraft } from "../../src/core/event-log/Rune.ts"
+import { show } from "../../src/cli/goals/GoalView.ts"
 import { stepsOf } from "../../src/goals/GoalWhy.ts"
 import { waitedIn } from "../../src/goals/TaskRunner.ts"
 import { caller, commit, git, run, type World } from "./World.ts"

@@ -1,7 +1,7 @@
 /** Tests of the doors for pages and programs: who may come in, verbs, streams that go on, the page's guards. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import * as PageFiles from "../../src/http/PageFiles.ts"
+import * as PageFiles from "../../src/api/http/PageFiles.ts"
 import { handleOf } from "../../src/access/Access.ts"
 import { agentInfo, callInfo, draft, makeWorld } from "../rpc/World.ts"
 import { PAGE, serve } from "./Served.ts"

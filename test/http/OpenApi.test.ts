@@ -6,12 +6,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, JsonSchema, Result, Schema, SchemaRepresentation } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import * as ApiWords from "../../src/http/ApiWords.ts"
-import * as OpenApi from "../../src/http/OpenApi.ts"
-import { Speaks } from "../../src/rpc/Procedure.ts"
-import { procedures } from "../../src/rpc/Protocol.ts"
-import { forms } from "../../src/rpc/VerbForms.ts"
-import { ourselves, PROTOCOL } from "../../src/rpc/Version.ts"
+import * as ApiWords from "../../src/api/http/ApiWords.ts"
+import * as OpenApi from "../../src/api/http/OpenApi.ts"
+import { Speaks } from "../../src/api/rpc/Procedure.ts"
+import { procedures } from "../../src/api/rpc/Protocol.ts"
+import { forms } from "../../src/api/rpc/VerbForms.ts"
+import { ourselves, PROTOCOL } from "../../src/api/rpc/Version.ts"
 
 // as it goes out
 const document = JSON.parse(JSON.stringify(OpenApi.describe(forms, ourselves))) as ReturnType<typeof OpenApi.describe>

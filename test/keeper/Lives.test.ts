@@ -4,7 +4,7 @@ import { Duration, Effect, Schedule } from "effect"
 import { spawnSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import * as Stand from "./Stand.ts"
 
 const STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"

@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { LineSplitter } from "../../src/backends/process/LineSplitter.ts"
-import * as Proof from "../../src/keeper/Proof.ts"
+import { LineSplitter } from "../../src/runs/process/LineSplitter.ts"
+import * as Proof from "../../src/runs/keeper/Proof.ts"
 import * as Stand from "./Stand.ts"
 
 const SMALL = { bound: 3_000_000, segment: 100_000 }

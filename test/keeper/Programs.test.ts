@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import type { Wanted } from "../../src/keeper/Keeper.ts"
+import type { Wanted } from "../../src/runs/keeper/Keeper.ts"
 import * as Stand from "./Stand.ts"
 
 const refused = (daemon: Stand.Daemon, wanted: Wanted) =>

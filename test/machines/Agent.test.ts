@@ -1,5 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Action, Agent, type Data, type Event, initial, type State } from "../../src/agents/AgentMachine.ts"
+import {
+  type Action,
+  Agent,
+  type Data,
+  type Event,
+  initial,
+  type State
+} from "../../src/agents/machines/AgentMachine.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const fresh = begin<State, Data, Action>(Agent, initial())

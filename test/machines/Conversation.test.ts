@@ -7,7 +7,7 @@ import {
   type Event,
   initial,
   type State
-} from "../../src/agents/ConversationMachine.ts"
+} from "../../src/agents/machines/ConversationMachine.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const fresh = begin<State, Data, Action>(Conversation, initial())

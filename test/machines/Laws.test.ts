@@ -1,8 +1,8 @@
 import { Arbitrary } from "effect"
 import { assert, describe, it } from "@effect/vitest"
-import { Conversation, type Data as ConversationData } from "../../src/agents/ConversationMachine.ts"
+import { Conversation, type Data as ConversationData } from "../../src/agents/machines/ConversationMachine.ts"
 import { Plate } from "../../src/plates/PlateMachine.ts"
-import { type Data as WorkerData, Worker } from "../../src/agents/WorkerMachine.ts"
+import { type Data as WorkerData, Worker } from "../../src/agents/machines/WorkerMachine.ts"
 import { type AnySubject, deafTimers, escapes, holes, loose, stuck, throws, unreachable, walks } from "./laws.ts"
 import * as subjects from "./subjects.ts"
 

@@ -11,7 +11,7 @@ import {
   stale,
   step,
   to
-} from "../../src/event-actor/StateMachine.ts"
+} from "../../src/core/event-actor/StateMachine.ts"
 
 type Event =
   | { readonly _tag: "Add"; readonly by: number }

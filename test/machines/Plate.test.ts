@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { branchesOf, type Snapshot, step } from "../../src/event-actor/StateMachine.ts"
+import { branchesOf, type Snapshot, step } from "../../src/core/event-actor/StateMachine.ts"
 import { Event, Plate, type State, transcriptAhead } from "../../src/plates/PlateMachine.ts"
 import { type Data, initial } from "../../src/plates/PlateState.ts"
 import { walks } from "./laws.ts"

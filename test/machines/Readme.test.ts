@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { mermaid } from "../../src/event-actor/StateDiagram.ts"
+import { mermaid } from "../../src/core/event-actor/StateDiagram.ts"
 import { Plate } from "../../src/plates/PlateMachine.ts"
-import { Worker } from "../../src/agents/WorkerMachine.ts"
+import { Worker } from "../../src/agents/machines/WorkerMachine.ts"
 
 describe("docs/machines.md", () => {
   it("draws every state of every machine", () => {

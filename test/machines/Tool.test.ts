@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Action, type Data, type Event, initial, type State, Tool } from "../../src/agents/ToolMachine.ts"
+import { type Action, type Data, type Event, initial, type State, Tool } from "../../src/agents/machines/ToolMachine.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const fresh = begin<State, Data, Action>(Tool, initial())

@@ -10,7 +10,7 @@ import {
   SWEEP_AGE,
   SWEEP_INTERVAL,
   Turn
-} from "../../src/agents/TurnMachine.ts"
+} from "../../src/agents/machines/TurnMachine.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const idle = begin<State, Data, Action>(Turn, initial())

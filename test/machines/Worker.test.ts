@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Outcome } from "../../src/backends/Outcome.ts"
-import { defaultPolicy } from "../../src/supervision/Backoff.ts"
-import { step } from "../../src/event-actor/StateMachine.ts"
+import type { Outcome } from "../../src/runs/Outcome.ts"
+import { defaultPolicy } from "../../src/core/supervision/Backoff.ts"
+import { step } from "../../src/core/event-actor/StateMachine.ts"
 import {
   type Action,
   type Data,
@@ -12,7 +12,7 @@ import {
   TAKEN_LIMIT,
   UNCOUNTED_LIMIT,
   Worker
-} from "../../src/agents/WorkerMachine.ts"
+} from "../../src/agents/machines/WorkerMachine.ts"
 
 interface Stand {
   readonly state: State

@@ -1,7 +1,7 @@
 /**
  * Drives a machine through events, one after another, and keeps what it did.
  */
-import { type AnyMachine, step } from "../../src/event-actor/StateMachine.ts"
+import { type AnyMachine, step } from "../../src/core/event-actor/StateMachine.ts"
 
 export interface Driven<S, D, A> {
   readonly state: S

@@ -9,7 +9,7 @@
  */
 import { deepStrictEqual } from "node:assert"
 import { Arbitrary, Effect, Schema } from "effect"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { fieldsOf } from "../support/KindFields.ts"
 import {
   type AnyMachine,
@@ -19,7 +19,7 @@ import {
   type Moved,
   type Snapshot,
   step
-} from "../../src/event-actor/StateMachine.ts"
+} from "../../src/core/event-actor/StateMachine.ts"
 
 type Tagged = { readonly _tag: string }
 

@@ -2,19 +2,19 @@
  * The machines as the laws walk them: tiny limits, events aimed at the
  * data, and what holds in each state.
  */
-import * as AgentMachine from "../../src/agents/AgentMachine.ts"
+import * as AgentMachine from "../../src/agents/machines/AgentMachine.ts"
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
-import * as Backoff from "../../src/supervision/Backoff.ts"
-import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
-import type { Moved } from "../../src/event-actor/StateMachine.ts"
+import * as Backoff from "../../src/core/supervision/Backoff.ts"
+import * as ConversationMachine from "../../src/agents/machines/ConversationMachine.ts"
+import type { Moved } from "../../src/core/event-actor/StateMachine.ts"
 import * as PlateMachine from "../../src/plates/PlateMachine.ts"
 import * as ProviderMachine from "../../src/providers/ProviderMachine.ts"
 import * as PlateState from "../../src/plates/PlateState.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
-import * as ToolMachine from "../../src/agents/ToolMachine.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
-import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import * as ToolMachine from "../../src/agents/machines/ToolMachine.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 import type { Subject } from "./laws.ts"
 
 /** Most of the time the one that is meant, now and then another. */

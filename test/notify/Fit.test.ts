@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { Message } from "../../src/alerts/AlertChannel.ts"
-import * as Chat from "../../src/notify/Chat.ts"
-import * as Fit from "../../src/notify/Fit.ts"
-import * as Ntfy from "../../src/notify/Ntfy.ts"
+import * as Chat from "../../src/alerts/channels/Chat.ts"
+import * as Fit from "../../src/alerts/channels/Fit.ts"
+import * as Ntfy from "../../src/alerts/channels/Ntfy.ts"
 import { MESSAGE } from "./World.ts"
 
 const FENCE = "```"

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import * as Post from "../../src/notify/Post.ts"
+import * as Post from "../../src/alerts/channels/Post.ts"
 
 /** The names of the headers of all requests. */
 const client = () => {

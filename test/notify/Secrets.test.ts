@@ -5,8 +5,8 @@ import { type AlertChannel, AlertChannels } from "../../src/alerts/AlertChannel.
 import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import { setup } from "../../src/alerts/SendError.ts"
 import * as Telling from "../../src/alerts/Telling.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import { secretsOfAddress } from "../../src/event-log/SecretValues.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import { secretsOfAddress } from "../../src/core/event-log/SecretValues.ts"
 import * as HttpStand from "./HttpStand.ts"
 import { folder, MESSAGE, secretIn, withChannel } from "./World.ts"
 

@@ -8,8 +8,8 @@ import { join } from "node:path"
 import { type AlertChannel, AlertChannels, type Message, nameOf } from "../../src/alerts/AlertChannel.ts"
 import { ChannelConfig } from "../../src/config/NotifyConfig.ts"
 import type { MailConfig } from "../../src/config/Config.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
-import * as Channels from "../../src/notify/Channels.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import * as Channels from "../../src/alerts/channels/Channels.ts"
 import { PATIENCE } from "../support/Patience.ts"
 
 const decode = Schema.decodeUnknownSync(ChannelConfig)

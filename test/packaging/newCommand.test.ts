@@ -49,8 +49,8 @@ it("touches two files", async () => {
       text.replace(/"include": \[.*\]/u, '"include": ["src"]').replace(/"incremental.*\n.*\n/u, "")
     )
 
-    edit("src/rpc/ChannelProtocol.ts", (text) => text.replace("export const channels = [\n", PROCEDURE))
-    edit("src/cli/Channel.ts", (text) => text + VERB)
+    edit("src/api/rpc/ChannelProtocol.ts", (text) => text.replace("export const channels = [\n", PROCEDURE))
+    edit("src/cli/channels/Channel.ts", (text) => text + VERB)
 
     const run = (command: string, ...args: ReadonlyArray<string>) => {
       const { status, stderr, stdout } = spawnSync(command, args, { cwd: folder, encoding: "utf8" })

@@ -20,7 +20,7 @@ import {
 import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
-import { LIBRARIES, shown } from "../support/ReadmeExample.ts"
+import { FOLDER_OF, LIBRARIES, shown } from "../support/ReadmeExample.ts"
 
 const root = join(import.meta.dirname, "../..")
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
@@ -157,13 +157,13 @@ describe.skipIf(lacks.length > 0)("the package", () => {
   it("says its version in one place: a release changes that, and package.json", () => {
     const said = filesOf(join(root, "src")).filter(
       ([name]) =>
-        name !== "backends/acp/AcpSession.ts" &&
+        name !== "runs/acp/AcpSession.ts" &&
         readFileSync(join(root, "src", name), "utf8").includes(`"${manifest.version}"`)
     )
     // a client of ACP introduces itself; backends know nothing of agentd
     assert.deepStrictEqual(
       said.map(([name]) => name),
-      ["rpc/Version.ts"]
+      ["api/rpc/Version.ts"]
     )
   })
 
@@ -178,7 +178,7 @@ describe.skipIf(lacks.length > 0)("the package", () => {
       /^dist\/web\/[\w.-]+$/,
       /^dist\/man\/agentd(\.1|\.jsonc\.5)\.gz$/,
       /^dist\/lib\/[\w/@-]+\.(js|d\.ts)$/,
-      /^dist\/lib\/[\w-]+\/README\.md$/
+      /^dist\/lib\/[\w/-]+\/README\.md$/
     ]
     const names = files.map(([name]) => name)
     assert.deepStrictEqual(
@@ -242,12 +242,12 @@ describe.skipIf(lacks.length > 0)("the package's libraries", () => {
   it("have an entry, a README and no source each; what is exported is there", () => {
     for (const library of LIBRARIES) {
       const { default: code, types } = manifest.exports[`./${library}`]
-      for (const path of [code, types, `dist/lib/${library}/README.md`]) {
+      for (const path of [code, types, `dist/lib/${FOLDER_OF[library]}/README.md`]) {
         assert.isTrue(existsSync(join(installed, path)), path)
       }
       assert.deepStrictEqual(manifest.exports[`./${library}/*`], {
-        types: `./dist/lib/${library}/*.d.ts`,
-        default: `./dist/lib/${library}/*.js`
+        types: `./dist/lib/${FOLDER_OF[library]}/*.d.ts`,
+        default: `./dist/lib/${FOLDER_OF[library]}/*.js`
       })
     }
     assert.notInclude(readdirSync(installed), "src")

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import type { RunReport } from "../../src/plates/EventIntake.ts"
 import type { EventRefused } from "../../src/plates/JsonReader.ts"
-import type { EventLog } from "../../src/event-log/EventLog.ts"
+import type { EventLog } from "../../src/core/event-log/EventLog.ts"
 import {
   Board,
   caller,

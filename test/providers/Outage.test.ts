@@ -1,7 +1,7 @@
 /** A provider that cannot be had: its agents wait, count nothing, ask one at a time, and go on by themselves. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as ModelStand from "../backends/ModelStand.ts"
 import * as Stage from "../support/Stage.ts"
 

@@ -1,7 +1,7 @@
 /** The weather of a provider, by its table: what counts, how long it is waited for, and what a person is told. */
 import { assert, describe, it } from "@effect/vitest"
 import { alertOf } from "../../src/alerts/AlertPolicy.ts"
-import { step } from "../../src/event-actor/StateMachine.ts"
+import { step } from "../../src/core/event-actor/StateMachine.ts"
 import * as ProviderMachine from "../../src/providers/ProviderMachine.ts"
 import { LEASE, Queue } from "../../src/providers/Queue.ts"
 

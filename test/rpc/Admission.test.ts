@@ -1,8 +1,8 @@
 /** Admission: calls under way are bounded; one that was begun is carried out, whoever waits for it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
-import * as Admission from "../../src/rpc/Admission.ts"
-import { Limits } from "../../src/rpc/Limits.ts"
+import * as Admission from "../../src/api/rpc/Admission.ts"
+import { Limits } from "../../src/board/Limits.ts"
 
 describe("a call", () => {
   it.effect("is carried out though its asker goes away, and holds its place until then", () =>

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { call } from "../../src/rpc/ControlClient.ts"
-import { meant } from "../../src/rpc/Answers.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
+import { meant } from "../../src/board/Answers.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { callInfo, draft, makeWorld, serve, type World } from "./World.ts"
 

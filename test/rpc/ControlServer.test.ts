@@ -4,8 +4,8 @@ import { mkdtempSync, statSync } from "node:fs"
 import * as Net from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { call } from "../../src/rpc/ControlClient.ts"
-import { Limits } from "../../src/rpc/Limits.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
+import { Limits } from "../../src/board/Limits.ts"
 import { agentInfo, draft, makeWorld, serve, T0 } from "./World.ts"
 
 const me = { by: "ada", config: null }

@@ -1,6 +1,6 @@
 /** When a person is told that the disk is about to be full. */
 import { assert, describe, it } from "@effect/vitest"
-import { isShort, lasts } from "../../src/rpc/DiskRoom.ts"
+import { isShort, lasts } from "../../src/board/DiskRoom.ts"
 
 const GB = 1_000_000_000
 

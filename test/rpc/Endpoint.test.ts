@@ -3,7 +3,7 @@ import { expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs"
-import { claim, probe } from "../../src/rpc/Endpoint.ts"
+import { claim, probe } from "../../src/api/rpc/Endpoint.ts"
 import { folder, layer, makeWorld, serve } from "./World.ts"
 
 const claimed = (path: string) => Effect.provide(claim(path), NodeServices.layer)

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createConnection } from "node:net"
-import { Gate } from "../../src/rpc/Procedure.ts"
-import { Control } from "../../src/rpc/Protocol.ts"
+import { Gate } from "../../src/api/rpc/Procedure.ts"
+import { Control } from "../../src/api/rpc/Protocol.ts"
 import { makeWorld, serve } from "./World.ts"
 
 const caller = { by: "ada", config: null }

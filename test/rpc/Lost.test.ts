@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Socket } from "effect/socket"
-import { call } from "../../src/rpc/ControlClient.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
 import { makeWorld, serve } from "./World.ts"
 
 it.live("is told as a daemon that went away, and no other death is", () =>

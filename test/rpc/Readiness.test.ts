@@ -3,7 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { join } from "node:path"
-import { checks } from "../../src/rpc/Readiness.ts"
+import { checks } from "../../src/board/Readiness.ts"
 import { parse } from "../../src/config/ConfigFile.ts"
 
 const PROGRAM = "#!/bin/sh\n"

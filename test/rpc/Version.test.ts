@@ -1,6 +1,6 @@
 /** Versions of the protocol that the daemon speaks, and the words for clients of others. */
 import { assert, describe, it } from "@effect/vitest"
-import { mismatch, OLDEST_PROTOCOL, ourselves, PROTOCOL, VERSION } from "../../src/rpc/Version.ts"
+import { mismatch, OLDEST_PROTOCOL, ourselves, PROTOCOL, VERSION } from "../../src/api/rpc/Version.ts"
 
 describe("a client of protocol", () => {
   it("the oldest to the newest that the daemon speaks is answered, whatever its version", () => {

@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as GoalApprove from "../../src/cli/GoalApprove.ts"
+import * as GoalApprove from "../../src/cli/goals/GoalApprove.ts"
 import { inProcess } from "../cli/Child.ts"
 import { says } from "../goals/CrewDouble.ts"
 import { caller, run as runGoals, type World } from "../goals/World.ts"

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, readFileSync } from "node:fs"
 import * as Sandbox from "../support/Sandbox.ts"
-import { given, named } from "../../src/backends/process/ChildEnvironment.ts"
+import { given, named } from "../../src/runs/process/ChildEnvironment.ts"
 
 const daemon = {
   PATH: "/bin",

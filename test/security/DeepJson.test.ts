@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { request } from "node:http"
 import { connect } from "node:net"
 import { join } from "node:path"
-import { call } from "../../src/rpc/ControlClient.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
 import { isTooDeep, MAX_NESTING } from "../../src/plates/Nesting.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as tls from "node:tls"
-import { find, snapshot } from "../../src/backends/process/ProcessTable.ts"
+import { find, snapshot } from "../../src/runs/process/ProcessTable.ts"
 import * as Stage from "../support/Stage.ts"
 import { missing } from "../support/toolbox.ts"
 

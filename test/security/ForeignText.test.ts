@@ -8,9 +8,9 @@ import { Schema } from "effect"
 import { toEncoded } from "effect/SchemaAST"
 import { beforeAll, vi } from "vitest"
 import { BoardRow } from "../../src/domain/BoardMessages.ts"
-import { Rune } from "../../src/event-log/Rune.ts"
-import { forms } from "../../src/rpc/VerbForms.ts"
-import { WAITING_KINDS } from "../../src/rpc/WaitingMessages.ts"
+import { Rune } from "../../src/core/event-log/Rune.ts"
+import { forms } from "../../src/api/rpc/VerbForms.ts"
+import { WAITING_KINDS } from "../../src/board/WaitingMessages.ts"
 import * as FakePage from "../support/FakePage.ts"
 
 /** Turned, hidden, joined, controlled, split: harmless to who draws it as marks. */

@@ -1,13 +1,13 @@
 /** No message, whatever it says, reaches its agent as another's, or as two. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import * as ChildNews from "../../src/agents/ChildNews.ts"
-import * as Inbox from "../../src/agents/Inbox.ts"
-import { assemble, followUp } from "../../src/agents/Prompt.ts"
-import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import * as ChildNews from "../../src/projects/ChildNews.ts"
+import * as Inbox from "../../src/agents/machines/Inbox.ts"
+import { assemble, followUp } from "../../src/agents/prompt/Prompt.ts"
+import * as TurnMachine from "../../src/agents/machines/TurnMachine.ts"
 import * as Floor from "../../src/channels/Floor.ts"
 import * as Frame from "../../src/domain/Frame.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as Stage from "../support/Stage.ts"
 import { told } from "../support/Told.ts"
 

@@ -9,8 +9,8 @@ import * as http from "node:http"
 import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
-import { asksModel, HOLD, open, type OpenRoute, withoutKeys } from "../../src/gateway/Gateway.ts"
-import { Gateway } from "../../src/gateway/GatewayClient.ts"
+import { asksModel, HOLD, open, type OpenRoute, withoutKeys } from "../../src/runs/gateway/Gateway.ts"
+import { Gateway } from "../../src/runs/gateway/GatewayClient.ts"
 
 const KEY = "the-real-key"
 

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { probe } from "../../src/backends/sandbox/Sandbox.ts"
+import { probe } from "../../src/runs/sandbox/Sandbox.ts"
 import { caller, commit, git, run, type World } from "../goals/World.ts"
 
 const mechanism = await Effect.runPromise(probe({ PATH: process.env["PATH"] }, ["bubblewrap", "namespaces"]))

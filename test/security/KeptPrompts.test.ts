@@ -7,7 +7,7 @@ import { Effect, Stream } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const OLD = "the-old-text-whose-time-is-over"

@@ -4,7 +4,7 @@ import { Effect, Fiber } from "effect"
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { call } from "../../src/rpc/ControlClient.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 

@@ -10,8 +10,8 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import * as Worktree from "../../src/agents/Worktree.ts"
-import { probe } from "../../src/backends/sandbox/Sandbox.ts"
+import * as Worktree from "../../src/agents/workplace/Worktree.ts"
+import { probe } from "../../src/runs/sandbox/Sandbox.ts"
 import * as Confined from "../support/Confined.ts"
 
 const environment = { PATH: process.env["PATH"]!, HOME: "/nonexistent" }

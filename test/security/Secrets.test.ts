@@ -7,8 +7,8 @@ import { Effect } from "effect"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { vi } from "vitest"
-import { Redact, REDACTED } from "../../src/event-log/Redact.ts"
-import { secretsIn } from "../../src/event-log/SecretValues.ts"
+import { Redact, REDACTED } from "../../src/core/event-log/Redact.ts"
+import { secretsIn } from "../../src/core/event-log/SecretValues.ts"
 
 /** Put together here, so that no scanner of repositories takes them for real. */
 const SECRETS: { readonly [name: string]: string } = {

@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { sweep } from "../../src/backends/sandbox/SetIds.ts"
+import { sweep } from "../../src/runs/sandbox/SetIds.ts"
 import * as Scratch from "../support/Scratch.ts"
 
 const modeOf = (file: string) => fs.lstatSync(file).mode & 0o7777

@@ -10,9 +10,9 @@ import { request } from "node:http"
 import { connect, createServer, type NetConnectOpts } from "node:net"
 import { join } from "node:path"
 import { Strangers } from "../../src/domain/Strangers.ts"
-import { call } from "../../src/rpc/ControlClient.ts"
-import { HalfLines } from "../../src/rpc/HalfLines.ts"
-import { Limits } from "../../src/rpc/Limits.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
+import { HalfLines } from "../../src/api/rpc/HalfLines.ts"
+import { Limits } from "../../src/board/Limits.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const FLOOD = 1_300

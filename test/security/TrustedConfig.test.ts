@@ -9,7 +9,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ConfigChangeInfo, ProjectInfo } from "../../src/domain/Messages.ts"
-import { ExitCode } from "../../src/cli/ExitCode.ts"
+import { ExitCode } from "../../src/cli/parse/ExitCode.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 

@@ -5,10 +5,10 @@
  *
  * A promise that is broken is said once, at the step at which it broke.
  */
-import type { RunEvent } from "../../src/backends/Backend.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { RunEvent } from "../../src/runs/Backend.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import type { Seen, Witness } from "./world/Processes.ts"
-import type { VerifyEvent, WhyReply } from "../../src/rpc/DaemonMessages.ts"
+import type { VerifyEvent, WhyReply } from "../../src/board/DaemonMessages.ts"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"

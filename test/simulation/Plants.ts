@@ -13,61 +13,61 @@ export interface Plant {
 
 export const plants: { readonly [name: string]: Plant } = {
   "answers a command before its rune is durable": {
-    file: "src/event-actor/CommitScope.ts",
+    file: "src/core/event-actor/CommitScope.ts",
     from: "if (isDurable) this.landed(unit)\n",
     to: "if (isDurable) this.landed(unit); else if (item instanceof Ask) this.answer(unit, item)\n",
     seed: 1
   },
   "counts a failed run twice": {
-    file: "src/agents/WorkerMachine.ts",
+    file: "src/agents/machines/WorkerMachine.ts",
     from: "totalErrors: data.totalErrors + 1,",
     to: "totalErrors: data.totalErrors + (data.totalErrors === 1 ? 2 : 1),",
     seed: 2
   },
   "counts an interrupted run": {
-    file: "src/agents/WorkerMachine.ts",
+    file: "src/agents/machines/WorkerMachine.ts",
     from: 'SessionExited: to("BuildingPrompt", { set: "clear" })',
     to: 'SessionExited: to("BuildingPrompt", { set: "count" })',
     seed: 2
   },
   "does not carry again what was cut short": {
-    file: "src/agents/TurnMachine.ts",
+    file: "src/agents/machines/TurnMachine.ts",
     from: "unfinished: again ? data.unfinished : []",
     to: "unfinished: again && data.pendingCalls.length === 0 ? data.unfinished : []",
     seed: 9
   },
   "carries twice": {
-    file: "src/agents/Inbox.ts",
+    file: "src/agents/machines/Inbox.ts",
     from: "waiting: data.waiting.filter((message) => !carried.has(message.messageId)),",
     to: "waiting: data.waiting,",
     seed: 2
   },
   "starts a run before the last is gone": {
-    file: "src/agents/RunSupervisor.ts",
+    file: "src/agents/run/RunSupervisor.ts",
     from: "      yield* this.gone\n",
     to: "",
     seed: 28
   },
   "stop does not wait for its processes": {
-    file: "src/agents/AgentScope.ts",
+    file: "src/agents/actors/AgentScope.ts",
     from: "        yield* this.gone\n        return { eventId, message: `${fullName} is stopped; no",
     to: "        return { eventId, message: `${fullName} is stopped; no",
     seed: 3
   },
   "a reload starts what a person had stopped": {
-    file: "src/agents/AgentRegistry.ts",
+    file: "src/projects/AgentRegistry.ts",
     from: "record.worker.now.data.stoppedBy === THE_FILE",
     to: "record.worker.now.data.stoppedBy !== null",
     seed: 3
   },
   "a timer begins again with the daemon": {
-    file: "src/event-actor/Timers.ts",
+    file: "src/core/event-actor/Timers.ts",
     from: "return monotonic() - Math.max(0, clock.currentTimeMillisUnsafe() - since)",
     to: "return monotonic()",
     seed: 80
   },
   "a wait is too short": {
-    file: "src/event-actor/Timers.ts",
+    file: "src/core/event-actor/Timers.ts",
     from: "const wait = entry.began + entry.after - this.time.monotonic()",
     to: "const wait = (entry.began + entry.after - this.time.monotonic()) / 2",
     seed: 91
@@ -103,19 +103,19 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 8
   },
   "the log is given up at the first error": {
-    file: "src/event-log/SqliteLog.ts",
+    file: "src/core/event-log/SqliteLog.ts",
     from: "this.tries = Math.ceil(giveUpAfter / 20)",
     to: "this.tries = 3",
     seed: 6
   },
   "interrupts count as a person's, whoever made them": {
-    file: "src/agents/TurnMachine.ts",
+    file: "src/agents/machines/TurnMachine.ts",
     from: "event.keep === true || drops !== undefined",
     to: "drops !== undefined",
     seed: 3
   },
   "a start forgets what was spent": {
-    file: "src/event-log/StreamReader.ts",
+    file: "src/core/event-log/StreamReader.ts",
     from: "if (rune.eventId <= eventId) continue",
     to: 'if (rune.eventId <= eventId || rune.kind === "agent.usage") continue',
     seed: 225
@@ -127,13 +127,13 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 221
   },
   "a parent hears of the end of another's sub-agent": {
-    file: "src/agents/ConversationActor.ts",
+    file: "src/projects/ConversationActor.ts",
     from: "Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)",
     to: "ended.get(agent) ?? 0",
     seed: 342
   },
   "a follower misses a rune": {
-    file: "src/rpc/LogReader.ts",
+    file: "src/board/LogReader.ts",
     from: 'rune.visibility !== "secret"',
     to: 'rune.visibility !== "secret" && rune.eventId % 97 !== 0',
     seed: 206
@@ -175,7 +175,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 111
   },
   "a worktree goes with what is not merged": {
-    file: "src/agents/Worktree.ts",
+    file: "src/agents/workplace/Worktree.ts",
     from: "if (lost !== undefined) return lost\n",
     to: "\n",
     seed: 36
@@ -253,13 +253,13 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 225
   },
   "a budget ends nothing": {
-    file: "src/agents/AgentActor.ts",
+    file: "src/agents/actors/AgentActor.ts",
     from: "if (exhausted === undefined) return decided",
     to: "if (exhausted === undefined || exhausted !== undefined) return decided",
     seed: 256
   },
   "an archive's runes are erased before it is looked at": {
-    file: "src/event-log/StoreEventLog.ts",
+    file: "src/core/event-log/StoreEventLog.ts",
     from: "const archived = yield* Archive.intact(volume)",
     to: "const { problems: _, ...archived } = yield* Archive.check(volume)",
     seed: 277
@@ -277,7 +277,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 10_002
   },
   "a start is taken from the spool before it is in the log": {
-    file: "src/http/Spool.ts",
+    file: "src/api/http/Spool.ts",
     from: "yield* plates.keep(dropped).pipe(",
     to: "yield* plates.hook(dropped.body, dropped.origin).pipe(",
     seed: 10_001
@@ -289,91 +289,91 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 10_011
   },
   "a result of another input ends the turn": {
-    file: "src/backends/claude/ClaudeStream.ts",
+    file: "src/runs/claude/ClaudeStream.ts",
     from: "    if (turn.own || inputs.length > 0) return inputs.length === 0\n",
     to: "    if (turn.own) return inputs.length === 0\n",
     seed: 20_003
   },
   "a run that was stopped before it was up speaks of its turn": {
-    file: "src/agents/RunEvents.ts",
+    file: "src/agents/run/RunEvents.ts",
     from: "() => Effect.sync(() => live.end())",
     to: "() => Effect.void",
     seed: 20_130
   },
   "what is left of a chunk is lost": {
-    file: "src/backends/process/LineSplitter.ts",
+    file: "src/runs/process/LineSplitter.ts",
     from: "this.rest += this.decoder.decode(chunk.subarray(from), { stream: true })",
     to: 'this.rest = ""',
     seed: 20_001
   },
   "a program that a signal ended has succeeded": {
-    file: "src/backends/command/CommandBackend.ts",
+    file: "src/runs/command/CommandBackend.ts",
     from: 'if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }',
     to: 'if (status.signal !== null) return { _tag: "Success" }',
     seed: 20_032
   },
   "an input is written twice": {
-    file: "src/backends/claude/ClaudeRun.ts",
+    file: "src/runs/claude/ClaudeRun.ts",
     from: 'this.write(stream.give(turnId, id, text, blocksOf(files)), { say: "turn", turnId, uuid: id, session })',
     to: 'const given = stream.give(turnId, id, text, blocksOf(files))\n      this.write(given, { say: "turn", turnId, uuid: id, session })\n      this.write(given, { say: "turn", turnId, uuid: id, session })',
     seed: 20_002
   },
   "a program is over before its output is read": {
-    file: "src/backends/command/CommandBackend.ts",
+    file: "src/runs/command/CommandBackend.ts",
     from: "    yield* drained\n",
     to: "",
     seed: 20_001
   },
   "what an answer of a model cost is told again with the next": {
-    file: "src/backends/model/ModelTurn.ts",
+    file: "src/runs/model/ModelTurn.ts",
     from: "    this.owed = []\n    return owed",
     to: "    return owed",
     seed: 30001
   },
   "an input that no model has answered stays in its conversation, and comes again": {
-    file: "src/backends/model/ModelHistory.ts",
+    file: "src/runs/model/ModelHistory.ts",
     from: "while (unanswered(sound)) sound.pop()",
     to: "",
     seed: 30005
   },
   "a silent API is waited for": {
-    file: "src/backends/model/ProviderHttp.ts",
+    file: "src/runs/model/ProviderHttp.ts",
     from: "Effect.timeoutOrElse(pull, { duration: endpoint.silence,",
     to: 'Effect.timeoutOrElse(pull, { duration: "1 hour",',
     seed: 30005
   },
   "an API's bytes are decoded piece by piece": {
-    file: "src/backends/model/ProviderHttp.ts",
+    file: "src/runs/model/ProviderHttp.ts",
     from: "heard(endpoint),\n    Stream.decodeText(),",
     to: "heard(endpoint),\n    Stream.map((bytes) => new TextDecoder().decode(bytes)),",
     seed: 30001
   },
   "a turn that is interrupted leaves its calls without results": {
-    file: "src/backends/model/ModelTurn.ts",
+    file: "src/runs/model/ModelTurn.ts",
     from: "if (this.open) yield* this.results\n      else",
     to: "if (this.open) yield* this.calls.settle\n      else",
     seed: 30011
   },
   "a call's id comes twice in a conversation": {
-    file: "src/backends/model/ModelTurn.ts",
+    file: "src/runs/model/ModelTurn.ts",
     from: "taken.has(id) || id",
     to: "id",
     seed: 30002
   },
   "what a prompt has cost is told twice": {
-    file: "src/backends/acp/AcpRun.ts",
+    file: "src/runs/acp/AcpRun.ts",
     from: "const events = [...doubt, ...cost, ...this.updates.finish(end)]",
     to: "const events = [...doubt, ...cost, ...cost, ...this.updates.finish(end)]",
     seed: 22_002
   },
   "an API's words come as they are, with the key": {
-    file: "src/backends/model/ProviderFault.ts",
+    file: "src/runs/model/ProviderFault.ts",
     from: '    .replaceAll(key, "[redacted]")\n',
     to: "    .replaceAll(key, key)\n",
     seed: 30_001
   },
   "a conversation's file is written without the results of calls": {
-    file: "src/backends/model/ModelSession.ts",
+    file: "src/runs/model/ModelSession.ts",
     from: "both(add(text), () => void (history = [...history, message]))",
     to: 'both(add(message.role === "tool" ? "" : text), () => void (history = [...history, message]))',
     seed: 30_037
@@ -403,7 +403,7 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 10_036
   },
   "the first input is given again by the next daemon": {
-    file: "src/backends/claude/ClaudeRun.ts",
+    file: "src/runs/claude/ClaudeRun.ts",
     from: "const isNew = this.attempt.history === undefined",
     to: "const isNew = true",
     seed: 27_502
@@ -415,13 +415,13 @@ export const plants: { readonly [name: string]: Plant } = {
     seed: 27_505
   },
   "an exit that a keeper has recorded is lost": {
-    file: "src/keeper/HeldProgram.ts",
+    file: "src/runs/keeper/HeldProgram.ts",
     from: "if (exit !== undefined) this.exitedWith(exit)",
     to: "if (exit !== undefined) this.exitedWith({ code: null, signal: null })",
     seed: 27_501
   },
   "what was told has no place in the log": {
-    file: "src/agents/RunEvents.ts",
+    file: "src/agents/run/RunEvents.ts",
     from: "run: this.runId, ...this.place, ...(said",
     to: "run: this.runId, ...(said",
     seed: 27_503

@@ -11,8 +11,8 @@
  */
 import { createHash } from "node:crypto"
 import { Cause, Clock, Context, Duration, Effect, type Exit, Logger, Random, Scheduler } from "effect"
-import type { EventLoopShape } from "../../src/event-actor/EventLoop.ts"
-import { Soon } from "../../src/event-log/Soon.ts"
+import type { EventLoopShape } from "../../src/core/event-actor/EventLoop.ts"
+import { Soon } from "../../src/core/event-log/Soon.ts"
 import { Chance } from "./Chance.ts"
 
 interface Ready {

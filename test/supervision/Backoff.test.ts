@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber, Pull, Schedule } from "effect"
 import { TestClock } from "effect/testing"
-import * as Backoff from "../../src/supervision/Backoff.ts"
+import * as Backoff from "../../src/core/supervision/Backoff.ts"
 
 const never: Backoff.Limits = { maxConsecutiveErrors: Infinity, maxTotalErrors: Infinity }
 const counters = (n: number): Backoff.Counters => ({ consecutiveErrors: n, totalErrors: n })

@@ -5,10 +5,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import type { ChildHandle, ChildSpec, ExitObserver, Hold, RestartType } from "../../src/supervision/Child.ts"
-import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
-import { Closed } from "../../src/supervision/Restart.ts"
-import { child as nested } from "../../src/supervision/Supervisor.ts"
+import type { ChildHandle, ChildSpec, ExitObserver, Hold, RestartType } from "../../src/core/supervision/Child.ts"
+import * as DynamicSupervisor from "../../src/core/supervision/DynamicSupervisor.ts"
+import { Closed } from "../../src/core/supervision/Restart.ts"
+import { child as nested } from "../../src/core/supervision/Supervisor.ts"
 import { counts, endOf, Lab, pass, settled, start, statuses, stop, tag } from "./otp/Lab.ts"
 
 const fact = (name: string, body: (lab: Lab) => Effect.Effect<void, unknown, Scope.Scope>) =>

@@ -1,7 +1,7 @@
 /** The table of docs/clocks.md: each place of the daemon that waits, or reads a clock, is named there, and none that does not. */
 import { assert, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
-import { basename, join, resolve } from "node:path"
+import { basename, dirname, join, resolve } from "node:path"
 
 const WAITS =
   /Effect\.(sleep|delay|timeout|schedule)|Schedule\.(spaced|recurs|exponential|fixed)|setTimeout|setInterval|Stream\.(debounce|tick|schedule|groupedWithin|throttle)|untilItPasses\(|Backoff\.waits/
@@ -28,7 +28,7 @@ const uses = (text: string) => WAITS.test(text) || MONOTONIC.test(text) || WALL.
 const isInTable = (path: string): boolean =>
   table.some((row) => {
     const name = basename(path)
-    return row.includes(`\`${name}\``) || row.includes(`/${name}\``) || row.includes(`\`${path.split("/")[0]}/\``)
+    return row.includes(`\`${name}\``) || row.includes(`/${name}\``) || row.includes(`\`${dirname(path)}/\``)
   })
 
 it("each place that waits or reads a clock is named in docs/clocks.md", () => {

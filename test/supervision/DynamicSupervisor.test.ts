@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, type Scope } from "effect"
-import type { ChildSpec } from "../../src/supervision/Child.ts"
-import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
-import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import type { ChildSpec } from "../../src/core/supervision/Child.ts"
+import * as DynamicSupervisor from "../../src/core/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 
 const settle = Effect.repeat(Effect.yieldNow, { times: 100 })
 

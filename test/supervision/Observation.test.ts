@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { TestClock } from "effect/testing"
-import type { ChildHandle, ChildSpec, ExitObserver } from "../../src/supervision/Child.ts"
-import { type Inspection, MAX_SHOWN } from "../../src/supervision/Observation.ts"
-import { child as nested, make } from "../../src/supervision/Supervisor.ts"
+import type { ChildHandle, ChildSpec, ExitObserver } from "../../src/core/supervision/Child.ts"
+import { type Inspection, MAX_SHOWN } from "../../src/core/supervision/Observation.ts"
+import { child as nested, make } from "../../src/core/supervision/Supervisor.ts"
 import { settled } from "./otp/Lab.ts"
 
 /** A child that is made of one actor. */

@@ -3,9 +3,9 @@ import { Clock, Effect, Exit, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
-import type { ChildHandle, ChildSpec, ExitObserver } from "../../src/supervision/Child.ts"
-import { child as nested, make, type Supervisor } from "../../src/supervision/Supervisor.ts"
-import type { TraceEvent } from "../../src/supervision/SupervisorTrace.ts"
+import type { ChildHandle, ChildSpec, ExitObserver } from "../../src/core/supervision/Child.ts"
+import { child as nested, make, type Supervisor } from "../../src/core/supervision/Supervisor.ts"
+import type { TraceEvent } from "../../src/core/supervision/SupervisorTrace.ts"
 import { counts, die, endOf, Lab, pass, settled, start, statuses, stop, tag } from "./otp/Lab.ts"
 
 const fact = (name: string, body: (lab: Lab) => Effect.Effect<void, unknown, Scope.Scope>) =>

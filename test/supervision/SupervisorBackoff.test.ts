@@ -5,8 +5,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, Effect, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import type { Options } from "../../src/supervision/SupervisorOptions.ts"
-import { defaultBackoff } from "../../src/supervision/SupervisorOptions.ts"
+import type { Options } from "../../src/core/supervision/SupervisorOptions.ts"
+import { defaultBackoff } from "../../src/core/supervision/SupervisorOptions.ts"
 import { die, endOf, Lab, pass, settled, start as startAtOnce, statuses, stop, tag } from "./otp/Lab.ts"
 
 const fact = (name: string, body: (lab: Lab) => Effect.Effect<void, unknown, Scope.Scope>) =>

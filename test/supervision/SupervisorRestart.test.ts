@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Exit, Schema } from "effect"
-import type { RestartType } from "../../src/supervision/Child.ts"
+import type { RestartType } from "../../src/core/supervision/Child.ts"
 import {
   addRestart,
   emptyWindow,
@@ -10,7 +10,7 @@ import {
   restarts,
   Shutdown,
   type Window
-} from "../../src/supervision/Restart.ts"
+} from "../../src/core/supervision/Restart.ts"
 
 describe("Restart: restart type × ending", () => {
   const cells: ReadonlyArray<readonly [RestartType, Ending, boolean]> = [

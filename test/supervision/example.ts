@@ -1,7 +1,7 @@
-/** The example that `src/supervision/README.md` opens with. */
+/** The example that `src/core/supervision/README.md` opens with. */
 import { Deferred, Effect, Queue } from "effect"
-import type { ChildSpec } from "../../src/supervision/Child.ts"
-import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import type { ChildSpec } from "../../src/core/supervision/Child.ts"
+import * as Supervisor from "../../src/core/supervision/Supervisor.ts"
 
 const program = Effect.gen(function* () {
   const jobs = yield* Queue.unbounded<number>()

@@ -2,7 +2,7 @@
  * Cells: the legal cells of a machine's table by name, one for each branch, and the cells
  * by which one event moves it: those of the states that it passes through with them.
  */
-import { type AnyMachine, branchesOf, edges, type Tagged } from "../../src/event-actor/StateMachine.ts"
+import { type AnyMachine, branchesOf, edges, type Tagged } from "../../src/core/event-actor/StateMachine.ts"
 
 interface Named {
   readonly from: string

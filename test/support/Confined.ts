@@ -3,10 +3,10 @@
  */
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
-import { type Environment, hand } from "../../src/backends/process/ChildProcess.ts"
-import type { Argv } from "../../src/backends/Host.ts"
-import type { Rules } from "../../src/backends/sandbox/Confinement.ts"
-import type { Confined, Mechanism } from "../../src/backends/sandbox/Sandbox.ts"
+import { type Environment, hand } from "../../src/runs/process/ChildProcess.ts"
+import type { Argv } from "../../src/runs/Host.ts"
+import type { Rules } from "../../src/runs/sandbox/Confinement.ts"
+import type { Confined, Mechanism } from "../../src/runs/sandbox/Sandbox.ts"
 import { PATIENCE } from "./Patience.ts"
 
 export interface Answer {

@@ -1,7 +1,7 @@
 /**
  * Laws: what holds of every log once all is quiet, whatever was killed on the way. Pure.
  */
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 
 type Event = { readonly _tag: string; readonly [field: string]: unknown }
 

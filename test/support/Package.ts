@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
-import { SCHEMA_VERSION } from "../../src/event-log/Migrations.ts"
-import { VERSION } from "../../src/rpc/Version.ts"
+import { SCHEMA_VERSION } from "../../src/core/event-log/Migrations.ts"
+import { VERSION } from "../../src/api/rpc/Version.ts"
 import { PROGRAM } from "./Program.ts"
 
 const root = join(import.meta.dirname, "..", "..")

@@ -3,8 +3,8 @@
  * its actor's family (`worker/builder` → `worker`).
  */
 import { Effect, Stream } from "effect"
-import type { Rune } from "../../src/event-log/Rune.ts"
-import type { EventLog, Selection, StorageError } from "../../src/event-log/EventLog.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
+import type { EventLog, Selection, StorageError } from "../../src/core/event-log/EventLog.ts"
 
 /** A fold over the runes of one family of actors. */
 export interface Fold<S> {

@@ -1,5 +1,5 @@
 /** TerminalGrid: a terminal as far as the board writes to it: cells at places, and whole screens cleared. */
-import { displayWidth } from "../../src/cli/Width.ts"
+import { displayWidth } from "../../src/cli/render/Width.ts"
 
 const WRITTEN =
   // oxlint-disable-next-line no-control-regex

@@ -7,9 +7,9 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Duration, Effect, Layer } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
-import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
-import { Reaper } from "../../src/backends/process/Reaper.ts"
+import * as CommandBackend from "../../src/runs/command/CommandBackend.ts"
+import { ProcessTree } from "../../src/runs/process/ProcessTree.ts"
+import { Reaper } from "../../src/runs/process/Reaper.ts"
 
 const [store = "", runId = "", folder = "", grace = "0", shell = ""] = process.argv.slice(2)
 

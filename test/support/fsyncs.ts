@@ -4,8 +4,8 @@
  */
 import { Effect, Layer } from "effect"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
 
 const [file, count] = [process.argv[2]!, Number(process.argv[3])]
 

@@ -3,7 +3,7 @@
  * Usage: node lockHolder.ts FOLDER SOCKET
  */
 import { Effect } from "effect"
-import * as StoreLock from "../../src/event-log/StoreLock.ts"
+import * as StoreLock from "../../src/core/event-log/StoreLock.ts"
 
 await Effect.runPromise(
   Effect.scoped(

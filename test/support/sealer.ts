@@ -3,8 +3,8 @@
  * acknowledged. Usage: node sealer.ts FILE
  */
 import { Effect, Layer } from "effect"
-import { Redact } from "../../src/event-log/Redact.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Redact } from "../../src/core/event-log/Redact.ts"
+import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { say } from "./Say.ts"
 

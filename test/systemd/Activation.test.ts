@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, readlinkSync, readdirSync, unlinkS
 import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { Effect, Exit, Fiber } from "effect"
-import { call } from "../../src/rpc/ControlClient.ts"
+import { call } from "../../src/api/rpc/ControlClient.ts"
 import { boundTo, handed, portIn } from "../../src/systemd/Activation.ts"
 import { PROGRAM, QUICK } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"

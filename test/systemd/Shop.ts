@@ -1,6 +1,6 @@
 /** Shop: a project on a machine of its own, whose agents work until they are let go. */
 import { Effect } from "effect"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as Machine from "../support/Machine.ts"
 
 const isAsked = process.env["LONG"] === "1"

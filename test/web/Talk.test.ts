@@ -1,6 +1,6 @@
 /** A conversation as its runes tell it, a patch as its lines: without a browser. */
 import { assert, describe, it } from "@effect/vitest"
-import type { Rune } from "../../src/event-log/Rune.ts"
+import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { type Comment, filesOf, messageOf } from "../../src/web/FilePatch.ts"
 import { type Item, Talk } from "../../src/web/Talk.ts"
 

@@ -2,7 +2,7 @@
  * Choices: questions of an agent, each answered by a number or in own words; the answers go out together.
  */
 import { useRef, useState } from "preact/hooks"
-import type { Question } from "../../backends/Question.ts"
+import type { Question } from "../../runs/Question.ts"
 import type { AskedCall } from "../../domain/Messages.ts"
 import { act, isReady } from "../Acts.ts"
 import { useKeys } from "../Keys.ts"

@@ -2,7 +2,7 @@
  * Cost: what was spent today of the limit, by day or hour and model, by agent; the part of the input that a cache gave.
  */
 import { useState } from "preact/hooks"
-import type { CostRow, LimitRow } from "../../rpc/CostMessages.ts"
+import type { CostRow, LimitRow } from "../../board/CostMessages.ts"
 import * as Calendar from "../../domain/Calendar.ts"
 import { useList } from "../List.ts"
 import { useNews } from "../News.ts"

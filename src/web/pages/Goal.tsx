@@ -6,8 +6,8 @@
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { AskedPlan, GoalInfo, GoalPage, TaskInfo } from "../../domain/GoalMessages.ts"
-import type { ExplainReply } from "../../rpc/DaemonMessages.ts"
-import type { CostRow } from "../../rpc/CostMessages.ts"
+import type { ExplainReply } from "../../board/DaemonMessages.ts"
+import type { CostRow } from "../../board/CostMessages.ts"
 import type { Word } from "../../domain/Words.ts"
 import * as Acts from "../Acts.ts"
 import { bend, layout } from "../Graph.ts"

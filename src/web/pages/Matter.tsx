@@ -1,7 +1,7 @@
 /** Matter: what waits for a person and is no call: what it is, and what can be done about it. */
 import { useRef } from "preact/hooks"
 import type { BoardRow } from "../../domain/BoardMessages.ts"
-import type { WaitingRow } from "../../rpc/WaitingMessages.ts"
+import type { WaitingRow } from "../../board/WaitingMessages.ts"
 import { act } from "../Acts.ts"
 import { useKeys } from "../Keys.ts"
 import { hrefOf } from "../Router.ts"

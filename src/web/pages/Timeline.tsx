@@ -5,7 +5,7 @@
  * the new is there; new runes are followed only by who is at the end.
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
-import type { Causes, TimelinePage, TimelineRow } from "../../rpc/TimelineMessages.ts"
+import type { Causes, TimelinePage, TimelineRow } from "../../board/TimelineMessages.ts"
 import * as Api from "../Api.ts"
 import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"

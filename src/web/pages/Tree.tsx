@@ -1,6 +1,6 @@
 /** Tree: what restarts what; crashes and restarts stand out, the rest is quiet. */
 import { useState } from "preact/hooks"
-import type { TreeRow } from "../../rpc/TreeMessages.ts"
+import type { TreeRow } from "../../board/TreeMessages.ts"
 import { span } from "../../domain/Words.ts"
 import { useKeys } from "../Keys.ts"
 import { useNews } from "../News.ts"

@@ -2,7 +2,7 @@
  * Alerts: a person hears by mail of everything that stopped for good, at least once and under
  * one Message-ID, of nothing else; what the log calls sent has been taken by the server.
  */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Letter } from "../world/Mail.ts"
 import type { Check, Verdicts } from "./Check.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Duration, Schema } from "effect"
 import { Span } from "../../../src/config/Span.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 /** As the project's file has it. */

@@ -5,9 +5,9 @@
  * Each text in a channel holds a word of its own (`[pm3]` a person's, `[w7-2]` an agent's),
  * so that what an agent was told is known by reading it.
  */
-import type { RunEvent } from "../../../src/backends/Backend.ts"
+import type { RunEvent } from "../../../src/runs/Backend.ts"
 import type { ChannelView } from "../../../src/domain/ChannelMessages.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 import { isNews, type Post, Room, type Seat, unread, wordsOf } from "./Room.ts"

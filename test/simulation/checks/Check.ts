@@ -2,8 +2,8 @@
  * Check: a group of promises, held against what happens. It is told of durable runes and of
  * what is seen outside; of the code it knows nothing but the names of runes.
  */
-import type { RunEvent } from "../../../src/backends/Backend.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { RunEvent } from "../../../src/runs/Backend.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Letter } from "../world/Mail.ts"
 import type { Seen } from "../world/Processes.ts"
 

@@ -1,5 +1,5 @@
 /** Chronicle: the durable runes, in the order of the log. */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Check } from "./Check.ts"
 
 export class Chronicle implements Check {

@@ -3,8 +3,8 @@
  * what the run's program said: turns begin and end once, calls are told before anything is said of
  * them, answers come to the call that asked, nothing that was said is lost, doubled or mixed.
  */
-import type { Decision, RunEvent, RunSpec } from "../../../src/backends/Backend.ts"
-import { CONTINUED } from "../../../src/backends/process/LineSplitter.ts"
+import type { Decision, RunEvent, RunSpec } from "../../../src/runs/Backend.ts"
+import { CONTINUED } from "../../../src/runs/process/LineSplitter.ts"
 import type { Machine } from "../world/Machine.ts"
 import type { AgentProcess } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"

@@ -2,7 +2,7 @@
  * Ends: in which ways runs, turns, agents, goals and conversations end. It promises nothing:
  * a way that no seed's world comes to is a gap in the workload.
  */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 type Json = { readonly [field: string]: any }

@@ -5,8 +5,8 @@
  * is what the log and the repository say.
  */
 import type { GoalInfo, GoalPage, MergeReply, TaskState } from "../../../src/domain/GoalMessages.ts"
-import type { Tagged } from "../../../src/event-actor/StateMachine.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Tagged } from "../../../src/core/event-actor/StateMachine.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import { Autonomy } from "../../../src/goals/GoalMachine.ts"
 import { type Stand, table } from "../../../src/goals/GoalState.ts"
 import { taken } from "../../support/Cells.ts"

@@ -2,7 +2,7 @@
  * Limits: an agent that has failed as often as its file allows stops; no more of its runs begin in
  * an hour than the file allows.
  */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 

@@ -3,8 +3,8 @@
  * each call's result once, in order; nothing that was answered is lost or said again, in the next
  * run neither; and nothing is asked where no turn is.
  */
-import type { RunEvent, RunSpec, TurnInput } from "../../../src/backends/Backend.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { RunEvent, RunSpec, TurnInput } from "../../../src/runs/Backend.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import { KEYS, type Request } from "../world/ModelApi.ts"
 import { ModelRun } from "../world/Models.ts"
 import type { Answer, Entry } from "../world/ModelWire.ts"

@@ -6,7 +6,7 @@
  */
 import { assert } from "@effect/vitest"
 import type { PlateInfo } from "../../../src/domain/Messages.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import * as Facts from "../../../src/plates/Facts.ts"
 import { initial } from "../../../src/plates/PlateActor.ts"
 import { type Event, kinds, MAX_RECOVERY, Plate, QUIET, SILENT } from "../../../src/plates/PlateMachine.ts"

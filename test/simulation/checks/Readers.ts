@@ -3,7 +3,7 @@
  * in order, without a gap; who follows hears of each later one, too.
  */
 import { isDeepStrictEqual } from "node:util"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Verdicts } from "./Check.ts"
 import type { Chronicle } from "./Chronicle.ts"
 

@@ -1,5 +1,5 @@
 /** Reports: what an agent reports is received by the one that it reports to, once, whenever the daemon dies. */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 interface Report {

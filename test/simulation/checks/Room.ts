@@ -2,7 +2,7 @@
  * Room: a channel as its durable runes tell it to an outsider: who sits there, who has the
  * floor, what was posted, and what each agent was told of.
  */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 
 type Json = { readonly [field: string]: any }
 

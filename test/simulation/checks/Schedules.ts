@@ -2,7 +2,7 @@
  * Schedules: each time of a schedule is settled at most once, by a run or by passing, and in order, whatever dies and
  * however the clock is set.
  */
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 const ID = /^schedule\/([^@]+)@(.+Z)$/

@@ -4,9 +4,9 @@
  */
 import { isDeepStrictEqual } from "node:util"
 import { folds } from "../../../src/app/Folds.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
-import type { SnapshotOrder } from "../../../src/event-log/Snapshot.ts"
-import { applyTo, plainOf, type Recovered, type StreamFold } from "../../../src/event-log/StreamFold.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
+import type { SnapshotOrder } from "../../../src/core/event-log/Snapshot.ts"
+import { applyTo, plainOf, type Recovered, type StreamFold } from "../../../src/core/event-log/StreamFold.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 export class Snapshots implements Check {

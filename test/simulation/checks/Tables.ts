@@ -2,10 +2,10 @@
  * Tables: each rune is a legal move of its machines and says what their tables say; and
  * which cells the worlds have come to.
  */
-import type { WorkerState } from "../../../src/agents/AgentStates.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { WorkerState } from "../../../src/agents/machines/AgentStates.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
 import { initial, Seat } from "../../../src/channels/SeatMachine.ts"
-import type { Tagged } from "../../../src/event-actor/StateMachine.ts"
+import type { Tagged } from "../../../src/core/event-actor/StateMachine.ts"
 import { names, TableWalk } from "../../agents/TableWalk.ts"
 import { taken } from "../../support/Cells.ts"
 import type { Check, Verdicts } from "./Check.ts"

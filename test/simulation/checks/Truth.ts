@@ -2,9 +2,9 @@
  * Truth: what `why` tells rests on runes that are there, in their order, and names processes that
  * were there; an agent that is said to rest has none.
  */
-import type { RunEvent } from "../../../src/backends/Backend.ts"
-import type { Rune } from "../../../src/event-log/Rune.ts"
-import type { WhyReply } from "../../../src/rpc/DaemonMessages.ts"
+import type { RunEvent } from "../../../src/runs/Backend.ts"
+import type { Rune } from "../../../src/core/event-log/Rune.ts"
+import type { WhyReply } from "../../../src/board/DaemonMessages.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
 import type { Seen } from "../world/Processes.ts"
 import type { AgentProcess } from "../world/Processes.ts"

@@ -6,7 +6,7 @@
  * `LONG=1` takes every way to send, more failures and more deaths.
  */
 import { assert, describe, it } from "@effect/vitest"
-import type { Unit } from "../../../src/event-log/Log.ts"
+import type { Unit } from "../../../src/core/event-log/Log.ts"
 import { HeldLog } from "../../event-actor/Lab.ts"
 import { explore, say } from "./Explore.ts"
 import { type Options, scopeModel, type Sent } from "./ScopeModel.ts"

@@ -12,13 +12,13 @@
  * heard of is told again, as `ScopeFold.unheard` says.
  */
 import { Clock, Context, Effect, Exit } from "effect"
-import { actor, type EventSourcedActor, tell } from "../../../src/event-actor/EventSourcedActor.ts"
-import { Manual } from "../../../src/event-actor/EventLoop.ts"
-import { Ask, Mail } from "../../../src/event-actor/Mail.ts"
-import type { CommitScope } from "../../../src/event-actor/CommitScope.ts"
-import type { Member } from "../../../src/event-actor/Member.ts"
-import { fold, unheard } from "../../../src/event-actor/ScopeFold.ts"
-import type { Cause, Rune } from "../../../src/event-log/Rune.ts"
+import { actor, type EventSourcedActor, tell } from "../../../src/core/event-actor/EventSourcedActor.ts"
+import { Manual } from "../../../src/core/event-actor/EventLoop.ts"
+import { Ask, Mail } from "../../../src/core/event-actor/Mail.ts"
+import type { CommitScope } from "../../../src/core/event-actor/CommitScope.ts"
+import type { Member } from "../../../src/core/event-actor/Member.ts"
+import { fold, unheard } from "../../../src/core/event-actor/ScopeFold.ts"
+import type { Cause, Rune } from "../../../src/core/event-log/Rune.ts"
 import { HeldLog, lab, Restarter, scopeIn } from "../../event-actor/Lab.ts"
 import type { Model, Move } from "./Explore.ts"
 

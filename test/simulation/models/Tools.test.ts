@@ -7,8 +7,8 @@
  * `LONG=1` lets other things come before what is on its way.
  */
 import { assert, describe, it } from "@effect/vitest"
-import type { AnyActor } from "../../../src/event-actor/Member.ts"
-import type { EventSourcedActor } from "../../../src/event-actor/EventSourcedActor.ts"
+import type { AnyActor } from "../../../src/core/event-actor/Member.ts"
+import type { EventSourcedActor } from "../../../src/core/event-actor/EventSourcedActor.ts"
 import { explore, say } from "./Explore.ts"
 import { type Options, toolsModel } from "./ToolsModel.ts"
 

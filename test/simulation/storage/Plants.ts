@@ -1,8 +1,8 @@
 /**
  * Plants: mistakes that the storage simulation must find, each put between the log and SQLite.
  */
-import type { Database, Output, Sqlite, Value } from "../../../src/event-log/Sqlite.ts"
-import { indexFileOf } from "../../../src/event-log/StreamIndex.ts"
+import type { Database, Output, Sqlite, Value } from "../../../src/core/event-log/Sqlite.ts"
+import { indexFileOf } from "../../../src/core/event-log/StreamIndex.ts"
 import { tapped } from "./Tap.ts"
 
 const isIndex = (file: string) => file.endsWith(indexFileOf(""))

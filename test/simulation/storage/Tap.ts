@@ -2,7 +2,7 @@
  * Tap: something between the log and its SQLite, which sees each statement before SQLite
  * does: to count, and to plant mistakes.
  */
-import type { Database, Sqlite, Statement } from "../../../src/event-log/Sqlite.ts"
+import type { Database, Sqlite, Statement } from "../../../src/core/event-log/Sqlite.ts"
 
 export interface Taps {
   readonly exec?: (sql: string, exec: (sql: string) => void, database: Database) => void

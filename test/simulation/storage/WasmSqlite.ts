@@ -7,7 +7,7 @@
  * connections are open at a time. A process that dies leaves neither behind.
  */
 import init, { type Sqlite3Static, type WasmPointer } from "@sqlite.org/sqlite-wasm"
-import type { Database, Output, Sqlite, Statement, Value } from "../../../src/event-log/Sqlite.ts"
+import type { Database, Output, Sqlite, Statement, Value } from "../../../src/core/event-log/Sqlite.ts"
 import { Inode, IOERR, OK, type TornDisk } from "./TornDisk.ts"
 
 const VFS = "torn"

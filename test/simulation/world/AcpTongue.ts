@@ -3,8 +3,8 @@
  * are told of before they ask, while they ask, or by asking only; with usage in an answer, in its
  * notes, or nowhere; with a cancelled prompt answered or refused.
  */
-import type { RunEvent } from "../../../src/backends/Backend.ts"
-import type { Outcome } from "../../../src/backends/Outcome.ts"
+import type { RunEvent } from "../../../src/runs/Backend.ts"
+import type { Outcome } from "../../../src/runs/Outcome.ts"
 import type { Chance } from "../Chance.ts"
 import type { AgentProcess } from "./Processes.ts"
 import type { Mouth, Tongue } from "./Tongue.ts"

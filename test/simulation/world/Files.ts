@@ -4,7 +4,7 @@
  */
 import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
 import { OwnFileRefused, type Read } from "../../../src/config/OwnFile.ts"
-import { type ArchiveFile, ArchiveIo } from "../../../src/event-log/ArchiveFile.ts"
+import { type ArchiveFile, ArchiveIo } from "../../../src/core/event-log/ArchiveFile.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
 

@@ -10,7 +10,7 @@
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import { type Answer, type Call, GitUnavailable, type Run } from "../../../src/git/Git.ts"
+import { type Answer, type Call, GitUnavailable, type Run } from "../../../src/runs/git/Git.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
 import type { Chance } from "../Chance.ts"

@@ -3,8 +3,8 @@
  * through agentd: texts are read and written; a path outside is refused.
  */
 import { Effect } from "effect"
-import type { open, Workspace } from "../../../src/backends/model/Workspace.ts"
-import { FileFailed, WorkspaceViolation } from "../../../src/backends/sandbox/PathContainment.ts"
+import type { open, Workspace } from "../../../src/runs/model/Workspace.ts"
+import { FileFailed, WorkspaceViolation } from "../../../src/runs/sandbox/PathContainment.ts"
 import type { Files } from "./Files.ts"
 
 const absent = () => Effect.die("nobody asks for this here")

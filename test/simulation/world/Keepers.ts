@@ -11,10 +11,10 @@ import * as fs from "node:fs"
 import type { Socket } from "node:net"
 import * as path from "node:path"
 import { Span } from "../../../src/config/Span.ts"
-import type { ExitStatus } from "../../../src/backends/process/ChildProcess.ts"
-import type * as Keeper from "../../../src/keeper/Keeper.ts"
-import * as Proof from "../../../src/keeper/Proof.ts"
-import { KeeperLink } from "../../../src/keeper/KeeperLink.ts"
+import type { ExitStatus } from "../../../src/runs/process/ChildProcess.ts"
+import type * as Keeper from "../../../src/runs/keeper/Keeper.ts"
+import * as Proof from "../../../src/runs/keeper/Proof.ts"
+import { KeeperLink } from "../../../src/runs/keeper/KeeperLink.ts"
 import {
   type Listed,
   type Order,
@@ -22,9 +22,9 @@ import {
   type StreamName,
   type Tale,
   VERSION
-} from "../../../src/keeper/Protocol.ts"
-import * as RecordedPrograms from "../../../src/keeper/RecordedPrograms.ts"
-import type { Program } from "../../../src/keeper/SpawnScript.ts"
+} from "../../../src/runs/keeper/Protocol.ts"
+import * as RecordedPrograms from "../../../src/runs/keeper/RecordedPrograms.ts"
+import type { Program } from "../../../src/runs/keeper/SpawnScript.ts"
 import { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
 import type { AgentProcess, Processes } from "./Processes.ts"

@@ -4,8 +4,8 @@
  * get pids that others had. What an agent has started lives on when the agent ends.
  */
 import { Effect } from "effect"
-import { environmentOf, type Machine as System, ProcessTree } from "../../../src/backends/process/ProcessTree.ts"
-import type { Process } from "../../../src/backends/process/ProcessTable.ts"
+import { environmentOf, type Machine as System, ProcessTree } from "../../../src/runs/process/ProcessTree.ts"
+import type { Process } from "../../../src/runs/process/ProcessTable.ts"
 import { Chance } from "../Chance.ts"
 import type { Life } from "../Universe.ts"
 import type { AgentProcess, Processes } from "./Processes.ts"

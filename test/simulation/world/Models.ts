@@ -3,11 +3,11 @@
  * tools that are played. Its engine lives in the daemon, and dies with it.
  */
 import { Duration, Effect, FileSystem, Schema, Stream } from "effect"
-import type { Backend, Run, RunEvent, RunSpec, TurnInput } from "../../../src/backends/Backend.ts"
-import * as ModelBackend from "../../../src/backends/model/ModelBackend.ts"
-import { ModelHttp } from "../../../src/backends/model/ModelHttp.ts"
-import { define, type Tool, type ToolContext, type ToolOutcome } from "../../../src/backends/model/Tool.ts"
-import type { Host } from "../../../src/backends/Host.ts"
+import type { Backend, Run, RunEvent, RunSpec, TurnInput } from "../../../src/runs/Backend.ts"
+import * as ModelBackend from "../../../src/runs/model/ModelBackend.ts"
+import { ModelHttp } from "../../../src/runs/model/ModelHttp.ts"
+import { define, type Tool, type ToolContext, type ToolOutcome } from "../../../src/runs/model/Tool.ts"
+import type { Host } from "../../../src/runs/Host.ts"
 import type { ModelBackend as ModelConfig } from "../../../src/config/BackendConfig.ts"
 import { Chance } from "../Chance.ts"
 import type { Moving } from "../checks/Fallbacks.ts"

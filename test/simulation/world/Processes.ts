@@ -6,9 +6,9 @@
  * only when its process is gone. What the process does is its own.
  */
 import { type Cause, Effect, Queue, Stream } from "effect"
-import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../../../src/backends/Backend.ts"
-import type { Outcome } from "../../../src/backends/Outcome.ts"
-import type { ProcessTree } from "../../../src/backends/process/ProcessTree.ts"
+import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../../../src/runs/Backend.ts"
+import type { Outcome } from "../../../src/runs/Outcome.ts"
+import type { ProcessTree } from "../../../src/runs/process/ProcessTree.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import type { Contract } from "../checks/Contract.ts"
 import { Chance } from "../Chance.ts"

@@ -4,9 +4,9 @@
  * stay open when its process is gone.
  */
 import { Deferred, Effect, Stream } from "effect"
-import { type Backend, BackendError, type Decision, type TurnInput } from "../../../src/backends/Backend.ts"
-import type { ChildProcess, ExitStatus, Pipe, Program, Spawn } from "../../../src/backends/process/ChildProcess.ts"
-import type { Outcome } from "../../../src/backends/Outcome.ts"
+import { type Backend, BackendError, type Decision, type TurnInput } from "../../../src/runs/Backend.ts"
+import type { ChildProcess, ExitStatus, Pipe, Program, Spawn } from "../../../src/runs/process/ChildProcess.ts"
+import type { Outcome } from "../../../src/runs/Outcome.ts"
 import { Chance } from "../Chance.ts"
 import { storeId } from "../../../src/app/Platform.ts"
 import type { Life } from "../Universe.ts"

@@ -6,8 +6,8 @@
  * the spool, which waits for the next daemon.
  */
 import { Effect } from "effect"
-import type { Lookup, Process } from "../../../src/backends/process/ProcessTable.ts"
-import { foldersOf } from "../../../src/http/Spool.ts"
+import type { Lookup, Process } from "../../../src/runs/process/ProcessTable.ts"
+import { foldersOf } from "../../../src/api/http/Spool.ts"
 import { Chance } from "../Chance.ts"
 import { EPOCH, type Life, type Universe, type Wall } from "../Universe.ts"
 import type { Files } from "./Files.ts"

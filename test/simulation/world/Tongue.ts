@@ -2,8 +2,8 @@
  * Tongue: how an agent's process speaks: what it says becomes bytes of its program's protocol, and
  * the bytes that it is written become what it is told. What it does is its own (AgentProcess).
  */
-import type { RunEvent } from "../../../src/backends/Backend.ts"
-import type { Outcome } from "../../../src/backends/Outcome.ts"
+import type { RunEvent } from "../../../src/runs/Backend.ts"
+import type { Outcome } from "../../../src/runs/Outcome.ts"
 import type { Chance } from "../Chance.ts"
 import type { AgentProcess } from "./Processes.ts"
 

@@ -3,9 +3,9 @@
  * who works beside the agents, the files of plans, and how the checks of a review end.
  */
 import { Effect } from "effect"
-import { BackendError } from "../../../src/backends/Backend.ts"
-import { WorkingIn } from "../../../src/backends/process/ProcessTable.ts"
-import * as GitCommand from "../../../src/git/Git.ts"
+import { BackendError } from "../../../src/runs/Backend.ts"
+import { WorkingIn } from "../../../src/runs/process/ProcessTable.ts"
+import * as GitCommand from "../../../src/runs/git/Git.ts"
 import { CheckCommand, type Run } from "../../../src/goals/CheckCommand.ts"
 import { PlanSource, PlanUnread, type Read } from "../../../src/goals/PlanSource.ts"
 import { Chance } from "../Chance.ts"

@@ -4,11 +4,11 @@
  */
 import { Deferred, Effect, Exit, Option, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { type ChildSpec, ignore, type Started } from "../../../src/supervision/Child.ts"
-import { Shutdown } from "../../../src/supervision/Restart.ts"
-import { make } from "../../../src/supervision/Supervisor.ts"
-import type { Supervisor } from "../../../src/supervision/Supervisor.ts"
-import type { Options } from "../../../src/supervision/SupervisorOptions.ts"
+import { type ChildSpec, ignore, type Started } from "../../../src/core/supervision/Child.ts"
+import { Shutdown } from "../../../src/core/supervision/Restart.ts"
+import { make } from "../../../src/core/supervision/Supervisor.ts"
+import type { Supervisor } from "../../../src/core/supervision/Supervisor.ts"
+import type { Options } from "../../../src/core/supervision/SupervisorOptions.ts"
 
 /** The next starts of a child; `ok` where nothing is planned. */
 export type Start = "ok" | "error" | "ignore" | "hang"

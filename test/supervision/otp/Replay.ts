@@ -3,10 +3,17 @@
  * script prints them: result | what the children lived through | the tree.
  */
 import { Deferred, Effect, Exit, Scope } from "effect"
-import type { ChildHandle, ChildSpec, ExitObserver, Hold, Ignore, Started } from "../../../src/supervision/Child.ts"
-import { ignore } from "../../../src/supervision/Child.ts"
-import { Shutdown } from "../../../src/supervision/Restart.ts"
-import { make, type Supervisor } from "../../../src/supervision/Supervisor.ts"
+import type {
+  ChildHandle,
+  ChildSpec,
+  ExitObserver,
+  Hold,
+  Ignore,
+  Started
+} from "../../../src/core/supervision/Child.ts"
+import { ignore } from "../../../src/core/supervision/Child.ts"
+import { Shutdown } from "../../../src/core/supervision/Restart.ts"
+import { make, type Supervisor } from "../../../src/core/supervision/Supervisor.ts"
 import type { End, Node, Scenario, Start, Step, Team, Worker } from "./Scenario.ts"
 import { VirtualTime } from "./VirtualTime.ts"
 

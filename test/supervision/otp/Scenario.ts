@@ -8,8 +8,8 @@
  * seconds long, and time passes. Left out, because OTP promises no order there: the
  * death of children of two supervisors at one moment, and the kill of a supervisor.
  */
-import type { RestartType } from "../../../src/supervision/Child.ts"
-import type { AutoShutdown, Strategy } from "../../../src/supervision/SupervisorOptions.ts"
+import type { RestartType } from "../../../src/core/supervision/Child.ts"
+import type { AutoShutdown, Strategy } from "../../../src/core/supervision/SupervisorOptions.ts"
 
 /** The next starts of a child; `ok` where nothing is planned. */
 export type Start = "ok" | "error" | "ignore"

@@ -5,9 +5,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { type ChildSpec, type ExitObserver, ignore } from "../../../src/supervision/Child.ts"
-import { child as nested, type Supervisor } from "../../../src/supervision/Supervisor.ts"
-import type { Strategy } from "../../../src/supervision/SupervisorOptions.ts"
+import { type ChildSpec, type ExitObserver, ignore } from "../../../src/core/supervision/Child.ts"
+import { child as nested, type Supervisor } from "../../../src/core/supervision/Supervisor.ts"
+import type { Strategy } from "../../../src/core/supervision/SupervisorOptions.ts"
 import { leftOut, type Ported, ported, suite } from "./Cases.ts"
 import { counts, die, type End, endOf, Lab, pass, settled, start, statuses, stop, tag } from "./Lab.ts"
 

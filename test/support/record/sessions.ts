@@ -3,7 +3,7 @@
  */
 import { Effect } from "effect"
 import { join } from "node:path"
-import { post as hookTo } from "../../../src/http/Client.ts"
+import { post as hookTo } from "../../../src/api/http/Client.ts"
 import { captured } from "../../plates/World.ts"
 import * as Stage from "../Stage.ts"
 import { lenient } from "./parts.ts"

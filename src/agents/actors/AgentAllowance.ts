@@ -1,0 +1,30 @@
+/**
+ * AgentAllowance: what one agent may still spend: it asks before a turn, and tells what it has spent.
+ */
+import { Effect } from "effect"
+import { type Allowances, type Reach, type Standing, spentWords, unlimited } from "../../domain/Allowance.ts"
+import type { Address } from "../../domain/AgentPort.ts"
+import type { Usage } from "../../domain/UsageKinds.ts"
+import type { RuneRef } from "../../core/event-log/Rune.ts"
+import type * as Budget from "../machines/Budget.ts"
+
+export interface AgentAllowance {
+  /** The limit that keeps it from a turn; `wake` is called when it is worth asking again. */
+  readonly admits: (spent: Budget.Spent, wake: () => void) => Reach | "unread" | undefined
+  readonly used: (usage: Usage, ref: RuneRef) => Effect.Effect<void>
+  readonly began: (ref: RuneRef) => Effect.Effect<void>
+  readonly standing: () => Standing
+}
+
+export const make = (allowances: Allowances, who: Address): AgentAllowance => ({
+  admits: (spent, wake) => allowances.admits(who, spent, wake),
+  used: (usage, ref) => allowances.used(who, usage, ref),
+  began: (ref) => allowances.began(who, ref),
+  standing: () => allowances.standing(who)
+})
+
+export const free: AgentAllowance = make(unlimited, { conversation: "", agent: "" })
+
+/** Why the agent takes no turn before that, and when it goes on by itself. */
+export const words = (reach: Reach): string =>
+  reach.until === null ? `${spentWords(reach)}; raise it to go on` : spentWords(reach)

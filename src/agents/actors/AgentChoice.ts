@@ -1,0 +1,63 @@
+/**
+ * AgentChoice: the command by which a person chooses an agent's model and mode.
+ *
+ * Guarantees: a live run that can be told is asked first, and what it refuses is not written: the
+ * answer says why; what the answer reports as chosen is durable; a run that cannot be told and does
+ * nothing ends for it: the next turn begins with it.
+ */
+import { Effect } from "effect"
+import { type Caller, CommandRefused, type OffersInfo } from "../../domain/Messages.ts"
+import { type AgentScope, refuse } from "./AgentScope.ts"
+import * as Choice from "./Choice.ts"
+
+/** The models, modes and commands that a person can name for an agent, and what was chosen. */
+export const offered = (tree: AgentScope): OffersInfo => {
+  const { backend } = tree.config()
+  const { offers, run } = tree.live
+  const { commands = [], models = [], modes } = offers
+  const { mode, model } = tree.life().chosen ?? Choice.NONE
+  return {
+    conversation: tree.setting.conversation,
+    project: tree.setting.project(),
+    agent: tree.name,
+    backend: backend.type,
+    model,
+    mode,
+    models,
+    modes: (modes ?? Choice.modesOf(backend)).filter(({ id }) => Choice.isOffered(backend, id)),
+    commands,
+    known: run !== undefined ? "live" : Object.keys(offers).length > 0 ? "before" : "not yet"
+  }
+}
+
+export const choose = Effect.fnUntraced(function* (
+  tree: AgentScope,
+  given: Choice.Choice & { readonly reset: boolean },
+  { by }: Caller
+) {
+  const { fullName, live, slot } = tree
+  const before = given.reset ? Choice.NONE : (tree.life().chosen ?? Choice.NONE)
+  const choice: Choice.Choice = { model: given.model ?? before.model, mode: given.mode ?? before.mode }
+  const refusal = Choice.objection(tree.config().backend, choice)
+  if (refusal !== undefined)
+    return yield* new CommandRefused({ ...refusal, message: `${fullName}: ${refusal.message}.` })
+  const { run } = live
+  const asked = given.reset ? undefined : run?.choose?.({ model: given.model, mode: given.mode })
+  if (asked !== undefined)
+    yield* Effect.mapError(
+      asked,
+      ({ message, remedy }) => new CommandRefused({ message: `${fullName}: ${message}.`, remedy: `${remedy}.` })
+    )
+  const { eventId } = yield* Effect.catch(
+    tree.actors.life.ask<{ readonly eventId: number }>({ _tag: "Choose", choice, by }),
+    refuse
+  )
+  const done = (when: string) => ({ eventId, message: `${fullName}: ${Choice.words(choice)}, ${when}.` })
+  if (run === undefined) return done("from its next run on")
+  if (asked !== undefined) return done("from now on")
+  if (live.turnId !== undefined || !live.turns)
+    return done(`from its next run on; to begin that now: agentd restart ${fullName}`)
+  live.ending(run.runId)
+  yield* slot.stop(run.runId)
+  return done("from its next turn on")
+})

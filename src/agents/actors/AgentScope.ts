@@ -1,0 +1,693 @@
+/**
+ * AgentScope: one agent: its actors as one commit scope, its run, and what a person, its
+ * conversation and its siblings can ask of it.
+ *
+ * Guarantees: what one of its actors states and what follows from it in the others is one
+ * append; commands on one agent are carried out one after the other; what a reply
+ * reports is durable; after `stop` no process of the agent is left; the run outlives the
+ * actors' crashes.
+ */
+import { Clock, Duration, Effect, Semaphore } from "effect"
+import * as ActorSystem from "../../core/event-actor/ActorSystem.ts"
+import type { ActorHandle, AskError } from "../../core/event-actor/ActorHandle.ts"
+import { CommitScope } from "../../core/event-actor/CommitScope.ts"
+import type { AgentConfig } from "../../config/AgentConfig.ts"
+import type { AgentMessage, Fate, Member as AgentMember } from "../../domain/AgentPort.ts"
+import * as Ids from "../../domain/Ids.ts"
+import { severityOf } from "../../domain/Invariants.ts"
+import { type AskedCall, type CallInfo, type Caller, CommandRefused, type Done } from "../../domain/Messages.ts"
+import * as CallHash from "../../domain/CallHash.ts"
+import { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
+import { Redact } from "../../core/event-log/Redact.ts"
+import type { RuneDraft } from "../../core/event-log/Rune.ts"
+import * as AgentActor from "./AgentActor.ts"
+import type { AgentRecord } from "./AgentRecovery.ts"
+import type * as Messages from "../machines/AgentMessages.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import * as AgentView from "../run/AgentView.ts"
+import {
+  endedWith,
+  inboxName,
+  type InboxState,
+  isActive,
+  isDisconnected,
+  lifeName,
+  type LifeState,
+  toolsName,
+  turnName,
+  type TurnState,
+  workerName,
+  type WorkerSnapshot,
+  type WorkerState
+} from "../machines/AgentStates.ts"
+import * as Budget from "../machines/Budget.ts"
+import { type Answer, askedCall, callRow, tooLate } from "../machines/CallRow.ts"
+import type { Tenant } from "./ConversationPort.ts"
+import { sizeOf } from "../run/Excerpt.ts"
+import type { InboxMessage, VoiceOf } from "./AgentVoice.ts"
+import { Gate } from "./Gate.ts"
+import * as Inbox from "../machines/Inbox.ts"
+import * as InboxActor from "./InboxActor.ts"
+import * as Interrupting from "./Interrupting.ts"
+import { LiveRun } from "../run/LiveRun.ts"
+import { isDue, spacingOf } from "./NextTurn.ts"
+import { MAX_PROMPT_BYTES } from "../prompt/Prompt.ts"
+import { inputOf, RunEvents } from "../run/RunEvents.ts"
+import * as RunPlace from "./RunPlace.ts"
+import * as RunSupervisor from "../run/RunSupervisor.ts"
+import * as ToolCalls from "./ToolCalls.ts"
+import * as ToolsState from "../machines/ToolsState.ts"
+import { hashOfInput } from "../run/WaitingInputs.ts"
+import * as TurnActor from "./TurnActor.ts"
+import * as TurnMachine from "../machines/TurnMachine.ts"
+import * as WorkerActor from "./WorkerActor.ts"
+import * as ProjectStop from "../machines/ProjectStop.ts"
+
+type Command<A = Done> = Effect.Effect<A, CommandRefused | StorageError>
+
+export type How = "queue" | "steer" | "urgent"
+
+interface Actors {
+  readonly inbox: ActorHandle<InboxState, Messages.InboxMessage, CommandRefused>
+  readonly turn: ActorHandle<TurnState, Messages.TurnMessage, never>
+  readonly life: ActorHandle<LifeState, Messages.LifeMessage, never>
+  readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage, never>
+  readonly tools: ActorHandle<ToolsState.ToolsState, Messages.ToolsMessage, CommandRefused>
+}
+
+interface Parts {
+  readonly setting: AgentSetting["Service"]
+  readonly log: EventLog["Service"]
+  readonly record: AgentRecord
+  readonly scope: CommitScope
+  readonly place: RunPlace.RunPlace["Service"]
+  readonly actors: Actors
+  readonly announce: (state: LifeState) => Effect.Effect<void>
+}
+
+/** A person's command meets an actor's refusal: the words change, nothing else. */
+export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
+  Effect.fail(
+    error instanceof StorageError || error instanceof CommandRefused
+      ? error
+      : new CommandRefused({
+          message: error.message,
+          remedy: "remedy" in error ? error.remedy : "See `agentd log` for what led to it."
+        })
+  )
+
+/** How long a run may take to end after its agent's budget was spent, besides the grace, ms. */
+const PATIENCE = 60_000
+
+export class AgentScope {
+  readonly setting: AgentSetting["Service"]
+  readonly child: CommitScope
+  readonly actors: Actors
+  readonly slot: RunSupervisor.RunSupervisor
+  readonly live: LiveRun
+  private readonly log: EventLog["Service"]
+  private readonly record: AgentRecord
+  private readonly place: RunPlace.RunPlace["Service"]
+  private readonly tell: Parts["announce"]
+  private readonly lock = Semaphore.makeUnsafe(1)
+
+  private constructor({ actors, announce, log, place, record, scope, setting }: Parts) {
+    this.setting = setting
+    this.child = scope
+    this.actors = actors
+    this.slot = place.slot
+    this.live = place.live
+    this.log = log
+    this.record = record
+    this.place = place
+    this.tell = announce
+  }
+
+  /** As its record says it stands. It lives until the Effect scope closes, which ends its run. */
+  static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
+    const setting = yield* AgentSetting
+    const log = yield* EventLog
+    const system = yield* ActorSystem.ActorSystem
+    const { agent, conversation } = setting
+    const scope = new CommitScope(system, { id: agent, stream: conversation })
+    yield* Effect.addFinalizer(() => Effect.sync(() => scope.close()))
+    const live = new LiveRun()
+    const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
+    const redact = yield* Redact
+    const adopted = new Gate(false)
+    const hearers = () => ({
+      tools: actor<ToolsState.ToolsState, Messages.ToolsMessage>(toolsName(agent)),
+      turn: actor<TurnState, Messages.TurnMessage>(turnName(agent)),
+      worker: actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
+    })
+    const isBroken = record.broken !== undefined
+    const life = isBroken ? AgentActor.fresh : record.life
+    const isOver = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
+    const place: RunPlace.RunPlace["Service"] = {
+      live,
+      slot: yield* RunSupervisor.make(() => new RunEvents({ setting, log, redact, adopted }, live, hearers)),
+      newId: yield* RunPlace.ids,
+      look: () => {
+        const worker = actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
+        if (worker.state.now?.state === "BuildingPrompt") worker.tellNow({ _tag: "Look" })
+        else actor<TurnState, Messages.TurnMessage>(turnName(agent)).tellNow({ _tag: "Look" })
+      },
+      interrupt: Interrupting.make({ live, log, setting, tools: () => hearers().tools.state }),
+      over: new Gate(isOver),
+      idle: new Gate(true),
+      adopted,
+      now: () => ({
+        inbox: actor<InboxState, unknown>(inboxName(agent)).state,
+        turn: actor<TurnState, unknown>(turnName(agent)).state,
+        worker: actor<WorkerState, unknown>(workerName(agent)).state
+      })
+    }
+    return yield* Effect.gen(function* () {
+      const { announce, definition } = yield* AgentActor.make
+      const worker = isBroken ? { ...record.worker, now: undefined } : record.worker
+      const actors: Actors = {
+        inbox: scope.add(inboxName(agent), yield* InboxActor.make, record.inbox),
+        life: scope.add(lifeName(agent), definition, life),
+        turn: scope.add(turnName(agent), yield* TurnActor.make, record.turn),
+        tools: scope.add(toolsName(agent), yield* ToolCalls.make, record.tools),
+        worker: scope.add(workerName(agent), yield* WorkerActor.make, worker)
+      }
+      return new AgentScope({ setting, log, record, scope, place, actors, announce })
+    }).pipe(Effect.provideService(RunPlace.RunPlace, place))
+  })
+
+  get name(): string {
+    return this.setting.agent
+  }
+
+  get fullName(): string {
+    return `${this.setting.project()}/${this.name}`
+  }
+
+  config(): AgentConfig {
+    return this.setting.config()
+  }
+
+  // The committed state of its actors: plain reads.
+
+  worker(): WorkerSnapshot | undefined {
+    return this.actors.worker.state.now
+  }
+  /** The first rune of its newest incarnation; 0 before the first. */
+  began(): number {
+    return this.actors.worker.state.began
+  }
+  inbox(): InboxState {
+    return this.actors.inbox.state
+  }
+  turn(): TurnState {
+    return this.actors.turn.state
+  }
+  life(): LifeState {
+    return this.actors.life.state
+  }
+
+  // --- its life
+
+  private begin({ by }: Caller): Command<number> {
+    return Effect.suspend(() => {
+      this.record.broken = undefined
+      return this.actors.worker.ask<{ readonly eventId: number }>({ _tag: "Start", by }).pipe(
+        Effect.map(({ eventId }) => eventId),
+        Effect.catch(refuse)
+      )
+    })
+  }
+
+  /** A new incarnation, unless one runs. */
+  start(caller: Caller): Command {
+    return this.lock.withPermit(
+      Effect.gen({ self: this }, function* () {
+        const before = this.worker()
+        if (before !== undefined && before.state !== "Stopped") {
+          return { eventId: before.entered, message: `${this.fullName} runs already (${before.state}).` }
+        }
+        yield* this.gone
+        return { eventId: yield* this.begin(caller), message: `${this.fullName} is started.` }
+      }).pipe(Effect.uninterruptible)
+    )
+  }
+
+  /** Begins the agent, which has a place now, unless it was ended while it waited. */
+  admit(caller: Caller): Command<void> {
+    return this.lock.withPermit(
+      Effect.suspend(() => (this.setting.queued() ? Effect.asVoid(this.begin(caller)) : Effect.void))
+    )
+  }
+
+  /** Ends one that waits for a place: it never begins, and its log says so. */
+  private forgo(by: string, reason: string) {
+    return Effect.gen({ self: this }, function* () {
+      const spawn = WorkerActor.spawnRequested(this.setting)
+      const { eventId } = yield* Effect.catch(
+        this.actors.life.ask<{ readonly eventId: number }>({ _tag: "Forgo", by, reason, spawn }),
+        refuse
+      )
+      return { eventId, message: `${this.fullName} is stopped: it waited for a place and never began.` }
+    }).pipe(Effect.uninterruptible)
+  }
+
+  /** OperatorStop; answers when no process of it is left. */
+  stop(caller: Caller, reason?: string): Command {
+    return this.lock.withPermit(
+      Effect.gen({ self: this }, function* () {
+        const { fullName } = this
+        if (this.setting.queued()) return yield* this.forgo(caller.by, reason ?? "stopped")
+        const before = this.worker()
+        if (before === undefined || before.state === "Stopped") {
+          // its run and its life may still be on their way out
+          yield* this.gone
+          return { eventId: before?.entered ?? 0, message: `${fullName} is stopped already.` }
+        }
+        const { by } = caller
+        const eventId = yield* this.actors.worker
+          .ask({ _tag: "OperatorStop", by, ...(reason === undefined ? {} : { reason }) })
+          .pipe(
+            Effect.map(({ state }) => state.now!.entered),
+            // it may have stopped by itself just before
+            Effect.catch((error) =>
+              this.worker()?.state === "Stopped" ? Effect.succeed(this.worker()!.entered) : refuse(error)
+            )
+          )
+        yield* this.gone
+        return { eventId, message: `${fullName} is stopped; no process of it is left.` }
+      })
+    )
+  }
+
+  /** Waits for the end of its run, then of its life. A run that came to be in the very moment of the stop was not there to be cancelled. */
+  private get gone(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { dead, slot } = this
+      const left = slot.current()
+      if (left === undefined) return Effect.andThen(slot.gone, dead)
+      return slot
+        .stop(left)
+        .pipe(
+          Effect.andThen(Effect.timeoutOption(slot.gone, this.config().interruptGrace)),
+          Effect.andThen(slot.end(left)),
+          Effect.andThen(slot.gone),
+          Effect.andThen(dead)
+        )
+    })
+  }
+
+  /** Waits for the end of its life: it ends after its worker, once its turn is over. By force where that takes too long. */
+  private get dead(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const reason = "it did not end within its grace"
+      return Effect.timeoutOrElse(this.place.over.await, {
+        duration: Duration.sum(this.config().interruptGrace, Duration.seconds(1)),
+        orElse: () => Effect.ignore(this.actors.life.ask({ _tag: "kill_forced", by: "agentd", reason }))
+      })
+    })
+  }
+
+  private readonly terminate: Tenant["terminate"] = ({ by, force, reason }) =>
+    Effect.gen({ self: this }, function* () {
+      const { actors, place, slot } = this
+      const grace = Duration.sum(this.config().interruptGrace, Duration.seconds(1))
+      const run = slot.current()
+      if (force && run !== undefined) yield* slot.kill(run)
+      if (!force && isActive(this.turn())) yield* Effect.timeoutOption(place.idle.await, grace)
+      yield* Effect.catchTag(this.stop({ by, config: null }, reason), "CommandRefused", (error) =>
+        Effect.logWarning(`${this.fullName}: ${error.message}`)
+      )
+      yield* Effect.timeoutOption(place.idle.await, grace)
+      yield* Effect.ignore(actors.tools.ask({ _tag: "Abandon", reason }))
+      yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
+    })
+
+  /** Applies a changed file: a wait for the next run is reckoned anew, and may be over. */
+  get look(): Effect.Effect<void> {
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const worker = this.worker()
+      if (worker?.state !== "BuildingPrompt") return Effect.void
+      const isOver = isDue(worker.data, spacingOf(this.config()), now)
+      return this.actors.worker.tell({ _tag: isOver ? "Look" : "WorkArrived" })
+    })
+  }
+
+  get tenant(): Tenant {
+    const { actors } = this
+    return {
+      announce: Effect.suspend(() => this.tell(this.life())),
+      wake: Effect.suspend(() =>
+        this.worker()?.state === "BuildingPrompt"
+          ? actors.worker.tell({ _tag: "WorkArrived" })
+          : actors.turn.tell({ _tag: "Look" })
+      ),
+      turnId: () => (isActive(this.turn()) ? (this.turn().data.turnId ?? undefined) : undefined),
+      interruptTurn: (by, reason, keep) =>
+        Effect.suspend(() => {
+          const { data } = this.turn()
+          return isActive(this.turn())
+            ? actors.turn.tell({ _tag: "interrupt", turnId: data.turnId!, by, reason, keep, ...this.live.partial })
+            : Effect.void
+        }),
+      terminate: this.terminate
+    }
+  }
+
+  // --- its messages
+
+  /** Why no message is taken now. */
+  private get takes(): Effect.Effect<void, CommandRefused> {
+    return Effect.suspend(() => {
+      const { fullName } = this
+      const barred = this.setting.home.barred()
+      return barred === undefined
+        ? Effect.void
+        : new CommandRefused({
+            message: `${fullName} takes no messages: ${barred}.`,
+            remedy: "See what to do about it: agentd conversation show"
+          })
+    })
+  }
+
+  /** Into the inbox, durable with all that follows from it. The same id again changes nothing. */
+  private receive(
+    of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops" | "files">,
+    how: How
+  ): Command<InboxActor.Received> {
+    return Effect.gen({ self: this }, function* () {
+      const size = sizeOf(of.text)
+      if (size > MAX_PROMPT_BYTES) {
+        return yield* new CommandRefused({
+          message: `The text takes ${size} bytes in the log, and may take ${MAX_PROMPT_BYTES}: a control character takes six.`,
+          remedy: "Put it in a file that the agent can read, and send its path."
+        })
+      }
+      const at = yield* Clock.currentTimeMillis
+      const message = { ...of, urgent: how === "urgent", at }
+      return yield* this.actors.inbox
+        .ask<InboxActor.Received>({ _tag: "Receive", message, how })
+        .pipe(Effect.catch(refuse))
+      // what is in the inbox is worked on, even if the sender goes away meanwhile
+    }).pipe(Effect.uninterruptible)
+  }
+
+  send(text: string, how: How, { by }: Caller, hops?: number, files: NonNullable<Inbox.Message["files"]> = []) {
+    return Effect.gen({ self: this }, function* () {
+      const { fullName } = this
+      yield* this.takes
+      const more = { ...(hops === undefined ? {} : { hops }), ...(files.length === 0 ? {} : { files }) }
+      const of = { messageId: yield* Ids.messageId, from: by, text, ...more }
+      const { eventId, heard } = yield* this.receive(of, how)
+      if (heard === "rests") {
+        const message = `${fullName} is not told: agents have sent each other too many messages without a person. Your message is kept, and a person lets it go on. End your turn.`
+        return { eventId, message }
+      }
+      if ((this.worker()?.state ?? "Stopped") === "Stopped") {
+        return {
+          eventId,
+          message: `Kept for ${fullName}, which is stopped. Start it: ${ProjectStop.startOf(fullName, this.worker()?.data.stoppedBy)}`
+        }
+      }
+      if (how === "urgent") return { eventId, message: `${fullName} is told now.` }
+      if (heard === "steered") {
+        const message = `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
+        return { eventId, message }
+      }
+      return { eventId, message: `In the inbox of ${fullName}.` }
+    })
+  }
+
+  /** Takes what agentd itself has to say, also while its conversation takes no messages. */
+  hear(message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> {
+    return Effect.asVoid(this.receive(message, "queue"))
+  }
+
+  post(message: AgentMessage): Command<{ readonly eventId: number }> {
+    return Effect.andThen(
+      this.takes,
+      Effect.map(this.receive(message, "queue"), ({ eventId }) => ({ eventId }))
+    )
+  }
+
+  steer(message: AgentMessage): Command<void> {
+    return Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
+  }
+
+  /** A person's word on work that came to no answer. */
+  tellInbox(message: Messages.InboxMessage): Command<InboxActor.Settled> {
+    return Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
+  }
+
+  withdraw(messageIds: ReadonlyArray<string>): Command<boolean> {
+    return Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageIds }), refuse)
+  }
+
+  private standing(messageId: string) {
+    const { inbox, turn, worker } = this.actors
+    return InboxActor.standing(messageId, { inbox: inbox.state, turn: turn.state, worker: worker.state })
+  }
+
+  fate(messageId: string): Command<Fate> {
+    return Effect.suspend(() => {
+      const found = this.standing(messageId)
+      if (found !== undefined) return Effect.succeed<Fate>(found)
+      const ended = endedWith(this.turn(), messageId)
+      if (ended === undefined) {
+        const isDropped = Inbox.isWithdrawn(this.inbox().data, messageId)
+        return Effect.succeed<Fate>(isDropped ? { _tag: "Dropped" } : { _tag: "Unknown" })
+      }
+      const { eventId, outcome, turnId } = ended
+      return Effect.map(this.log.get(eventId), (rune): Fate => ({
+        _tag: "Ended",
+        turnId,
+        outcome,
+        output: TurnActor.outputOf(rune),
+        died: TurnActor.hasDied(rune)
+      }))
+    })
+  }
+
+  // --- its turn
+
+  /** `drops`: of its messages only these are dropped; left out, all of them. */
+  private interruptTurn(by: string, reason: string, drops?: ReadonlyArray<string>) {
+    const turnId = this.turn().data.turnId!
+    const some = drops === undefined ? {} : { drops }
+    return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...some, ...this.live.partial })
+  }
+
+  /** Ends the turn, or the run where there are no turns. */
+  interrupt({ by }: Caller) {
+    return Effect.gen({ self: this }, function* () {
+      const { fullName, live } = this
+      if (isActive(this.turn())) {
+        const { eventId } = yield* Effect.catch(this.interruptTurn(by, `interrupted by ${by}`), (error) =>
+          error._tag === "Refused"
+            ? new CommandRefused({
+                message: `${fullName} has nothing to interrupt: its turn has just ended.`,
+                remedy: `See what it does: agentd why ${fullName}`
+              })
+            : refuse(error)
+        )
+        const what = live.turns ? "turn" : "run"
+        return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
+      }
+      const worker = this.worker()
+      const state = worker?.state ?? "Stopped"
+      if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
+        return yield* new CommandRefused({
+          message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
+          remedy: `See what it does: agentd why ${fullName}`
+        })
+      }
+      const runId = worker.data.runId!
+      const { eventId } = yield* Effect.catch(
+        this.actors.worker.ask({ _tag: "UrgentMessage", messageId: null, runId }),
+        refuse
+      )
+      return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
+    })
+  }
+
+  /** Ends the turn that carries the message, and drops it alone; a turn that is over is left alone. */
+  interruptMessage(messageId: string, reason: string) {
+    return Effect.gen({ self: this }, function* () {
+      const turn = this.turn()
+      if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
+        return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
+          // over by itself; where it was lost, the message waits again
+          error._tag === "Refused" ? Effect.asVoid(this.withdraw([messageId])) : refuse(error)
+        )
+      }
+      yield* this.withdraw([messageId])
+      const now = this.worker()
+      if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
+        // what else its run was to carry is carried by the next
+        const isAlone = now.data.messageIds.length === 1
+        const urgent = { _tag: "UrgentMessage", messageId: isAlone ? null : messageId, runId: now.data.runId! } as const
+        yield* this.actors.worker.tell(urgent)
+      }
+    })
+  }
+
+  // --- its calls
+
+  /** Calls without a result. */
+  calls(): ReadonlyArray<CallInfo> {
+    const { conversation, project } = this.setting
+    const of = { agent: this.name, conversation, project: project() }
+    return ToolsState.openCalls(this.actors.tools.state).flatMap((call) => {
+      const { toolName, turnId } = call.snapshot.data
+      const whole = this.setting.waiting.get(call.callId)
+      const input = whole === undefined ? call.arguments : this.setting.waiting.shown(whole)
+      const shown = { ...call, arguments: input, tool: toolName ?? "", turnId: turnId ?? "" }
+      return callRow(of, shown, call.snapshot) ?? []
+    })
+  }
+
+  /** A call that waits for a person, whole. */
+  asked(callId: string): AskedCall | CommandRefused {
+    const { conversation, project, waiting } = this.setting
+    const { ended, open } = this.actors.tools.state
+    const call = ToolsState.get(open, callId)
+    if (call === undefined || !ToolsState.waits(call)) {
+      const became = ended.find(([id]) => id === callId)?.[1]
+      return tooLate(callId, became, call)
+    }
+    // its run lives: it may be asked for before it is kept
+    const told = inputOf(this.setting, this.live, callId)
+    const hash = told === undefined ? undefined : hashOfInput(told)
+    const whole = waiting.get(callId) ?? (told === undefined || hash === undefined ? undefined : { ...told, hash })
+    if (whole === undefined) return new CommandRefused(CallHash.refusalOf(callId, undefined, undefined)!)
+    const of = { agent: this.name, conversation, project: project() }
+    return askedCall(of, call, call.snapshot, whole, waiting.shown(whole))
+  }
+
+  /** Whether the call is one of its, open or ended lately. */
+  knows(callId: string): boolean {
+    return ToolsState.knows(this.actors.tools.state, callId)
+  }
+
+  /** A person's answer; durable when it answers. */
+  answer(callId: string, said: Answer, { by }: Caller) {
+    return Effect.gen({ self: this }, function* () {
+      const { answers, eventId, late, tool } = yield* Effect.catch(
+        this.actors.tools.ask<ToolCalls.Answered>({ _tag: "Answer", callId, said, by }),
+        refuse
+      )
+      const what =
+        said.behavior === "deny" ? "denied" : answers === undefined ? "approved" : `answered: ${answers.join("; ")}`
+      const held =
+        late && said.behavior === "allow"
+          ? " Its run was over already: the approval holds when the agent asks the same again."
+          : ""
+      const done: Done = { eventId, message: `${tool} is ${what}.${held}` }
+      return done
+    })
+  }
+
+  // --- what it says, and how it is seen
+
+  /** Undefined: the run is not its live one. */
+  voice(runId: string): VoiceOf | undefined {
+    const { conversation } = this.setting
+    return this.slot.current() === runId
+      ? { conversation, agent: this.name, turnId: this.live.turnId ?? null, may: this.config().may }
+      : undefined
+  }
+
+  messages(): ReadonlyArray<InboxMessage> {
+    const { carried, waiting } = this.inbox().data
+    return [
+      ...(isActive(this.turn()) ? carried.map((message) => ({ ...message, carried: true })) : []),
+      ...waiting.map((message) => ({ ...message, carried: false }))
+    ]
+  }
+
+  /** As its siblings see it. */
+  member(now: number): AgentMember {
+    const { can, role, budget } = this.config()
+    const { conversation, home, parent } = this.setting
+    const life = this.life()
+    const run = this.worker()
+    const { reached } = this.setting.allowance.standing()
+    return {
+      conversation,
+      agent: this.name,
+      online: (life.state === "idle" || life.state === "running_turn") && home.barred() === undefined,
+      disconnected: isDisconnected(this.place.now()),
+      busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
+      spent: Budget.exhausted(budget, life.spent) !== undefined || reached?.until === null,
+      restsUntil: reached?.until ?? AgentView.restsUntil({ config: this.config(), now, worker: run }),
+      can,
+      role: role ?? null,
+      parent,
+      cwd: run?.data.cwd ?? null,
+      branch: run?.data.branch ?? null
+    }
+  }
+
+  // --- what the world may break
+
+  private violation(rule: string, kind: string, actor: string, message: string): RuneDraft {
+    const stream = this.setting.conversation
+    const payload = { rule, severity: severityOf(rule), kind, actor, stream, message }
+    return { stream, kind: "invariant.violated", actor: "sweep", trigger: "sweep", payload }
+  }
+
+  /** The run that was first seen to go on past the agent's budget, and when: ms that no change of the wall clock touches. */
+  private overspent: { readonly runId: string; readonly since: number } | undefined = undefined
+
+  /** Whether its run has gone on for long though the agent has ended for its budget. */
+  private overspends(elapsed: number): boolean {
+    const runId = this.life().data.spent === null ? undefined : this.slot.current()
+    if (runId === undefined) this.overspent = undefined
+    else if (this.overspent?.runId !== runId) this.overspent = { runId, since: elapsed }
+    if (this.overspent === undefined) return false
+    return elapsed - this.overspent.since > this.turn().data.graceMillis + PATIENCE
+  }
+
+  /** The turn that no run works on, and whose end is not being written either: a disk may be slow. */
+  private lostTurn(now: number) {
+    return Effect.gen({ self: this }, function* () {
+      const lost = (): string | undefined => {
+        const { data, state } = this.turn()
+        const { turnId } = data
+        return turnId !== null && TurnMachine.sweepable(state, data, now, this.live.turnId === turnId)
+          ? turnId
+          : undefined
+      }
+      const turnId = lost()
+      if (turnId === undefined) return undefined
+      // answered when all that was decided before is durable
+      yield* Effect.ignore(this.actors.turn.ask({ _tag: "Look" }))
+      return lost() === turnId ? turnId : undefined
+    })
+  }
+
+  /**
+   * Looks for a turn that no run works on, and for a run that goes on past its agent's budget. `now`: ms since the
+   * epoch; `elapsed`: ms on a clock that nobody sets.
+   */
+  sweep(now: number, elapsed: number = now) {
+    return Effect.gen({ self: this }, function* () {
+      const { name } = this
+      const found: Array<RuneDraft> = []
+      const turnId = yield* this.lostTurn(now)
+      if (turnId !== undefined) {
+        const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
+        found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
+      }
+      if (this.overspends(elapsed)) {
+        const message = `run ${this.slot.current()} of ${name} goes on though its budget of ${this.life().data.spent} is spent`
+        found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
+      }
+      if (found.length > 0) yield* Effect.catch(this.log.append(found), (error) => Effect.logWarning(error.message))
+      if (turnId !== undefined)
+        yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
+    })
+  }
+}
+
+export const make = AgentScope.make

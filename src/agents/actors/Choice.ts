@@ -1,0 +1,120 @@
+/**
+ * Choice: the model and the mode that a person has chosen for an agent beside its file. Pure.
+ *
+ * Guarantees: what an agent cannot be told is refused with what can be done instead; rights that only
+ * a trusted config gives are not chosen.
+ */
+import { Schema } from "effect"
+import type { AgentConfig } from "../../config/AgentConfig.ts"
+import type { BackendConfig } from "../../config/BackendConfig.ts"
+import type { Offer } from "../../runs/Offers.ts"
+import { kind, reader } from "../../core/event-log/EventKinds.ts"
+
+export interface Choice {
+  /** Null: as the file says. */
+  readonly model: string | null
+  readonly mode: string | null
+}
+
+export const NONE: Choice = { model: null, mode: null }
+
+const textOrNull = Schema.NullOr(Schema.String)
+
+/** Kinds of choices: each says all that holds from it on. */
+export const choiceKinds = {
+  "agent.chosen": kind(
+    Schema.Struct({ agent_id: Schema.String, model: textOrNull, mode: textOrNull, by: Schema.String })
+  )
+}
+export const readChoice = reader(choiceKinds)
+
+/** Modes of Claude Code that ask a person no less than the config lets it. */
+const CLAUDE_MODES = ["default", "acceptEdits", "plan"] as const
+type ClaudeMode = (typeof CLAUDE_MODES)[number]
+
+const isClaudeMode = (mode: string): mode is ClaudeMode => CLAUDE_MODES.some((one) => one === mode)
+
+/** The modes that a backend has whatever its agent says. */
+export const modesOf = ({ type }: BackendConfig): ReadonlyArray<Offer> =>
+  type === "claude" ? CLAUDE_MODES.map((id) => ({ id, name: id })) : []
+
+/** Modes in which an agent asks for nothing any more, as agents call them: rights that only a config gives. */
+const UNASKED = /yolo|bypass|dangerous|dont-?ask|full-?auto|full-?access/i
+
+/** Whether a person may choose the mode beside the file. */
+export const isOffered = ({ type }: BackendConfig, mode: string): boolean => type !== "acp" || !UNASKED.test(mode)
+
+export const words = ({ mode, model }: Choice): string =>
+  model === null && mode === null
+    ? "as agentd.jsonc says"
+    : [...(model === null ? [] : [`model ${model}`]), ...(mode === null ? [] : [`mode ${mode}`])].join(", ")
+
+/** A name that is a name: it goes into arguments and requests. */
+const NAME = /^[\w@][\w.:/@[\]+-]{0,199}$/
+
+export interface Refusal {
+  readonly message: string
+  readonly remedy: string
+}
+
+/** Why an agent with this backend cannot have it; undefined: it can. */
+export const objection = (backend: BackendConfig, { mode, model }: Choice): Refusal | undefined => {
+  for (const one of [model, mode]) {
+    if (one !== null && !NAME.test(one))
+      return { message: "that is no name of a model or a mode", remedy: "Give its name as the agent knows it." }
+  }
+  switch (backend.type) {
+    case "exec":
+    case "command":
+      return model === null && mode === null
+        ? undefined
+        : {
+            message: "a program has no model and no mode that agentd knows",
+            remedy: "Name it in its argv or shell in agentd.jsonc."
+          }
+    case "acp":
+      return mode === null || isOffered(backend, mode)
+        ? undefined
+        : {
+            message: `the mode ${mode} asks for nothing any more, and cannot be chosen`,
+            remedy: "Name it as mode of the agent's backend in agentd.jsonc, if that is what you want."
+          }
+    case "model":
+      return mode === null
+        ? undefined
+        : { message: "a model agent has no modes", remedy: "What it may do is said by its approvals in agentd.jsonc." }
+    case "claude":
+      return mode === null || isClaudeMode(mode)
+        ? undefined
+        : {
+            message: `${mode} cannot be chosen for Claude Code`,
+            remedy: `Choose one of ${CLAUDE_MODES.join(", ")}; what asks for less is permissionMode in agentd.jsonc.`
+          }
+  }
+}
+
+/** The backend as it is with the choice; what does not fit it any more, since the file has changed, is left out. */
+export const inBackend = (backend: BackendConfig, choice: Choice | undefined): BackendConfig => {
+  if (choice === undefined || objection(backend, choice) !== undefined) return backend
+  const { mode, model } = choice
+  switch (backend.type) {
+    case "claude":
+      return {
+        ...backend,
+        ...(model === null ? {} : { model }),
+        ...(mode === null || !isClaudeMode(mode) ? {} : { permissionMode: mode })
+      }
+    case "acp":
+      return { ...backend, ...(model === null ? {} : { model }), ...(mode === null ? {} : { mode }) }
+    case "model":
+      return model === null ? backend : { ...backend, model }
+    case "exec":
+    case "command":
+      return backend
+  }
+}
+
+export const chosenIn = (config: AgentConfig, choice: Choice | undefined): AgentConfig => {
+  const backend = inBackend(config.backend, choice)
+  return backend === config.backend ? config : { ...config, backend }
+}

@@ -1,0 +1,52 @@
+/**
+ * Interrupting: the end of a run's turn, and of what its open calls have begun.
+ *
+ * Guarantees: what an earlier call has begun goes on, and so does all where the agent says itself what it has at work
+ * in the background; what had to be ended is told.
+ */
+import { Clock, Effect } from "effect"
+import type { Run } from "../../runs/Backend.ts"
+import type { EventLog } from "../../core/event-log/EventLog.ts"
+import { workerName } from "../machines/AgentStates.ts"
+import type { LiveRun } from "../run/LiveRun.ts"
+import { get, type ToolsState } from "../machines/ToolsState.ts"
+
+/** ms by which a call may be heard of after it has begun something. */
+const LATE = 1_000
+
+export const make = (of: {
+  readonly live: LiveRun
+  readonly log: EventLog["Service"]
+  readonly setting: { readonly agent: string; readonly conversation: string }
+  readonly tools: () => ToolsState
+}) =>
+  Effect.fnUntraced(function* (run: Run) {
+    const { live, log, setting } = of
+    const now = yield* Clock.currentTimeMillis
+    const ages = live.calls.flatMap(([callId]) => {
+      const { at = now, state = "awaiting_approval" } = get(of.tools().open, callId)?.snapshot ?? {}
+      return state === "awaiting_approval" ? [] : [Math.max(0, now - at)]
+    })
+    yield* run.interruptTurn
+    if (run.endBegun === undefined || ages.length === 0 || live.background.length > 0) return
+    const about = { stream: setting.conversation, kind: "run.notice", actor: workerName(setting.agent) }
+    const ending = Effect.match(run.endBegun(Math.max(...ages) + LATE), {
+      onFailure: ({ message }) => [`what the interrupted call has begun goes on: ${message}`],
+      onSuccess: ([first, ...more]) => {
+        const others = more.length === 0 ? "" : ` and ${more.length} more`
+        return first === undefined
+          ? []
+          : [`what the interrupted call had begun went on, and was ended: ${first}${others}`]
+      }
+    })
+    const told = Effect.flatMap(ending, (texts) =>
+      log.appendLazy(texts.map((text) => ({ ...about, payload: { runId: run.runId, text } })))
+    )
+    live.leaves += 1
+    yield* Effect.forkDetach(
+      Effect.ensuring(
+        told,
+        Effect.sync(() => void (live.leaves -= 1))
+      )
+    )
+  })

@@ -1,0 +1,164 @@
+/**
+ * NextTurn: what an agent does next, as things stand: the next turn of its live run, the
+ * prompt of its next run, or nothing. Pure but for hints of what is outside.
+ *
+ * Order: what was cut short is taken up again, then what was to steer, then what waits.
+ */
+import { Duration, Equal } from "effect"
+import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
+import { sharesMemory } from "../../config/Fallback.ts"
+import { type Context, tell, type Tell } from "../../core/event-actor/EventSourcedActor.ts"
+import type { Reach } from "../../domain/Allowance.ts"
+import { type AgentSetting } from "./AgentSetting.ts"
+import { Siblings, type WorkerSnapshot } from "../machines/AgentStates.ts"
+import * as Budget from "../machines/Budget.ts"
+import * as Inbox from "../machines/Inbox.ts"
+import * as Prompt from "../prompt/Prompt.ts"
+import { MAX_KEPT_BYTES } from "../prompt/Prompt.ts"
+import type { RunPlace } from "./RunPlace.ts"
+import * as WorkerMachine from "../machines/WorkerMachine.ts"
+
+const HOUR = 3_600_000
+
+export const spacingOf = ({ maxRunsPerHour, minRunInterval }: AgentConfig): WorkerMachine.Spacing => ({
+  interval: Duration.toMillis(minRunInterval),
+  maxRunsPerHour: maxRunsPerHour ?? null
+})
+
+export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): WorkerMachine.Terms => ({
+  limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
+  backoff: {
+    base: Duration.toMillis(backoff.base),
+    cap: Duration.toMillis(backoff.cap),
+    factor: 2,
+    jitter: backoff.jitter,
+    by: backoff.by
+  },
+  maxRunsPerHour: maxRunsPerHour ?? null
+})
+
+/** The config's terms, where the worker goes by others. */
+const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly terms?: WorkerMachine.Terms } => {
+  const terms = termsOf(config)
+  const { backoff, limits, maxRunsPerHour } = data
+  return Equal.equals(terms, { limits, backoff, maxRunsPerHour }) ? {} : { terms }
+}
+
+/** How long until the next run may begin, ms. A clock that was set back makes it no longer than the limits are. */
+export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): number => {
+  const { interval, maxRunsPerHour } = spacing
+  return Math.min(
+    WorkerMachine.dueAt(data, spacing, now) - now,
+    maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
+  )
+}
+
+/** Whether the next run may begin. A clock that was set back says nothing of when it is due. */
+export const isDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): boolean =>
+  (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, spacing, now) <= 0
+
+/** The agent waits for the next day or month, or ends, where its file says so. */
+const spentOut = (reached: Reach | "unread", { toLife }: Siblings): ReadonlyArray<Tell> => {
+  if (reached === "unread" || !reached.stops) return []
+  const { limit, resource, spent } = reached
+  return [tell(toLife, { _tag: "budget_exhausted", resource, spent, limit })]
+}
+
+/** Whether the agent has commands of its own. */
+const takesCommands = ({ backend }: AgentConfig): boolean => backend.type === "claude" || backend.type === "acp"
+
+const nextRun = (
+  { agent, allowance, config, weather }: AgentSetting["Service"],
+  { look, newId }: RunPlace["Service"],
+  siblings: Siblings,
+  { data }: WorkerSnapshot,
+  { nextId, now }: Context
+): ReadonlyArray<Tell> => {
+  const { instructions, mode, prompt: task, role } = config()
+  if (!isDue(data, spacingOf(config()), now)) return []
+  const { inbox, toWorker, turn } = siblings
+  const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
+  const waiting = Prompt.queued(inbox.data, turn.data)
+  // it may have been cut short before its turn began
+  const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
+  const isLeft = mode === "loop" || unfinished.length > 0 || wasCarried
+  const runId = newId(now, nextId)
+  const { messageIds, text } = Prompt.assemble({
+    agent,
+    role,
+    instructions,
+    task,
+    lastRun: isLeft ? (data.cutShort ?? undefined) : undefined,
+    unfinished,
+    waiting,
+    drawn: runId,
+    most: Prompt.mostOf(config()),
+    commands: takesCommands(config())
+  })
+  if (mode === "inbox" && messageIds.length === 0) return []
+  if (Prompt.sizeOfText(text) > MAX_KEPT_BYTES) {
+    return [
+      tell(toWorker, {
+        _tag: "FatalError",
+        message: `the prompt cannot be kept: it takes more than ${MAX_KEPT_BYTES} bytes in the log`,
+        remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
+      })
+    ]
+  }
+  const reached = allowance.admits(siblings.life.spent, look)
+  if (reached !== undefined) return spentOut(reached, siblings)
+  const picked = weather.pick(look)
+  if (picked === undefined) return []
+  const terms = newTerms(data, config())
+  const { index, why } = picked
+  const [from, to] = [data.fallback ?? 0, index].map((place) => backendAt(config(), place))
+  const isMove = index !== (data.fallback ?? 0)
+  const keeps = sharesMemory(from!, to!) ? { keeps: true } : {}
+  const because = isMove ? { because: why ?? "its own provider can be had again", ...keeps } : {}
+  const moved = index === 0 && !isMove ? {} : { fallback: { index, ...because } }
+  return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms, ...moved })]
+}
+
+const rolesOf = ({ instructions, role }: AgentConfig) => ({ instructions, role })
+
+const nextTurn = (
+  { agent, allowance, config, weather }: AgentSetting["Service"],
+  { live, look, newId }: RunPlace["Service"],
+  siblings: Siblings,
+  { nextId, now }: Context
+): ReadonlyArray<Tell> => {
+  const { inbox, life, toTurn, toWorker, turn, worker } = siblings
+  const turnId = newId(now, nextId)
+  const introduced = live.introduced ? [] : Prompt.introduction({ agent, ...rolesOf(config()) })
+  const commands = takesCommands(config())
+  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId, commands, introduced)
+  if (messageIds.length === 0) return []
+  const reached = allowance.admits(life.spent, look)
+  if (reached !== undefined) return spentOut(reached, siblings)
+  const picked = weather.pick(look)
+  if (picked === undefined) return []
+  // another provider is another run, which carries it
+  const { fallback = 0, runId } = worker.now!.data
+  if (picked.index !== fallback)
+    return [tell(toWorker, { _tag: "UrgentMessage", messageId: messageIds[0]!, runId: runId! })]
+  const graceMillis = Duration.toMillis(config().interruptGrace)
+  return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
+}
+
+/** The next step where nothing is under way. */
+export const next = (
+  setting: AgentSetting["Service"],
+  place: RunPlace["Service"],
+  context: Context
+): ReadonlyArray<Tell> => {
+  const siblings = new Siblings(setting.agent, context)
+  const { life, toLife, turn, worker } = siblings
+  if (life.state !== "idle" || turn.state !== "idle" || worker.now === undefined) return []
+  // as a daemon that is gone has left it, or a file that is new
+  const exhausted = Budget.exhausted(setting.config().budget, life.spent)
+  if (exhausted !== undefined) return [tell(toLife, { _tag: "budget_exhausted", ...exhausted })]
+  if (setting.home.barred() !== undefined || Inbox.heldBy(siblings.inbox.data) !== undefined) return []
+  const { data, state } = worker.now
+  if (state === "BuildingPrompt") return nextRun(setting, place, siblings, worker.now, context)
+  return state === "Running" && place.live.isFree(data.runId) ? nextTurn(setting, place, siblings, context) : []
+}

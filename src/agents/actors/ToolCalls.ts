@@ -1,0 +1,587 @@
+/**
+ * ToolCalls: the tool calls of one agent, as one actor: each call is a part of it with a
+ * machine of its own, and the rune of a move names the call.
+ *
+ * Guarantees: a call gets its one result, whatever becomes of its run; the last result
+ * of a turn and what the turn makes of it are one append, and so are the results that a
+ * turn's end brings and that end; a question outlives the daemon: answered late, the
+ * answer holds for the same call when it is made again. While all open calls wait for a
+ * person nothing executes: a steer calls them off.
+ */
+import { Effect, HashMap } from "effect"
+import type { Ref } from "../../core/event-actor/ActorHandle.ts"
+import {
+  actor,
+  type Context,
+  type Decision,
+  type Draft,
+  later,
+  type Refusal,
+  Refuse,
+  type Tell,
+  tell
+} from "../../core/event-actor/EventSourcedActor.ts"
+import { move } from "../../core/event-actor/StateMachineActor.ts"
+import type * as Backend from "../../runs/Backend.ts"
+import * as CallHash from "../../domain/CallHash.ts"
+import { named } from "../../domain/CallWords.ts"
+import { CommandRefused } from "../../domain/Messages.ts"
+import { span } from "../../domain/Words.ts"
+import type { Ending, ToolsMessage } from "../machines/AgentMessages.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import { isActive, Siblings, toolName } from "../machines/AgentStates.ts"
+
+import { answersOf, tooLate } from "../machines/CallRow.ts"
+import { verdictOf } from "../run/RunEvents.ts"
+import { isAwaited, RunPlace, whenAdopted } from "./RunPlace.ts"
+import * as ToolMachine from "../machines/ToolMachine.ts"
+import { toResult } from "../machines/ToolResult.ts"
+import {
+  apply,
+  type Call,
+  fresh,
+  get,
+  isStalled,
+  lateName,
+  moved,
+  openCalls,
+  repeated,
+  type ToolsState,
+  unborn,
+  waits
+} from "../machines/ToolsState.ts"
+
+type Act =
+  | ToolMachine.Action
+  /** The call's run is told the decision. */
+  | {
+      readonly _tag: "Tell"
+      readonly callId: string
+      readonly decision: Backend.Decision
+      /** True where agentd itself refuses it, and no person. */
+      readonly isOurs?: boolean
+    }
+  /** The run asks for leave for a call that was taken to run. */
+  | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
+  /** Watchers of the run are told that the call waits for a person. */
+  | { readonly _tag: "Show"; readonly callId: string }
+  /** The call waits for nobody. Its whole input is kept while it waits for a person (RunEvents keeps it), and no longer. */
+  | { readonly _tag: "Drop"; readonly callId: string }
+
+export interface Answered {
+  readonly eventId: number
+  readonly tool: string
+  readonly answers: ReadonlyArray<string> | undefined
+  /** True where the call's run was over already. */
+  readonly late: boolean
+}
+
+/** Calls that one append ends; further ones are ended by the next. */
+const AT_ONCE = 1_000
+/** Told to the agent. */
+const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
+const UNSEEN = "agentd ended before it had kept what the call would do: the agent can ask again"
+const OVER = "the run that made the call is over; what it did is not known"
+
+const unanswered = ({ arguments: input, snapshot: { data } }: Call): string =>
+  `nobody answered within ${span(data.limits.approvalTimeout ?? 0)}: ${named(data.toolName ?? "", input)} expired, and was refused`
+
+/** Moves of calls, one after the other, as one decision. */
+class Moves {
+  readonly runes: Array<Draft> = []
+  readonly acts: Array<Act> = []
+  readonly tells: Array<Tell> = []
+  /** Calls of a live run that have their result by now. */
+  readonly settled: Array<Call> = []
+  state: ToolsState
+  private readonly agent: string
+  private readonly context: Context
+
+  constructor(agent: string, state: ToolsState, context: Context) {
+    this.agent = agent
+    this.state = state
+    this.context = context
+  }
+
+  call(callId: string): Call | undefined {
+    return get(this.state.open, callId)
+  }
+
+  get all(): ReadonlyArray<Call> {
+    return openCalls(this.state)
+  }
+
+  of(turnId: string): ReadonlyArray<Call> {
+    return this.all.filter(({ snapshot }) => snapshot.data.turnId === turnId)
+  }
+
+  /** True where the event moved the call. */
+  step(callId: string, event: ToolMachine.Event): boolean {
+    const before = this.call(callId)
+    const made = move(ToolMachine.Tool, before?.snapshot ?? unborn, event, this.context, this.runes.length)
+    if (typeof made === "string") return false
+    this.runes.push({ ...made.draft, actor: toolName(this.agent, callId) })
+    // a call's result is told to its run where the run waits for leave
+    if (before !== undefined && waits(before) && made.draft.kind === "tool.result") {
+      const isLate = event._tag === "approval_timeout"
+      const message = isLate ? "nobody answered in time" : "the question was called off"
+      this.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message }, isOurs: isLate })
+    }
+    const isWaiting = made.after.state === "awaiting_approval"
+    if (!isWaiting && before !== undefined && waits(before)) this.acts.push({ _tag: "Drop", callId })
+    this.acts.push(...made.actions)
+    this.state = moved(this.state, callId, event, made.after, made.draft)
+    if (made.draft.kind === "tool.result" && before !== undefined)
+      this.settled.push({ ...before, snapshot: made.after })
+    return true
+  }
+
+  /** Ends a call with its result, as its run tells it, or as the run's end brings it. */
+  end(call: Call, status: ToolMachine.Status, output: unknown): void {
+    const { callId, snapshot } = call
+    const of = { callId, asks: snapshot.state !== "pending_call", waits: waits(call) }
+    for (const event of toResult(of, status, output)) this.step(callId, event)
+    const left = this.call(callId)
+    if (left?.snapshot.state === "denied") this.step(callId, { _tag: "denial_reported", callId })
+  }
+}
+
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, config, recoveredTo } = setting
+  const { live } = place
+
+  /** The news for the turn: its calls have their results, and where a steer waits, that nothing executes. */
+  const told = (moves: Moves, siblings: Siblings, alsoLost = false, ending?: Ending): ReadonlyArray<Tell> => {
+    const { inbox, toTurn, turn } = siblings
+    const turnId = turn.data.turnId ?? ""
+    const isLive = (call: Call) => alsoLost || live.origin(call.callId) !== undefined
+    const had = moves.settled.filter((call) => call.snapshot.data.turnId === turnId && isLive(call))
+    const tells: Array<Tell> = []
+    const finish = () => {
+      const { results } = moves.state
+      // the run has ended the turn with them: there are no more calls
+      const end =
+        ending?._tag === "response_done" ? { finalOutput: ending.finalOutput, usage: ending.usage } : undefined
+      tells.push(tell(toTurn, { _tag: "tools_finished", turnId, results, continue: end === undefined, ...end }))
+    }
+    const isOpen = get(moves.state.counts, turnId) !== undefined
+    if (had.length > 0 && !isOpen) finish()
+    const isSteered = isActive(turn) && live.turnId === turnId && inbox.data.waiting.some(({ steer }) => steer === true)
+    if (isSteered && isOpen && moves.runes.length > 0 && moves.of(turnId).every(waits))
+      tells.push(...boundary(moves, turnId, siblings))
+    return tells
+  }
+
+  /** The turn is steered away; what waits for a person is called off first. */
+  const boundary = (moves: Moves, turnId: string, { toTurn }: Siblings): ReadonlyArray<Tell> => {
+    const open = moves.of(turnId)
+    if (open.every(waits)) {
+      for (const { callId } of open) moves.step(callId, { _tag: "cancelled", callId, reason: "its turn was steered" })
+    }
+    const { results } = moves.state
+    const isFree = open.length > 0 && moves.of(turnId).length === 0
+    return isFree ? [tell(toTurn, { _tag: "tools_finished", turnId, results, continue: true })] : []
+  }
+
+  const steer = (state: ToolsState, { turnId }: Extract<ToolsMessage, { _tag: "Steer" }>, context: Context) => {
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    const before = boundary(moves, turnId, siblings)
+    const { inbox, toTurn } = siblings
+    const messages = inbox.data.waiting.filter((message) => message.steer === true)
+    const event = {
+      _tag: "steer" as const,
+      from: turnId,
+      turnId: place.newId(context.now, context.nextId + moves.runes.length),
+      agentId: agent,
+      input: "",
+      messageIds: messages.map(({ messageId }) => messageId),
+      ...live.partial,
+      at: context.now
+    }
+    return decided(moves, [...before, tell(toTurn, event)])
+  }
+
+  const decided = (moves: Moves, tells: ReadonlyArray<Tell>, reply?: unknown): Decision<ToolsState, Act> => ({
+    runes: moves.runes,
+    ...(moves.runes.length === 0 ? {} : { state: moves.state }),
+    tells: [...tells, ...moves.tells],
+    acts: moves.acts,
+    ...(reply === undefined ? {} : { reply })
+  })
+
+  const called = (
+    state: ToolsState,
+    { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>,
+    context: Context
+  ) => {
+    const { toLife, toTurn, turn } = new Siblings(agent, context)
+    if (turn.data.turnId !== turnId || turn.state === "idle") return "stale" as const
+    const moves = new Moves(agent, state, context)
+    for (const call of calls) moves.step(call.callId, call)
+    const callIds = calls.map(({ callId }) => callId)
+    const same = repeated(moves.state, turnId)
+    const isNews = same !== undefined && repeated(state, turnId) === undefined
+    return decided(moves, [
+      tell(toTurn, { _tag: "tool_calls_received", turnId, callIds }),
+      tell(toLife, { _tag: "Used", turnId, spent: { toolCalls: callIds.length }, same: isNews ? same : undefined })
+    ])
+  }
+
+  /** Behind all that its run has told before. */
+  const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
+    runes: [],
+    tells: [tell(new Siblings(agent, context).toTurn, message)]
+  })
+
+  /** A call that was taken to run asks after all: it goes on under another name, and that one runs with leave alone. */
+  const begunAnew = (moves: Moves, callId: string, was: string): void => {
+    const before = moves.call(was)
+    if (before === undefined) return
+    const { data } = before.snapshot
+    const { timeout, toolName, turnId } = data
+    const call = { callId, turnId: turnId ?? "", toolName: toolName ?? "", arguments: JSON.parse(before.arguments) }
+    const { approvalTimeout } = data.limits
+    const waits = approvalTimeout === null ? {} : { approvalTimeout }
+    moves.step(callId, { _tag: "call_requested", ...call, digest: before.key, timeout, ...waits })
+    moves.step(was, { _tag: "cancelled", callId: was, reason: `it asks for leave: see ${callId}` })
+  }
+
+  const asked = (
+    state: ToolsState,
+    message: Extract<ToolsMessage, { _tag: "Asked" }>,
+    context: Context
+  ): Decision<ToolsState, Act> | "stale" => {
+    const { asked: event, callId, hash, was } = message
+    const moves = new Moves(agent, state, context)
+    if (was !== undefined) begunAnew(moves, callId, was)
+    const call = moves.call(callId)
+    if (call?.snapshot.state === "executing" && call.asked === false)
+      return {
+        runes: [],
+        acts: [
+          { _tag: "Drop", callId },
+          { _tag: "Late", message }
+        ]
+      }
+    if (call === undefined || call.snapshot.state !== "pending_call") return "stale" as const
+    const { key, snapshot } = call
+    const { questions = [], reason } = event
+    const granted = get(state.grants, key)
+    const tool = snapshot.data.toolName ?? ""
+    const verdict = verdictOf(config().approvals, live, { callId, tool, asked: event })
+    if (granted !== undefined && verdict._tag === "Ask") {
+      const policyReason = `approved before by ${granted.by}`
+      moves.step(callId, { _tag: "auto_approved", callId, policyReason, answers: granted.answers ?? undefined })
+      moves.acts.push(allow(moves.call(callId)!))
+    } else if (verdict._tag === "Run") {
+      moves.step(callId, { _tag: "auto_approved", callId, policyReason: verdict.reason })
+      moves.acts.push(allow(moves.call(callId)!))
+    } else {
+      // the same question from before the restart: one is enough
+      for (const other of HashMap.values(state.open)) {
+        if (other.callId === callId || other.key !== key || live.origin(other.callId) !== undefined) continue
+        moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
+      }
+      const asks = questions.length === 0 ? {} : { questions }
+      const named = hash === undefined ? {} : { hash }
+      const policyReason = reason === "" ? verdict.reason : reason
+      moves.step(callId, { _tag: "requires_approval", callId, policyReason, ...asks, ...named })
+      if (verdict._tag === "Deny") denied(moves, callId, "approvals.mode", verdict.reason)
+      else if (hash === undefined) denied(moves, callId, "agentd", TOO_LARGE)
+    }
+    const now = moves.call(callId)
+    moves.acts.push({ _tag: now !== undefined && waits(now) ? "Show" : "Drop", callId })
+    return decided(moves, told(moves, new Siblings(agent, context)))
+  }
+
+  const allow = ({ callId, snapshot: { data } }: Call): Act => ({
+    _tag: "Tell",
+    callId,
+    decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
+  })
+
+  /** Denies a call: its run is told why, and the call has its result. */
+  const denied = (moves: Moves, callId: string, approver: string, reason: string, words?: boolean): boolean => {
+    if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
+    moves.acts.push({
+      _tag: "Tell",
+      callId,
+      decision: { behavior: "deny", message: reason, ...(words === true ? { words } : {}) },
+      isOurs: words === undefined
+    })
+    moves.step(callId, { _tag: "denial_reported", callId })
+    return true
+  }
+
+  const answer = (
+    state: ToolsState,
+    { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>,
+    context: Context
+  ) => {
+    const moves = new Moves(agent, state, context)
+    const call = moves.call(callId)
+    const ended = state.ended.find(([id]) => id === callId)?.[1]
+    const late = () => new Refuse(tooLate(callId, ended, call))
+    if (call === undefined || !waits(call)) return late()
+    const tool = call.snapshot.data.toolName ?? ""
+    const chosen = answersOf({ ...call, tool, turnId: "" }, said)
+    if (chosen instanceof CommandRefused) return new Refuse(chosen)
+    const isLeave = said.behavior === "allow" && chosen === undefined
+    const unseen = isLeave ? CallHash.refusalOf(callId, said.hash, call.hash) : undefined
+    if (unseen !== undefined) return new Refuse(new CommandRefused(unseen))
+    const isOver = live.origin(callId) === undefined
+    if (said.behavior === "deny") {
+      const reason = said.reason.trim()
+      if (!denied(moves, callId, by, reason || `denied by ${by}`, reason !== "")) return late()
+    } else {
+      const answers = chosen === undefined ? { hash: call.hash } : { answers: chosen }
+      if (!moves.step(callId, { _tag: "approved", callId, approver: by, ...answers })) return late()
+      if (isOver) {
+        moves.step(callId, { _tag: "execution_error", callId, status: "unknown", error: OVER, grant: by })
+      } else moves.acts.push(allow(moves.call(callId)!))
+    }
+    const reply: Answered = { eventId: context.nextId, tool, answers: chosen, late: isOver }
+    return decided(moves, told(moves, new Siblings(agent, context)), reply)
+  }
+
+  /** A run that was taken up in the turn has all of its calls, what the machine has lost of its output among them. */
+  const hasAll = (turnId: string): boolean => live.resumed === turnId
+
+  /** Ends the turn's remaining calls with it. False: there are more than one append takes. */
+  const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
+    const left = moves.of(turnId).filter(({ callId }) => hasAll(turnId) || live.origin(callId) !== undefined)
+    for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
+    return left.length <= AT_ONCE
+  }
+
+  /** The same again, for what is left. */
+  const more = (moves: Moves, message: ToolsMessage, { self }: Context) =>
+    decided(moves, [later(self as Ref<ToolsMessage>, message)])
+
+  const close = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Close" }>, context: Context) => {
+    const { ending, how, reason, spent, turnId } = message
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    if (!endAll(moves, turnId, how, reason)) return more(moves, message, context)
+    const { toLife, toTurn } = siblings
+    const news = told(moves, siblings, hasAll(turnId), ending)
+    // where the last results came with it the turn has ended with them
+    const isOver = news.length > 0 && ending._tag === "response_done"
+    return decided(moves, [
+      tell(toLife, { _tag: "Used", turnId, spent }),
+      ...news,
+      ...(isOver ? [] : [tell(toTurn, { _tag: "Over", turnId, ending } as const)])
+    ])
+  }
+
+  const exited = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Exited" }>, context: Context) => {
+    const { ending, outcome, runId, spent, worked } = message
+    const exit = { runId, outcome, ...(worked === true ? { worked } : {}) }
+    const siblings = new Siblings(agent, context)
+    const { toLife, toTurn, toWorker, turn, worker } = siblings
+    const moves = new Moves(agent, state, context)
+    const turnId = turn.data.turnId ?? ""
+    // a worker whose grace is over knows a killed run no more; the turn that is being stopped is still its
+    const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
+    const isOurs = turn.entered > recoveredTo || live.resumed === turnId
+    const isOpen = turn.state !== "idle" && isOurs && isIts
+    if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
+    return decided(moves, [
+      ...told(moves, siblings, hasAll(turnId)),
+      ...(isOpen
+        ? [
+            tell(toLife, { _tag: "Used" as const, turnId, spent }),
+            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId }, exit })
+          ]
+        : [tell(toWorker, { _tag: "SessionExited" as const, ...exit })])
+    ])
+  }
+
+  /** Marks running calls as unknown; asking ones go on asking, where a person can still see all that they would do. */
+  const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
+    for (const call of calls) {
+      const { callId, questions } = call
+      if (live.origin(callId) !== undefined) continue
+      if (!waits(call)) moves.end(call, "unknown", OVER)
+      else if (questions.length === 0 && setting.waiting.get(callId) === undefined) {
+        moves.step(callId, { _tag: "cancelled", callId, reason: UNSEEN })
+      }
+    }
+  }
+
+  const lost = (state: ToolsState, { message, turnId }: Extract<ToolsMessage, { _tag: "Lost" }>, context: Context) => {
+    const { toTurn } = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    unknown(moves, moves.of(turnId))
+    return decided(moves, [tell(toTurn, { _tag: "Lost", turnId, message })])
+  }
+
+  const callOff = (state: ToolsState, which: (call: Call) => boolean, reason: string, context: Context) => {
+    const moves = new Moves(agent, state, context)
+    for (const { callId } of moves.all.filter(which)) moves.step(callId, { _tag: "cancelled", callId, reason })
+    return decided(moves, told(moves, new Siblings(agent, context)))
+  }
+
+  const time = (state: ToolsState, context: Context) => {
+    const siblings = new Siblings(agent, context)
+    const moves = new Moves(agent, state, context)
+    // a result may be among what its run told while nobody heard: once that is told, the time is looked at again
+    const due = isAwaited(place, siblings.worker, recoveredTo) ? [] : state.due
+    for (const { at, callId } of due) {
+      const call = moves.call(callId)
+      if (at > context.now || call === undefined) continue
+      const name = ToolMachine.Tool.states[call.snapshot.state].timeout!
+      moves.step(callId, ToolMachine.Tool.timers[name].fires(call.snapshot.data))
+      if (name === "approval")
+        moves.tells.push(tell(siblings.toInbox, { _tag: "Bound", text: unanswered(call), callId }))
+    }
+    return decided(moves, told(moves, siblings))
+  }
+
+  const ofCall = (state: ToolsState, callId: string, context: Context, act: (moves: Moves, call: Call) => unknown) => {
+    const moves = new Moves(agent, state, context)
+    const call = moves.call(callId)
+    if (call === undefined) return "stale" as const
+    act(moves, call)
+    return decided(moves, told(moves, new Siblings(agent, context)))
+  }
+
+  /** Time in which every open call waits for a person is told apart. */
+  const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
+    const decision = decideOn(state, message, context)
+    if (typeof decision === "string" || !("runes" in decision) || decision.state === undefined) return decision
+    const { toLife, turn } = new Siblings(agent, context)
+    const { turnId } = turn.data
+    const waited = isStalled(state, turnId)
+    if (turnId === null || waited === isStalled(decision.state, turnId)) return decision
+    const used = tell(toLife, { _tag: "Used", turnId, spent: {}, waited } as const)
+    return { ...decision, tells: [used, ...(decision.tells ?? [])] }
+  }
+
+  const decideOn = (
+    state: ToolsState,
+    message: ToolsMessage,
+    context: Context
+  ): Decision<ToolsState, Act> | Refuse<CommandRefused> | Refusal => {
+    switch (message._tag) {
+      case "Open":
+        return open(message, context)
+      case "Called":
+        return called(state, message, context)
+      case "Asked":
+        return asked(state, message, context)
+      case "Paid": {
+        const { toLife } = new Siblings(agent, context)
+        return { runes: [], tells: [tell(toLife, { ...message, _tag: "Used" })] }
+      }
+      case "TakenBack":
+        return ofCall(state, message.callId, context, (moves, { callId }) =>
+          moves.step(callId, { _tag: "withdrawn", callId })
+        )
+      case "Ran":
+        return ofCall(state, message.callId, context, (moves, { callId, snapshot }) => {
+          if (snapshot.state === "pending_call") moves.step(callId, { _tag: "no_approval_needed", callId })
+        })
+      case "Result":
+        return ofCall(state, message.callId, context, (moves, call) => moves.end(call, message.status, message.output))
+      case "Answer":
+        return answer(state, message, context)
+      case "Close":
+        return close(state, message, context)
+      case "Exited":
+        return exited(state, message, context)
+      case "Cut": {
+        const moves = new Moves(agent, state, context)
+        const isAll = endAll(moves, message.turnId, "cancelled", message.reason)
+        return isAll ? decided(moves, told(moves, new Siblings(agent, context))) : more(moves, message, context)
+      }
+      case "Withdraw":
+        return callOff(
+          state,
+          (call) =>
+            waits(call) && call.snapshot.data.turnId === message.turnId && live.origin(call.callId) !== undefined,
+          "its turn was interrupted",
+          context
+        )
+      case "Lost":
+        return lost(state, message, context)
+      case "Orphans": {
+        const { turn } = new Siblings(agent, context)
+        const moves = new Moves(agent, state, context)
+        // those of a turn that has not ended end with it
+        const open = isActive(turn) ? turn.data.turnId : null
+        unknown(
+          moves,
+          moves.all.filter(({ snapshot }) => snapshot.data.turnId !== open)
+        )
+        const kept = setting.waiting.of(setting.conversation, agent)
+        const isAsking = (callId: string) => moves.all.some((call) => call.callId === callId && waits(call))
+        moves.acts.push(...kept.flatMap((callId) => (isAsking(callId) ? [] : [{ _tag: "Drop" as const, callId }])))
+        return decided(moves, [])
+      }
+      case "Abandon":
+        return callOff(state, () => true, message.reason, context)
+      case "Steer":
+        return steer(state, message, context)
+      case "Heard":
+        return { runes: [] }
+      case "Time":
+        return time(state, context)
+    }
+  }
+
+  const shows = (callId: string, _tag: "Asks" | "AsksNoMore"): Effect.Effect<void> => {
+    const { id, run } = live.origin(callId) ?? {}
+    return id === undefined || run === undefined ? Effect.void : setting.watched(run.runId, { _tag, callId: id })
+  }
+
+  const perform = (action: Act): Effect.Effect<void> | void => {
+    switch (action._tag) {
+      case "Tell":
+        if (action.isOurs === true && action.decision.behavior === "deny") live.refused = action.decision.message
+        return live.answerer(action.callId)?.(action.decision)
+      case "StopTool": {
+        const callId = action.callId ?? ""
+        const origin = live.origin(callId)
+        // the run goes on with one that was begun anew
+        return live.origin(lateName(callId)) === undefined ? origin?.run.cancelCall(origin.id) : undefined
+      }
+      case "ReportResult":
+        return live.settled(action.callId ?? "")
+      case "Show":
+        return shows(action.callId, "Asks")
+      case "Drop":
+        return Effect.andThen(shows(action.callId, "AsksNoMore"), setting.waiting.drop(action.callId))
+      case "Late":
+        return live.late(action.message.callId, action.message.asked)
+    }
+  }
+
+  return actor<ToolsState, ToolsMessage, Act, CommandRefused>({
+    initial: fresh,
+    parts: (name) => name.startsWith(toolName(agent, "")),
+    decide,
+    apply,
+    timers: ({ due: [first] }) => {
+      if (first === undefined) return []
+      const { at, callId, entered, since } = first
+      return [{ key: `${callId}/${entered}`, since, after: at - since, message: { _tag: "Time" } }]
+    },
+    activities: () => [{ name: "Orphans", key: 0 }],
+    perform,
+    run: (_, { self }) =>
+      Effect.suspend(() => {
+        const orphans = self.tell({ _tag: "Orphans" })
+        if (!isAwaited(place, place.now().worker, recoveredTo)) return orphans
+        return whenAdopted(place, recoveredTo).pipe(
+          Effect.andThen(orphans),
+          Effect.andThen(self.tell({ _tag: "Time" }))
+        )
+      })
+  })
+})

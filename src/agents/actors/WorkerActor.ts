@@ -1,0 +1,480 @@
+/**
+ * WorkerActor: the worker of one agent, as an actor: the loop that keeps its runs going.
+ *
+ * Its activities prepare the place, wait until the next run is due, spawn and find the
+ * run; each can be run again after a crash and finds what it began. None of them decides
+ * anything: the prompt is made where the worker moves on with it.
+ *
+ * Guarantees: a run's id is durable before the spawn; a run begins its first turn in the
+ * append that counts it as started; whatever ends a run ends its turn in the same append,
+ * and names the run.
+ */
+import * as LogEvent from "../../domain/LogEvent.ts"
+import { putRight } from "../../domain/ErrorLimit.ts"
+import { reader, type RuneOf } from "../../core/event-log/EventKinds.ts"
+import { workerKinds } from "../machines/AgentKinds.ts"
+import { Clock, Duration, Effect } from "effect"
+import {
+  actor,
+  type Context,
+  type Decision,
+  type Refusal,
+  type Tell,
+  tell
+} from "../../core/event-actor/EventSourcedActor.ts"
+import type { ActorHandle } from "../../core/event-actor/ActorHandle.ts"
+import { evolve, evolveBy, notJoined } from "../../core/event-actor/StateMachine.ts"
+import { joined, move } from "../../core/event-actor/StateMachineActor.ts"
+import type { Backend, RunSpec } from "../../runs/Backend.ts"
+import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
+import type { Rune, RuneRef } from "../../core/event-log/Rune.ts"
+import type * as AgentMachine from "../machines/AgentMachine.ts"
+import type { WorkerMessage } from "../machines/AgentMessages.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import * as Approval from "./Approval.ts"
+import {
+  isActive,
+  refOf,
+  Siblings,
+  type TurnState,
+  type WorkerSnapshot,
+  type WorkerState
+} from "../machines/AgentStates.ts"
+import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
+import * as Prompt from "../prompt/Prompt.ts"
+import { RunPlace } from "./RunPlace.ts"
+import * as WorkerMachine from "../machines/WorkerMachine.ts"
+
+type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
+
+type Handle = ActorHandle<WorkerState, WorkerMessage>
+
+export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
+
+/** So long the end of a run that was taken up may take to be told, ms. */
+const MOMENT = 2_000
+
+const expected = ({ now }: WorkerState): string | undefined =>
+  now?.state === "Spawning" ? (now.data.runId ?? undefined) : undefined
+
+const readWorker = reader(workerKinds)
+type Started = Extract<
+  RuneOf<typeof workerKinds, Pick<Rune, "at" | "eventId" | "kind" | "payload" | "seq">>,
+  { readonly kind: "worker.started" }
+>
+
+/** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
+const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
+  incarnation: payload.incarnation,
+  began: eventId,
+  by: payload.by,
+  now: {
+    state: WorkerMachine.Worker.initial,
+    // runes of before know no prompt here
+    data: { ...WorkerMachine.initial(), ...payload.initial },
+    entered: eventId,
+    seq,
+    at
+  }
+})
+
+/** `isJoined`: a rune of its agent's turn, with which the run is up or has ended. */
+export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): WorkerState => {
+  const own = readWorker(rune)
+  if (own?.kind === "worker.started") return begun(own)
+  if (isJoined && state.now !== undefined) {
+    const event = WorkerMachine.joins(rune)
+    if (event === undefined) throw notJoined(WorkerMachine.Worker, rune)
+    return { ...state, now: evolveBy(WorkerMachine.Worker, state.now, event, rune) }
+  }
+  return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
+}
+
+/** True where the worker was stopped in the midst of its standing task. */
+const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
+
+const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
+  fatal === null ? `stopped by ${stoppedBy ?? "agentd"}` : putRight(fatal.message)
+
+/** The data that a new incarnation takes from the config; part of its first rune. */
+export const initial = (
+  config: AgentConfig,
+  before: WorkerMachine.Data | undefined,
+  isUnfinished: boolean
+): WorkerMachine.Data => ({
+  ...WorkerMachine.initial({
+    mode: config.mode,
+    graceMillis: Duration.toMillis(config.interruptGrace),
+    ...termsOf(config)
+  }),
+  ...(before === undefined
+    ? {}
+    : {
+        sessionSeq: before.sessionSeq,
+        sessionId: before.sessionId,
+        ...(before.fallback === undefined ? {} : { fallback: before.fallback }),
+        ...(before.sessions === undefined ? {} : { sessions: before.sessions }),
+        messageIds: before.messageIds,
+        cutShort: before.cutShort ?? (isUnfinished || isLooping(before) ? stopped(before) : null),
+        lastRunAt: before.lastRunAt,
+        recentRuns: before.recentRuns
+      })
+})
+
+/** Whether a run that was taken had answered, or come beyond its first turn, which has the run's name. */
+const hadAnswered = (turn: TurnState, { data: { runId }, entered }: WorkerSnapshot): boolean =>
+  turn.data.turnId === runId ? turn.data.ended?.outcome === "completed" : turn.entered > entered
+
+const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
+
+/** How an agent's life begins. */
+export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"]): AgentMachine.Event => {
+  const { backend, role } = config()
+  const model = "model" in backend ? (backend.model ?? null) : null
+  return { _tag: "spawn_requested", agentId: agent, role: role ?? "", model, parentId: parent }
+}
+
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, backend, config, conversation, home, mcp, recoveredTo } = setting
+  const { live, slot } = place
+
+  const begin = (
+    state: WorkerState,
+    { by }: Extract<WorkerMessage, { _tag: "Start" }>,
+    context: Context
+  ): Decision<WorkerState, Act> | Refusal => {
+    if (state.now !== undefined && state.now.state !== "Stopped") return "stale"
+    const { toLife, turn } = new Siblings(agent, context)
+    const incarnation = state.incarnation + 1
+    const isUnfinished = turn.data.unfinished.length > 0
+    const payload = { by, incarnation, initial: initial(config(), state.now?.data, isUnfinished) }
+    return {
+      runes: [{ kind: "worker.started", to: WorkerMachine.Worker.initial, trigger: "start", payload }],
+      state: begun({ eventId: context.nextId, seq: context.nextSeq, at: context.now, payload }),
+      tells: [tell(toLife, spawnRequested(setting))],
+      reply: { eventId: context.nextId }
+    }
+  }
+
+  /** The run is up: its first turn begins, and says so. */
+  const first = (
+    { data: { messageIds, prompt } }: WorkerSnapshot,
+    { pid, runId, seq, sessionId }: Extract<WorkerMachine.Event, { _tag: "SessionStarted" }>,
+    { toTurn }: Siblings,
+    { now }: Context
+  ): Tell =>
+    tell(toTurn, {
+      _tag: "start_turn",
+      turnId: runId,
+      agentId: agent,
+      input: prompt ?? "",
+      source: "queue",
+      messageIds,
+      graceMillis: Duration.toMillis(config().interruptGrace),
+      run: { seq, ...(pid === undefined ? {} : { pid }), ...(sessionId === undefined ? {} : { sessionId }) },
+      at: now
+    })
+
+  /** Cancels a run: its turn is interrupted first, so that its messages are offered again; a person who drops them has said so. */
+  const cancelled = (
+    event: WorkerMachine.Event,
+    { state }: WorkerSnapshot,
+    { toTurn, turn }: Siblings
+  ): ReadonlyArray<Tell> => {
+    if (!isActive(turn)) return []
+    const isDropped = event._tag === "UrgentMessage" && event.messageId === null
+    const reason =
+      state === "Stopped"
+        ? "its agent was stopped"
+        : isDropped
+          ? "its first turn was interrupted"
+          : "it was interrupted by an urgent message"
+    const turnId = turn.data.turnId!
+    return [tell(toTurn, { _tag: "interrupt", turnId, by: "worker", reason, keep: !isDropped, ...live.partial })]
+  }
+
+  const follow = (
+    event: WorkerMachine.Event,
+    after: WorkerSnapshot,
+    actions: ReadonlyArray<WorkerMachine.Action>,
+    siblings: Siblings,
+    context: Context
+  ): ReadonlyArray<Tell> => {
+    const cancels = actions.some(({ _tag }) => _tag === "CancelSession")
+    const tells = cancels ? [...cancelled(event, after, siblings)] : []
+    // without a wait the next run begins in the append that ends this one
+    if (WorkerMachine.isCool(after)) tells.push(tell(context.self as never, { _tag: "BackoffElapsed" }))
+    if (after.state === "BuildingPrompt") {
+      tells.push(tell(context.self as never, { _tag: "Look" }))
+    }
+    if (after.state === "Stopped") tells.push(tell(context.self as never, { _tag: "Release" }))
+    return tells
+  }
+
+  /** The agent ends with its worker. Safe to repeat. */
+  const release = (state: WorkerState, context: Context): Decision<WorkerState, Act> | Refusal => {
+    const { life, toLife } = new Siblings(agent, context)
+    if (state.now?.state !== "Stopped" || life.state === "terminated" || life.state === "failed") return "stale"
+    const { fatal, stoppedBy } = state.now.data
+    const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", putRight(fatal.message)]
+    const isBorn = life.state !== "[*]" && life.state !== "spawning"
+    // in a parent's name it is ended with the parent
+    const parentId = setting.parent
+    const isOrphan = fatal === null && parentId !== null && stoppedBy === `agent:${parentId}`
+    const event: AgentMachine.Event = isBorn
+      ? isOrphan
+        ? { _tag: "parent_closed", parentId }
+        : { _tag: "kill", by, reason }
+      : fatal === null
+        ? { _tag: "kill_forced", by, reason }
+        : { _tag: "init_error", error: reason }
+    return { runes: [], tells: life.state === "[*]" ? [] : [tell(toLife, event)] }
+  }
+
+  const step = (
+    state: WorkerState,
+    event: WorkerMachine.Event,
+    context: Context
+  ): Decision<WorkerState, Act> | Refusal => {
+    const { now } = state
+    if (now === undefined) return "stale"
+    // whatever ends a run names it
+    if (event._tag === "UrgentMessage" && event.runId === undefined) return "illegal"
+    const moved = move(WorkerMachine.Worker, now, event, context)
+    if (typeof moved === "string") return moved
+    const { after, actions, draft } = moved
+    const siblings = new Siblings(agent, context)
+    // the turn's rune says it for both
+    if (event._tag === "SessionStarted" && siblings.turn.state === "idle") {
+      return { runes: [], tells: [first(now, event, siblings, context)] }
+    }
+    const fatal = after.state === "Stopped" ? after.data.fatal : null
+    const { life } = siblings
+    const isFailure = fatal !== null && life.state !== "terminated" && life.state !== "failed"
+    return {
+      runes: [draft],
+      state: { ...state, now: after },
+      tells: follow(event, after, actions, siblings, context),
+      acts: [
+        ...actions,
+        ...(isFailure
+          ? [{ _tag: "AgentFailed" as const, message: putRight(fatal.message), ref: refOf(context, conversation) }]
+          : [])
+      ]
+    }
+  }
+
+  const join = (state: WorkerState, rune: Rune, context: Context) => {
+    const event = WorkerMachine.joins(rune)
+    if (event === undefined || state.now === undefined) return undefined
+    const moved = joined(WorkerMachine.Worker, state.now, event, rune)
+    if (typeof moved === "string") return moved
+    const { actions, after } = moved
+    const tells = follow(event, after, actions, new Siblings(agent, context), context)
+    return { state: { ...state, now: after }, tells, acts: actions }
+  }
+
+  const decide = (state: WorkerState, message: WorkerMessage, context: Context) => {
+    switch (message._tag) {
+      case "Start":
+        return begin(state, message, context)
+      case "Look": {
+        const { life, toLife } = new Siblings(agent, context)
+        const isReady = life.state === "spawning" && state.now?.state === "BuildingPrompt"
+        return { runes: [], tells: isReady ? [tell(toLife, { _tag: "init_complete" })] : next(setting, place, context) }
+      }
+      case "Ready": {
+        const { toLife } = new Siblings(agent, context)
+        return { runes: [], tells: [tell(toLife, { _tag: "Announce" })] }
+      }
+      case "Release":
+        return release(state, context)
+      case "Rise": {
+        const { life, toLife } = new Siblings(agent, context)
+        const isOld = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
+        if (!isOld || life.entered >= state.began || state.now === undefined || state.now.state === "Stopped") {
+          return "stale"
+        }
+        return {
+          runes: [],
+          tells: [tell(toLife, spawnRequested(setting)), tell(context.self as never, { _tag: "Look" })]
+        }
+      }
+      default:
+        return step(state, message, context)
+    }
+  }
+
+  const perform = (action: Act): Effect.Effect<void> => {
+    switch (action._tag) {
+      case "CancelSession":
+        if (action.runId === null) return Effect.void
+        live.ending(action.runId)
+        return slot.stop(action.runId)
+      case "ForceStopSession":
+        return action.runId === null ? Effect.void : slot.kill(action.runId)
+      case "LogFatal":
+        return LogEvent.noted("agent.failed", { agent, conversation })(
+          Effect.logError(`${agent} stopped for good: ${action.message}`)
+        )
+      case "AgentFailed":
+        return home.agentFailed(agent, action.message, action.ref)
+      case "StorePrompt": // the state holds it, and SpawnRun reads it there
+      case "IncrementSession": // the counter is the machine's own data
+        return Effect.void
+    }
+  }
+
+  const prepareWorktree = (self: Handle) =>
+    setting.place.pipe(
+      Effect.matchEffect({
+        onSuccess: ({ branch, cwd }) =>
+          self.tell(branch === undefined ? { _tag: "WorktreeReady", cwd } : { _tag: "WorktreeReady", cwd, branch }),
+        onFailure: (error) => self.tell({ _tag: "FatalError", message: error.message, remedy: error.remedy })
+      })
+    )
+
+  /** Says when the next run may begin; what comes later is looked at as it comes. */
+  const buildPrompt = (self: Handle, { data }: WorkerSnapshot) =>
+    Effect.gen(function* () {
+      // it was disconnected, or its run has ended before any turn could say that it is free
+      yield* self.tell({ _tag: "Ready" })
+      for (;;) {
+        const now = yield* Clock.currentTimeMillis
+        // a reload may have changed it meanwhile
+        const spacing = spacingOf(config())
+        if (isDue(data, spacing, now)) break
+        yield* Effect.sleep(untilDue(data, spacing, now))
+      }
+      yield* self.tell({ _tag: "Look" })
+    })
+
+  /** Ends the rest of a run that is not taken up, then tells its end. */
+  const lost = (self: Handle, now: WorkerSnapshot, { drop }: Backend) =>
+    Effect.gen(function* () {
+      const runId = now.data.runId!
+      const exited = {
+        _tag: "SessionExited",
+        runId,
+        outcome: { _tag: "Uncounted", reason: "taken" },
+        ...(hadAnswered(place.now().turn, now) ? { worked: true } : {})
+      } as const
+      const told = now.state === "Stopped" ? Effect.void : self.tell(exited)
+      yield* slot.bury(runId, Effect.andThen(drop?.(runId) ?? Effect.void, Effect.andThen(told, place.adopted.open)))
+    })
+
+  /** Waits until the run's time is over. One that is taken up has had its time since it began, and may have ended by itself. */
+  const timeout = ({ lastRunAt }: WorkerMachine.Data, isOld: boolean) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const whole = Duration.toMillis(config().runTimeout)
+      if (!isOld) return Effect.sleep(whole)
+      const left = Math.min(whole, whole - (now - (lastRunAt ?? now)))
+      return Effect.andThen(place.adopted.await, Effect.sleep(Math.max(left, MOMENT)))
+    })
+
+  /** The run of the state's data is alive afterwards, or its end is told. What an earlier daemon has begun is taken up where it is there. */
+  const spawnRun = (self: Handle, now: WorkerSnapshot) =>
+    Effect.gen(function* () {
+      const { data, entered, state } = now
+      const runId = data.runId!
+      if (slot.current() === runId) return
+      const index = data.fallback ?? 0
+      const made = yield* backend(index)
+      const isOld = entered <= recoveredTo
+      if (isOld && !(yield* made.holds?.(runId) ?? Effect.succeed(false))) return yield* lost(self, now, made)
+      const spec: RunSpec = {
+        runId,
+        agent,
+        // the first turn of a run: found again by it after a crash
+        turnId: runId,
+        prompt: data.prompt ?? "",
+        ...setting.files.given(Prompt.filesOf(place.now().inbox.data, data.messageIds)),
+        cwd: data.cwd!,
+        env: { AGENTD_AGENT: agent },
+        resume:
+          resumable(backendAt(config(), index)) && data.sessionId !== null
+            ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
+            : undefined,
+        approvals: Approval.toldMode(config().approvals),
+        limits: config().limits,
+        mcp: mcp(runId),
+        ...(isOld ? { adopt: { isUp: state !== "Spawning" } } : {})
+      }
+      if (!isOld) yield* place.adopted.open
+      yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : yield* timeout(data, isOld) })
+    })
+
+  const isLeft = (now: WorkerSnapshot | undefined): now is WorkerSnapshot =>
+    now !== undefined &&
+    now.entered <= recoveredTo &&
+    now.data.runId !== null &&
+    (now.state === "Interrupting" || now.state === "Stopped")
+
+  const run = (name: string, self: Handle, now: WorkerSnapshot): Effect.Effect<void> => {
+    switch (name) {
+      case "Bury":
+        return Effect.flatMap(backend(now.data.fallback ?? 0), (made) => lost(self, now, made))
+      case "PrepareWorktree":
+        return prepareWorktree(self)
+      case "BuildPrompt":
+        return buildPrompt(self, now)
+      case "SpawnRun":
+        return spawnRun(self, now)
+      case "WatchRun":
+        return spawnRun(self, now)
+      case "Rise":
+        return self.tell({ _tag: "Rise" })
+      default:
+        return self.tell({ _tag: "Release" })
+    }
+  }
+
+  /** A bug that an activity meets again with each restart ends this agent, not one supervisor after the other. */
+  const contained = (activity: Effect.Effect<void>, self: Handle, { state }: WorkerSnapshot) =>
+    Effect.catchDefect(activity, (defect) =>
+      self.tell({
+        _tag: "FatalError",
+        message: `agentd failed at ${state}: ${String(defect)}`,
+        remedy: "This is a bug of agentd: report it. Then start the agent again."
+      })
+    )
+
+  return actor<WorkerState, WorkerMessage, Act>({
+    initial: fresh,
+    decide,
+    join,
+    apply,
+    comesBack: (before, after) => before.now?.state !== after.now?.state,
+    stepped: (before, after) => {
+      const [old, next] = [expected(before), expected(after)]
+      if (old === next) return
+      if (old !== undefined) slot.expect(old, false)
+      if (next !== undefined) slot.expect(next, true)
+    },
+    timers: ({ now }) => {
+      if (now === undefined) return []
+      const name = WorkerMachine.Worker.states[now.state].timeout
+      if (name === undefined) return []
+      const { after, fires } = WorkerMachine.Worker.timers[name]
+      return [
+        { key: `${name}/${now.entered}`, since: now.at, after: after(now.data, now.at), message: fires(now.data) }
+      ]
+    },
+    activities: ({ began, now }) => {
+      const name = now === undefined ? undefined : WorkerMachine.Worker.states[now.state].enter
+      return [
+        // the run that was being ended when the daemon was: it is not taken up
+        ...(isLeft(now) ? [{ name: "Bury", key: now.entered }] : []),
+        ...(began > 0 && began <= recoveredTo ? [{ name: "Rise", key: began }] : []),
+        ...(name === undefined ? [] : [{ name, key: now!.entered }])
+      ]
+    },
+    perform,
+    run: ({ name }, { self, state }) =>
+      state.now === undefined ? Effect.void : contained(run(name, self, state.now), self, state.now)
+  })
+})

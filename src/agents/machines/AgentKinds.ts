@@ -1,0 +1,235 @@
+/**
+ * AgentKinds: the kinds of runes of agents and their conversations, with what each says
+ * beside its machine's event. Required is what a fold reads; what only tells people may
+ * be left out.
+ */
+import { Schema, Struct } from "effect"
+import { UncountedReason } from "../../runs/Outcome.ts"
+import { Spending } from "../../domain/Messages.ts"
+import { ArchivedSpending, usageKinds } from "../../domain/UsageKinds.ts"
+import { workKinds } from "../../domain/WorkKinds.ts"
+import { machineKinds } from "../../core/event-actor/MachineKinds.ts"
+import { kind, reader } from "../../core/event-log/EventKinds.ts"
+import { choiceKinds } from "../actors/Choice.ts"
+import * as AgentMachine from "./AgentMachine.ts"
+import * as ConversationMachine from "./ConversationMachine.ts"
+import * as Inbox from "./Inbox.ts"
+import * as ToolMachine from "./ToolMachine.ts"
+import { turnKinds } from "./TurnKinds.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
+
+const text = Schema.String
+const textOrNull = Schema.NullOr(text)
+const mayText = Schema.optional(textOrNull)
+const mayAny = Schema.optional(Schema.Unknown)
+
+const moveKinds = machineKinds(WorkerMachine, {
+  "worker.moved": {
+    fields: {
+      sessionSeq: Schema.optional(Schema.Int),
+      runId: mayText,
+      consecutiveErrors: Schema.optional(Schema.Int),
+      totalErrors: Schema.optional(Schema.Int),
+      /** Said once the errors in all come near it. */
+      maxTotalErrors: Schema.optional(Schema.Int),
+      /** Why it stopped for good. */
+      fatal: Schema.optional(Schema.NullOr(Schema.Struct({ message: text, remedy: textOrNull })))
+    }
+  }
+})
+
+/** The data with which an incarnation of a worker begins; an older agentd knew less, which `WorkerMachine.initial` fills in. */
+const workerData = {
+  mode: Schema.Literals(["inbox", "loop"]),
+  limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
+  backoff: WorkerMachine.Terms.fields.backoff,
+  graceMillis: Schema.Finite,
+  cwd: textOrNull,
+  branch: textOrNull,
+  sessionSeq: Schema.Int,
+  runId: textOrNull,
+  pid: Schema.NullOr(Schema.Int),
+  sessionId: textOrNull,
+  fallback: Schema.optionalKey(Schema.Int),
+  sessions: Schema.optionalKey(Schema.Record(text, textOrNull)),
+  prompt: textOrNull,
+  messageIds: Schema.Array(text),
+  cutShort: textOrNull,
+  lastRunAt: Schema.NullOr(Schema.Finite),
+  maxRunsPerHour: Schema.NullOr(Schema.Finite),
+  recentRuns: Schema.Array(Schema.Finite),
+  consecutiveErrors: Schema.Int,
+  totalErrors: Schema.Int,
+  failures: Schema.Int,
+  lastError: textOrNull,
+  uncounted: Schema.Struct({ reason: Schema.NullOr(UncountedReason), count: Schema.Int }),
+  taken: Schema.optionalKey(Schema.Int),
+  uncountedUntil: Schema.NullOr(Schema.Finite),
+  fatal: Schema.NullOr(Schema.Struct({ message: text, remedy: text })),
+  stoppedBy: textOrNull
+} satisfies { readonly [F in keyof WorkerMachine.Data]: Schema.Codec<WorkerMachine.Data[F]> }
+
+export const workerKinds = {
+  ...moveKinds,
+  /** `initial`: what its machine begins with. */
+  "worker.started": kind(
+    Schema.Struct({
+      incarnation: Schema.Int,
+      initial: Schema.Struct(workerData).mapFields(Struct.map(Schema.optionalKey)),
+      by: Schema.optional(text)
+    })
+  )
+}
+
+const agentId = { agent_id: mayText }
+
+export const lifeKinds = machineKinds(AgentMachine, {
+  "agent.spawning": { fields: { ...agentId, role: mayText, model: mayText, parent_id: mayText } },
+  "agent.ready": { fields: agentId },
+  "agent.busy": { fields: { ...agentId, turn_id: mayText } },
+  "agent.idle": { fields: agentId },
+  "agent.budget_exhausted": { fields: { ...agentId, resource: mayText } },
+  "agent.failed": { fields: { ...agentId, error: mayText } },
+  "agent.terminated": { fields: { ...agentId, reason: mayText, stats: mayAny } }
+})
+
+const callId = { call_id: text }
+
+export const toolKinds = machineKinds(ToolMachine, {
+  "tool.call": { fields: { ...callId, tool_name: mayText, arguments: mayAny } },
+  "tool.approval_requested": { fields: { ...callId, policy_reason: mayText } },
+  "tool.approved": { fields: { ...callId, approver: mayText } },
+  "tool.denied": { fields: { ...callId, reason: mayText } },
+  "tool.approval_withdrawn": { fields: callId },
+  "tool.started": { fields: callId },
+  "tool.progress": { fields: { ...callId, stream: mayText, chunk: mayText } },
+  "tool.result": {
+    fields: {
+      ...callId,
+      status: ToolMachine.Status,
+      output: mayAny,
+      error: mayText,
+      reason: mayText
+    }
+  }
+})
+
+/** Where a conversation's machine stands, as the summary keeps it. */
+const conversationData = Schema.Struct({
+  limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
+  conversationId: textOrNull,
+  rootAgentId: textOrNull,
+  turnIds: Schema.Array(text),
+  turns: Schema.Int,
+  turnErrors: Schema.Int,
+  fatalStops: Schema.Int,
+  suspension: Schema.NullOr(Schema.Struct({ reason: text, budgetInfo: Schema.Unknown })),
+  because: Schema.NullOr(Schema.Struct({ by: text, reason: text }))
+} satisfies {
+  readonly [F in Exclude<keyof ConversationMachine.Data, "stopped">]: Schema.Codec<ConversationMachine.Data[F], unknown>
+})
+
+/** The summary of an archived conversation that stays in the log: enough to list it. */
+export const Summary = Schema.Struct({
+  conversation: text,
+  project: text,
+  config: text,
+  agents: Schema.Array(text),
+  /** The machine's, as it was closed. */
+  data: conversationData,
+  spent: Schema.Struct({
+    tokens: Schema.Finite,
+    toolCalls: Schema.Finite,
+    wallTime: Schema.Finite,
+    usd: Schema.Finite
+  }),
+  limits: Spending,
+  file: text,
+  /** Not there: an older agentd kept only the sums. */
+  spending: Schema.optionalKey(ArchivedSpending),
+  /** The hash of the config that a person agreed to; not there: an older agentd forgot it. */
+  trusted: Schema.optionalKey(textOrNull)
+})
+export type Summary = typeof Summary.Type
+
+export const conversationKinds = machineKinds(ConversationMachine, {
+  "session.created": { fields: { conversation_id: mayText, config: mayAny } },
+  "session.activated": { fields: { root_agent_id: mayText } },
+  "session.paused": { fields: { reason: mayText } },
+  "session.suspended": { fields: { reason: mayText, budget_info: mayAny } },
+  "session.closing": { fields: { reason: mayText } },
+  /** Ends the conversation: its stream takes nothing more. */
+  "session.closed": { fields: { final_stats: mayAny }, seals: true },
+  "session.archived": { fields: { conversation_id: mayText, summary: Summary, archive: mayAny } }
+})
+
+export const inboxKinds = machineKinds(Inbox, {})
+
+export const memoryKinds = {
+  /** A conversation was made shorter. Sizes in tokens, estimated; `summarised`: entries that a summary stands for. */
+  "agent.compacted": kind(
+    Schema.Struct({
+      run_id: text,
+      turn_id: textOrNull,
+      from: Schema.Int,
+      to: Schema.Int,
+      cut_results: Schema.Int,
+      summarised: Schema.Int
+    })
+  )
+}
+
+export const noticeKinds = { "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }) }
+
+export const forgottenKinds = {
+  /** A run could not go on with the session of the one before. */
+  "run.memory_lost": kind(Schema.Struct({ runId: text, text }))
+}
+
+export const agentKinds = {
+  ...workerKinds,
+  ...lifeKinds,
+  ...workKinds,
+  ...turnKinds,
+  ...toolKinds,
+  ...conversationKinds,
+  ...inboxKinds,
+
+  // What is told of an agent beside its machines' moves.
+  /** `task`: the message that is its task. */
+  "agent.spawned": kind(
+    Schema.Struct({
+      agent_id: text,
+      parent_id: Schema.optional(text),
+      config: mayAny,
+      by: Schema.optional(text),
+      task: Schema.optional(text)
+    })
+  ),
+  ...usageKinds,
+  "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
+  "agent.asked": kind(Schema.Struct({ agent_id: text, turn_id: mayText, question: text })),
+  ...memoryKinds,
+  ...choiceKinds,
+  ...noticeKinds,
+  ...forgottenKinds,
+  "run.background": kind(
+    Schema.Struct({
+      runId: text,
+      works: Schema.Array(Schema.Struct({ id: text, kind: text, text, at: Schema.optional(Schema.Finite) }))
+    }),
+    { lazy: true }
+  ),
+  /** A bound that keeps agents from running away, or the time of a call that nobody answered. */
+  "agent.bound_reached": kind(
+    Schema.Struct({ agent_id: text, text, call_id: Schema.optional(text), turn_id: Schema.optionalKey(text) })
+  ),
+  "run.started": kind(Schema.Struct({ runId: text, agent: Schema.optional(text) })),
+  /** A piece of what a model thinks before it answers. */
+  "run.thought": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
+  "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
+  "worktree.kept": kind(Schema.Struct({ path: text, reason: mayText, detail: mayText })),
+  "worktree.removed": kind(Schema.Struct({ path: text }))
+}
+
+export const readAgent = reader(agentKinds)

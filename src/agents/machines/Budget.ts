@@ -1,0 +1,114 @@
+/**
+ * Budget: what agents have spent against what they may. Pure.
+ *
+ * All or nothing: once one resource is spent, nothing further starts. What is not
+ * limited is counted all the same, so that a person can see it.
+ */
+import { Duration } from "effect"
+import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
+import type { Spending } from "../../domain/Messages.ts"
+import type { Usage } from "../../domain/UsageKinds.ts"
+
+export interface Spent {
+  /** Input and output. */
+  readonly tokens: number
+  readonly toolCalls: number
+  /** ms in turns */
+  readonly wallTime: number
+  readonly usd: number
+}
+
+/** Tokens and cost of one model; the parts of a cache are in the input. */
+export interface ModelUsage {
+  /** Empty where the run does not name it. */
+  readonly model: string
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly usd: number
+}
+
+/** Spending that an agent says it had, and cannot have had. */
+export type Unlikely = NonNullable<Usage["unlikely"]>
+
+/** Spending of one moment: sums, and by model. */
+export type Expense = Partial<Spent> & {
+  readonly models?: ReadonlyArray<ModelUsage>
+  readonly unlikely?: Unlikely
+}
+
+export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
+  models.length === 0
+    ? {}
+    : {
+        tokens: models.reduce((sum, { input, output }) => sum + input + output, 0),
+        usd: models.reduce((sum, { usd }) => sum + usd, 0),
+        models
+      }
+
+export const nothing: Spent = { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 }
+
+/** The spending in a rune `agent.usage`. */
+export const ofUsage = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Spent => ({
+  tokens,
+  toolCalls,
+  wallTime,
+  usd
+})
+
+/** The same for the agent's own budget: with what nobody believes of it. */
+export const ofOwn = (usage: Usage): Spent => add(ofUsage(usage), usage.unlikely ?? {})
+
+export const add = (a: Spent, b: Partial<Spent>): Spent => ({
+  tokens: a.tokens + (b.tokens ?? 0),
+  toolCalls: a.toolCalls + (b.toolCalls ?? 0),
+  wallTime: a.wallTime + (b.wallTime ?? 0),
+  usd: a.usd + (b.usd ?? 0)
+})
+
+/** As the machines' `budget_exhausted` names them. */
+export interface Exhausted {
+  readonly resource: "tokens" | "tool_calls" | "wall_time" | "usd"
+  readonly spent: number
+  readonly limit: number
+}
+
+/** The first resource that is spent; undefined while none is. */
+export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undefined => {
+  const rows: ReadonlyArray<readonly [Exhausted["resource"], number, number | undefined]> = [
+    ["tokens", spent.tokens, limits.tokens],
+    ["tool_calls", spent.toolCalls, limits.toolCalls],
+    ["wall_time", spent.wallTime, limits.wallTime === undefined ? undefined : Duration.toMillis(limits.wallTime)],
+    ["usd", spent.usd, limits.usd]
+  ]
+  for (const [resource, used, limit] of rows) {
+    if (limit !== undefined && used >= limit) return { resource, spent: used, limit }
+  }
+  return undefined
+}
+
+/** The limits of a turn where a run takes turns, unless the file says otherwise. */
+const PER_TURN = { wallTime: Duration.hours(2), toolCalls: 1_000, usd: 25 } as const
+
+/** Whether the agent's runs take one turn after the other; else `runTimeout` limits its run. */
+export const takesTurns = ({ backend }: Pick<AgentConfig, "backend">): boolean => backend.type !== "command"
+
+/** The agent's budget, with the limits of a turn that hold by default. */
+export const of = (config: Pick<AgentConfig, "backend" | "budget">): BudgetConfig =>
+  takesTurns(config) ? { ...config.budget, perTurn: { ...PER_TURN, ...config.budget.perTurn } } : config.budget
+
+/** ms that a turn of the agent may take; undefined: no limit. */
+export const turnTime = (config: Pick<AgentConfig, "backend" | "budget">): number | undefined => {
+  const time = of(config).perTurn?.wallTime
+  return time === undefined || time === "off" ? undefined : Duration.toMillis(time)
+}
+
+export const shown = (spent: Spent): Spending => ({ ...spent })
+
+export const limitsShown = ({ tokens, toolCalls, usd, wallTime }: BudgetConfig): Spending => ({
+  tokens: tokens ?? null,
+  toolCalls: toolCalls ?? null,
+  wallTime: wallTime === undefined ? null : Duration.toMillis(wallTime),
+  usd: usd ?? null
+})

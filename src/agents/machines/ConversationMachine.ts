@@ -1,0 +1,354 @@
+/**
+ * ConversationMachine: the unit of isolation, budget and log, from its creation to the
+ * archive.
+ *
+ * Guarantees: no turn starts unless it is active; a turn in flight may end in any
+ * state; only a person leads it out of a suspension; nothing follows the archive.
+ */
+import { Schema, Struct } from "effect"
+import { define, illegal, on, postpone, stale, to } from "../../core/event-actor/StateMachine.ts"
+
+export type State =
+  /** Before the creation. */
+  "[*]" | "created" | "active" | "paused" | "suspended" | "closing" | "closed" | "archived"
+
+const by = Schema.String
+
+export const Event = Schema.Union([
+  Schema.TaggedStruct("create_requested", {
+    conversationId: Schema.String,
+    rootAgentId: Schema.String,
+    config: Schema.Unknown
+  }),
+  Schema.TaggedStruct("first_message", { messageId: Schema.String }),
+  Schema.TaggedStruct("agent_ready", { agentId: Schema.String }),
+  Schema.TaggedStruct("new_turn", { turnId: Schema.String, agentId: Schema.String }),
+  Schema.TaggedStruct("turn_completed", {
+    turnId: Schema.String,
+    agentId: Schema.String,
+    outcome: Schema.Literals(["completed", "interrupted", "error"])
+  }),
+  /** An agent has stopped for good; `cause`: what it shares with others that stopped for the same. Older logs name none. */
+  Schema.TaggedStruct("agent_failed", {
+    agentId: Schema.String,
+    error: Schema.String,
+    cause: Schema.optionalKey(Schema.String)
+  }),
+  Schema.TaggedStruct("pause_requested", {
+    by,
+    reason: Schema.String,
+    inFlight: Schema.Literals(["interrupt", "complete"])
+  }),
+  Schema.TaggedStruct("resume_requested", { by }),
+  Schema.TaggedStruct("budget_exhausted", {
+    resource: Schema.Literals(["tokens", "tool_calls", "wall_time", "usd"]),
+    spent: Schema.Finite,
+    limit: Schema.Finite
+  }),
+  Schema.TaggedStruct("error_threshold", { reason: Schema.String }),
+  Schema.TaggedStruct("budget_replenished", { by, config: Schema.Unknown }),
+  Schema.TaggedStruct("reset", { by }),
+  Schema.TaggedStruct("close_requested", { by, reason: Schema.String }),
+  /** All agents are stopped and the last runes are in the log. */
+  Schema.TaggedStruct("cleanup_complete", { stats: Schema.Unknown }),
+  Schema.TaggedStruct("archive_requested", { by })
+])
+export type Event = typeof Event.Type
+
+export type Action =
+  | { readonly _tag: "InterruptTurns"; readonly turnIds: ReadonlyArray<string> }
+  /** The spending up to now counts no more. */
+  | { readonly _tag: "ResetBudget" }
+  | { readonly _tag: "DrainQueues" }
+
+export interface Limits {
+  readonly maxFatalStops: number
+  /** In a row; null: so many errors as there are suspend nothing, since they count against their agents. */
+  readonly maxTurnErrors: number | null
+}
+
+/** Limits of logs that name none: runes of an older agentd. */
+export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
+
+/** The cause that agents may share: the words of an error, without numbers and without the agent's own name. */
+export const causeOf = (agentId: string, error: string): string =>
+  error.slice(0, MAX_CAUSE).replaceAll(agentId, "…").replaceAll(/\d+/g, "0")
+const MAX_CAUSE = 500
+
+/** How many agents a conversation runs: above `soft` they queue, above `hard` they are refused. */
+export const AGENTS = { soft: 10, hard: 20 } as const
+
+export interface Data {
+  readonly limits: Limits
+  readonly conversationId: string | null
+  readonly rootAgentId: string | null
+  /** In flight. */
+  readonly turnIds: ReadonlyArray<string>
+  readonly turns: number
+  readonly turnErrors: number
+  /** Agents that stopped for good; those that stopped for the same cause are one, and so is one that stops again. */
+  readonly fatalStops: number
+  /** The newest of them; not there while nobody has. */
+  readonly stopped?: ReadonlyArray<{ readonly agentId: string; readonly cause: string }>
+  /** Why it is suspended; null unless it is. */
+  readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
+  /** The person who paused or closed it, and the reason; null unless somebody did. */
+  readonly because: { readonly by: string; readonly reason: string } | null
+}
+
+export const initial = (limits: Limits = defaultLimits): Data => ({
+  limits,
+  conversationId: null,
+  rootAgentId: null,
+  turnIds: [],
+  turns: 0,
+  turnErrors: 0,
+  fatalStops: 0,
+  suspension: null,
+  because: null
+})
+
+export const kinds = [
+  "session.created",
+  "session.activated",
+  "session.moved",
+  "session.paused",
+  "session.resumed",
+  "session.suspended",
+  "session.unsuspended",
+  "session.closing",
+  "session.closed",
+  "session.archived"
+] as const
+export type Kind = (typeof kinds)[number]
+
+const update = on<Event, Data>()
+
+/** Says which threshold the counters have reached; undefined while none is. */
+export const erringBy = (
+  { fatalStops, turnErrors }: Pick<Data, "fatalStops" | "turnErrors">,
+  limits: Limits
+): string | undefined => {
+  if (limits.maxTurnErrors !== null && turnErrors >= limits.maxTurnErrors) {
+    return `${turnErrors} turns in a row ended with an error`
+  }
+  return fatalStops >= limits.maxFatalStops
+    ? `${fatalStops} agents stopped for good, each for a cause of its own`
+    : undefined
+}
+
+const erring = (data: Data): boolean => erringBy(data, data.limits) !== undefined
+
+/** The counters are the machine's own: where one reaches its threshold, that is the reason. */
+const counted = (data: Data): Data => {
+  const reason = erringBy(data, data.limits)
+  return reason === undefined ? data : { ...data, suspension: { reason, budgetInfo: null } }
+}
+
+/** So many of those that stopped are told apart. */
+const MAX_STOPPED = 100
+
+const failing = (data: Data, { agentId, cause }: Extract<Event, { readonly _tag: "agent_failed" }>): Data => {
+  if (cause === undefined) return { ...data, fatalStops: data.fatalStops + 1 }
+  const { stopped = [] } = data
+  const isKnown = stopped.some((one) => one.agentId === agentId || one.cause === cause)
+  return {
+    ...data,
+    fatalStops: data.fatalStops + (isKnown ? 0 : 1),
+    stopped: [...stopped, { agentId, cause }].slice(-MAX_STOPPED)
+  }
+}
+
+const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (n: number) => n + 1 } as const
+
+const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value > 0
+
+/** The limits come with the rune that puts them in force, so that a fold needs no config; what it does not say stays. */
+const limitsIn = (config: unknown, { limits }: Data): Limits => {
+  const said: Partial<Record<keyof Limits, unknown>> =
+    typeof config === "object" && config !== null && "limits" in config && typeof config.limits === "object"
+      ? (config.limits ?? {})
+      : {}
+  return {
+    maxFatalStops: isCount(said.maxFatalStops) ? said.maxFatalStops : limits.maxFatalStops,
+    maxTurnErrors:
+      isCount(said.maxTurnErrors) || said.maxTurnErrors === null ? said.maxTurnErrors : limits.maxTurnErrors
+  }
+}
+
+const reasonOf = (event: Event): string | null => ("reason" in event ? event.reason : null)
+
+/** A turn in flight ends wherever the conversation is by then; an agent may fail there, too. */
+const ending = (state: "paused" | "suspended" | "closing") => ({
+  turn_completed: to(state, { set: "endTurn" }),
+  agent_failed: to(state, { set: "failAgent" })
+})
+const close = to("closing", { set: "hold", rune: "session.closing" })
+const unsuspend = to("active", { set: "reset", rune: "session.unsuspended", act: ["ResetBudget", "DrainQueues"] })
+
+const requests = ["pause_requested", "resume_requested", "budget_replenished", "reset"] as const
+const signals = ["first_message", "agent_ready", "new_turn", "budget_exhausted", "error_threshold"] as const
+const endings = ["turn_completed", "agent_failed"] as const
+
+export const Conversation = define<State, Event, Data, Action, Kind>()({
+  name: "conversation",
+  initial: "[*]",
+  final: ["archived"],
+  rune: "session.moved",
+  fenced: (data, event) =>
+    (event._tag === "turn_completed" && !data.turnIds.includes(event.turnId)) ||
+    (event._tag === "new_turn" && data.turnIds.includes(event.turnId)),
+  guards: {
+    erring,
+    interrupting: (_, event) => event._tag === "pause_requested" && event.inFlight === "interrupt"
+  },
+  updates: {
+    create: update("create_requested", (data, event) => ({
+      ...data,
+      limits: limitsIn(event.config, data),
+      conversationId: event.conversationId,
+      rootAgentId: event.rootAgentId
+    })),
+    startTurn: update("new_turn", (data, event) => ({
+      ...data,
+      turnIds: [...data.turnIds, event.turnId],
+      turns: data.turns + 1
+    })),
+    endTurn: update("turn_completed", (data, event) => ({
+      ...data,
+      turnIds: data.turnIds.filter((turnId) => turnId !== event.turnId),
+      turnErrors: turnErrors[event.outcome](data.turnErrors)
+    })),
+    countTurn: update("turn_completed", (data, event) =>
+      counted({
+        ...data,
+        turnIds: data.turnIds.filter((turnId) => turnId !== event.turnId),
+        turnErrors: turnErrors[event.outcome](data.turnErrors)
+      })
+    ),
+    failAgent: update("agent_failed", failing),
+    countAgent: update("agent_failed", (data, event) => counted(failing(data, event))),
+    suspend: update(["budget_exhausted", "error_threshold"], (data, event) => ({
+      ...data,
+      suspension:
+        event._tag === "error_threshold"
+          ? { reason: event.reason, budgetInfo: null }
+          : {
+              reason: `the budget of ${event.resource} is spent`,
+              budgetInfo: { resource: event.resource, spent: event.spent, limit: event.limit }
+            }
+    })),
+    hold: update(["pause_requested", "close_requested"], (data, { by, reason }) => ({
+      ...data,
+      because: { by, reason }
+    })),
+    reset: (data, event) => ({
+      ...Struct.omit(data, ["stopped"]),
+      limits: event._tag === "budget_replenished" ? limitsIn(event.config, data) : data.limits,
+      turnErrors: 0,
+      fatalStops: 0,
+      suspension: null,
+      because: null
+    })
+  },
+  actions: {
+    InterruptTurns: (data) => ({ _tag: "InterruptTurns", turnIds: data.turnIds }),
+    ResetBudget: () => ({ _tag: "ResetBudget" }),
+    DrainQueues: () => ({ _tag: "DrainQueues" })
+  },
+  timers: {},
+  fields: {
+    "session.created": (data, event) => ({
+      conversation_id: data.conversationId,
+      config: event._tag === "create_requested" ? event.config : null
+    }),
+    "session.activated": (data) => ({ root_agent_id: data.rootAgentId }),
+    "session.paused": (_, event) => ({ reason: reasonOf(event) }),
+    "session.suspended": (data) => ({
+      reason: data.suspension?.reason ?? null,
+      budget_info: data.suspension?.budgetInfo ?? null
+    }),
+    "session.closing": (_, event) => ({ reason: reasonOf(event) }),
+    "session.closed": (_, event) => ({ final_stats: event._tag === "cleanup_complete" ? event.stats : null })
+  },
+  states: {
+    "[*]": {},
+    created: { enter: "StartAgents" },
+    active: { enter: "AnnounceAgents" },
+    paused: { enter: "AnnounceAgents" },
+    suspended: { enter: "AnnounceAgents" },
+    closing: { enter: "StopAgents" },
+    closed: { enter: "SealStream" },
+    archived: { enter: "ArchiveStream" }
+  },
+  table: {
+    "[*]": {
+      ...illegal(...requests, ...signals, ...endings, "close_requested", "cleanup_complete", "archive_requested"),
+      create_requested: to("created", { set: "create", rune: "session.created" })
+    },
+    created: {
+      ...illegal("create_requested", ...requests, "cleanup_complete", "archive_requested"),
+      ...illegal("new_turn", "turn_completed", "budget_exhausted", "error_threshold"),
+      ...postpone("agent_failed"),
+      first_message: to("active", { rune: "session.activated" }),
+      agent_ready: to("active", { rune: "session.activated" }),
+      close_requested: close
+    },
+    active: {
+      ...illegal("create_requested", "cleanup_complete", "archive_requested"),
+      ...stale("first_message", "agent_ready", "resume_requested", "budget_replenished", "reset"),
+      new_turn: to("active", { set: "startTurn" }),
+      turn_completed: {
+        set: "countTurn",
+        then: [{ to: "suspended", when: "erring", rune: "session.suspended" }, { to: "active" }]
+      },
+      agent_failed: {
+        set: "countAgent",
+        then: [{ to: "suspended", when: "erring", rune: "session.suspended" }, { to: "active" }]
+      },
+      pause_requested: {
+        set: "hold",
+        then: [
+          { to: "paused", when: "interrupting", rune: "session.paused", act: ["InterruptTurns"] },
+          { to: "paused", rune: "session.paused" }
+        ]
+      },
+      // nothing more may be spent; after errors the turns of the others may end
+      budget_exhausted: to("suspended", { set: "suspend", rune: "session.suspended", act: ["InterruptTurns"] }),
+      error_threshold: to("suspended", { set: "suspend", rune: "session.suspended" }),
+      close_requested: close
+    },
+    paused: {
+      ...ending("paused"),
+      ...illegal("create_requested", "new_turn", "cleanup_complete", "archive_requested"),
+      ...stale("first_message", "agent_ready", "pause_requested", "budget_replenished", "reset"),
+      ...postpone("budget_exhausted", "error_threshold"),
+      resume_requested: to("active", { set: "reset", rune: "session.resumed", act: ["DrainQueues"] }),
+      close_requested: close
+    },
+    suspended: {
+      ...ending("suspended"),
+      ...illegal("create_requested", "new_turn", "pause_requested", "cleanup_complete", "archive_requested"),
+      ...stale("first_message", "agent_ready", "budget_exhausted", "error_threshold"),
+      budget_replenished: unsuspend,
+      reset: unsuspend,
+      resume_requested: unsuspend,
+      close_requested: close
+    },
+    closing: {
+      ...ending("closing"),
+      ...illegal("create_requested", "new_turn", ...requests, "archive_requested"),
+      ...stale("first_message", "agent_ready", "budget_exhausted", "error_threshold", "close_requested"),
+      cleanup_complete: to("closed", { rune: "session.closed" })
+    },
+    closed: {
+      ...illegal("create_requested", ...requests),
+      ...stale(...signals, ...endings, "close_requested", "cleanup_complete"),
+      archive_requested: to("archived", { rune: "session.archived" })
+    },
+    archived: {
+      ...illegal("create_requested", ...requests),
+      ...stale(...signals, ...endings, "close_requested", "cleanup_complete", "archive_requested")
+    }
+  }
+})

@@ -1,0 +1,274 @@
+/**
+ * Inbox: the messages that wait for an agent, as a machine of one state.
+ *
+ * A message waits until a turn that carries it has begun (`Delivered`), so a spawn
+ * that fails loses none. What a turn carries is kept until the next one takes
+ * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
+ * What came to no answer is kept beside them, bounded, until a person asks it again or lets it go.
+ */
+import { Schema } from "effect"
+import type { Said } from "../../core/event-log/EventKinds.ts"
+import { define, to } from "../../core/event-actor/StateMachine.ts"
+import { isAssistant } from "../../domain/Frame.ts"
+import * as Dropped from "./Dropped.ts"
+import { readTurn } from "./TurnKinds.ts"
+
+/** Most messages that wait at one agent. */
+export const MAX_WAITING = 1000
+
+export const Message = Dropped.Message
+export type Message = Dropped.Message
+
+export const Event = Schema.Union([
+  Schema.TaggedStruct("Received", { message: Message }),
+  /** A turn has begun: these it carries, and nothing else. `runId` is the turn's id. */
+  Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
+  Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
+  /** The turn that carried these came to no answer, and they are not offered again. */
+  Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...Dropped.End.fields }),
+  /** A message of an agent that is not told: agents have sent each other too many without a person. */
+  Schema.TaggedStruct("Rested", { message: Message, reason: Schema.String }),
+  /** Dropped ones are asked again, each under a new id. */
+  Schema.TaggedStruct("AskedAgain", {
+    messages: Schema.Array(Schema.Struct({ messageId: Schema.String, as: Schema.String })),
+    by: Schema.String,
+    at: Schema.Finite
+  }),
+  /** Dropped ones are let go. */
+  Schema.TaggedStruct("Dismissed", {
+    messageIds: Schema.Array(Schema.String),
+    /** True: the older ones that were only counted, too. */
+    all: Schema.Boolean,
+    by: Schema.String
+  })
+])
+export type Event = typeof Event.Type
+
+/** A turn that begins takes over what it carries. */
+export const joins = (rune: Said): Event | undefined => {
+  const event = readTurn(rune)?.payload.event
+  if (rune.kind !== "turn.started" || (event?._tag !== "start_turn" && event?._tag !== "steer")) return undefined
+  return { _tag: "Delivered", runId: event.turnId, messageIds: event.messageIds }
+}
+
+export interface Data {
+  /** Oldest first; urgent ones among them in their turn. */
+  readonly waiting: ReadonlyArray<Message>
+  readonly carried: ReadonlyArray<Message>
+  readonly runId: string | null
+  /** The last ones that were taken back: they may not come again. */
+  readonly withdrawn?: ReadonlyArray<string>
+  /** Work that came to no answer. */
+  readonly dropped?: Dropped.Kept
+  /** Messages of agents since the last word from outside: of a person, a channel or a plan. */
+  readonly relayed?: number
+  /** Bounds that the agent has reached since then. */
+  readonly bounds?: ReadonlyArray<Bound>
+  /** Questions to a person that no person has answered, oldest first. */
+  readonly questions?: ReadonlyArray<Question>
+}
+
+/** A question of the agent's to a person: the next message of a person is the answer. */
+export interface Question {
+  readonly eventId: number
+  readonly question: string
+  /** ms since the epoch */
+  readonly at: number
+}
+
+/** A bound that keeps agents from running away, and that this one has reached. */
+export interface Bound {
+  readonly eventId: number
+  readonly text: string
+  /** ms since the epoch */
+  readonly at: number
+  /** The agent takes no turn before a person answers. */
+  readonly holds?: boolean
+}
+
+/** The bound for which the agent takes no turn. */
+export const heldBy = ({ bounds = [] }: Data): Bound | undefined => bounds.find(({ holds }) => holds === true)
+
+const MAX_BOUNDS = 10
+
+export const isKnownBound = ({ bounds = [] }: Data, text: string): boolean => bounds.some((one) => one.text === text)
+
+export const bounding = (data: Data, bound: Bound): Data => ({
+  ...data,
+  bounds: [...(data.bounds ?? []), bound].slice(-MAX_BOUNDS)
+})
+
+/** How far agents go among themselves. */
+export interface Rest {
+  /** Messages, each sent for the one before. */
+  readonly relays: number
+  /** Messages of agents to one agent. */
+  readonly messages: number
+}
+
+const isAgent = (from: string): boolean => from.startsWith("agent:")
+
+/** Messages of agents that led to what an agent sends now. */
+export const hopsOf = ({ carried }: Data): number => 1 + Math.max(0, ...carried.map(({ hops = 0 }) => hops))
+
+/** Why the message is not told; undefined where it is. */
+export const restsFor = ({ relayed = 0 }: Data, { from, hops = 0 }: Message, rest: Rest): string | undefined => {
+  if (!isAgent(from)) return undefined
+  if (hops > rest.relays) return `${rest.relays} messages of agents, each sent for the one before, without a person`
+  return relayed >= rest.messages ? `${rest.messages} messages of agents without a person` : undefined
+}
+
+/** The state after a word from outside: agents among themselves may go on. */
+const stirred = (data: Data): Data => (data.relayed === undefined ? data : { ...data, relayed: 0 })
+
+const MAX_QUESTIONS = 20
+/** Characters that are kept of a question; the log has all of it. */
+const MAX_QUESTION = 4_000
+
+/** With a question that was asked of a person; of many the newest are kept. */
+export const asking = (data: Data, { at, eventId, question }: Question): Data => ({
+  ...data,
+  questions: [
+    ...(data.questions ?? []),
+    { eventId, question: question.slice(0, MAX_QUESTION).toWellFormed(), at }
+  ].slice(-MAX_QUESTIONS)
+})
+
+/** Whether a sender is a person: agents, channels, plans, schedules, assistants and agentd itself have names of their own. */
+export const isPerson = (from: string): boolean =>
+  from !== "agentd" && !/^(agent|channel|plan|schedule):/.test(from) && !isAssistant(from)
+
+export const initial: Data = { waiting: [], carried: [], runId: null, withdrawn: [] }
+
+const MAX_WITHDRAWN = 100
+
+export const isWithdrawn = (data: Data, messageId: string): boolean => data.withdrawn?.includes(messageId) ?? false
+
+/** Both, oldest first. */
+export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
+
+/** Work that came to no answer, and waits for a person. */
+export const droppedOf = ({ dropped = Dropped.none }: Data): Dropped.Kept => dropped
+
+export const kinds = [
+  "inbox.received",
+  "inbox.delivered",
+  "inbox.withdrawn",
+  "inbox.rested",
+  "inbox.dropped",
+  "inbox.asked_again",
+  "inbox.dismissed"
+] as const
+
+const isDropped = (data: Data, id: string): boolean =>
+  droppedOf(data).dropped.some(({ message }) => message.messageId === id)
+
+/** A person's word answers what the agent has asked, and lets it go on. */
+const received = (data: Data, message: Message): Data => {
+  const { from, hops = 0 } = message
+  const waiting = [...data.waiting, message]
+  if (isAgent(from)) return { ...data, waiting, ...(hops > 0 ? { relayed: (data.relayed ?? 0) + 1 } : {}) }
+  if (from === "agentd") return { ...data, waiting }
+  const { bounds, questions } = data
+  const isAnswer = isPerson(from) && (questions !== undefined || bounds !== undefined)
+  return { ...stirred(data), waiting, ...(isAnswer ? { questions: [], bounds: [] } : {}) }
+}
+
+export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>()({
+  name: "inbox",
+  initial: "Open",
+  final: [],
+  rune: "inbox.received",
+  fenced: (data, event) => {
+    switch (event._tag) {
+      case "Received":
+      case "Rested": {
+        const { messageId } = event.message
+        const isKnown = known(data).some((message) => message.messageId === messageId)
+        return isKnown || isWithdrawn(data, messageId) || isDropped(data, messageId)
+      }
+      case "Delivered":
+        return event.runId === data.runId
+      case "Withdrawn":
+        return !known(data).some(({ messageId }) => messageId === event.messageId)
+      case "Dropped":
+        return !data.carried.some(
+          ({ messageId }) => event.messageIds.includes(messageId) && !isDropped(data, messageId)
+        )
+      case "AskedAgain":
+        return !event.messages.every(({ messageId }) => isDropped(data, messageId))
+      case "Dismissed":
+        return !event.all && !event.messageIds.some((messageId) => isDropped(data, messageId))
+    }
+  },
+  guards: {},
+  updates: {
+    receive: (data, event) => (event._tag === "Received" ? received(data, event.message) : data),
+    rest: (data, event) => {
+      if (event._tag !== "Rested") return data
+      const { message, reason } = event
+      return { ...data, dropped: Dropped.add(droppedOf(data), [message], Dropped.resting(message, reason)) }
+    },
+    deliver: (data, event) => {
+      if (event._tag !== "Delivered") return data
+      const carried = new Set(event.messageIds)
+      return {
+        ...data,
+        waiting: data.waiting.filter((message) => !carried.has(message.messageId)),
+        carried: known(data).filter((message) => carried.has(message.messageId)),
+        runId: event.runId
+      }
+    },
+    withdraw: (data, event) =>
+      event._tag === "Withdrawn"
+        ? {
+            ...data,
+            waiting: data.waiting.filter(({ messageId }) => messageId !== event.messageId),
+            carried: data.carried.filter(({ messageId }) => messageId !== event.messageId),
+            withdrawn: [...(data.withdrawn ?? []), event.messageId].slice(-MAX_WITHDRAWN)
+          }
+        : data,
+    drop: (data, event) => {
+      if (event._tag !== "Dropped") return data
+      const asked = data.carried.filter(({ messageId }) => event.messageIds.includes(messageId))
+      return { ...data, dropped: Dropped.add(droppedOf(data), asked, event) }
+    },
+    askAgain: (data, event) => {
+      if (event._tag !== "AskedAgain") return data
+      const { dropped } = droppedOf(data)
+      const again = event.messages.flatMap(({ as, messageId }) => {
+        const found = dropped.find(({ message }) => message.messageId === messageId)
+        if (found === undefined) return []
+        const { hops: _, steer: __, ...message } = found.message
+        return [{ ...message, messageId: as, first: message.first ?? messageId, at: event.at }]
+      })
+      const left = Dropped.without(
+        droppedOf(data),
+        event.messages.map(({ messageId }) => messageId)
+      )
+      return { ...stirred(data), waiting: [...data.waiting, ...again], dropped: left, bounds: [] }
+    },
+    dismiss: (data, event) => {
+      if (event._tag !== "Dismissed") return data
+      const left = Dropped.without(droppedOf(data), event.messageIds)
+      return event.all
+        ? { ...stirred(data), dropped: { ...left, more: 0 }, questions: [], bounds: [] }
+        : { ...data, dropped: left }
+    }
+  },
+  actions: {},
+  timers: {},
+  fields: {},
+  states: { Open: {} },
+  table: {
+    Open: {
+      Received: to("Open", { set: "receive" }),
+      Delivered: to("Open", { set: "deliver", rune: "inbox.delivered" }),
+      Withdrawn: to("Open", { set: "withdraw", rune: "inbox.withdrawn" }),
+      Rested: to("Open", { set: "rest", rune: "inbox.rested" }),
+      Dropped: to("Open", { set: "drop", rune: "inbox.dropped" }),
+      AskedAgain: to("Open", { set: "askAgain", rune: "inbox.asked_again" }),
+      Dismissed: to("Open", { set: "dismiss", rune: "inbox.dismissed" })
+    }
+  }
+})

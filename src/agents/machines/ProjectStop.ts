@@ -1,0 +1,42 @@
+/** ProjectStop: whether a person has stopped a project as a whole, by its log. Pure. */
+import { CommandRefused } from "../../domain/Messages.ts"
+import type { projectKinds } from "../../domain/ProjectKinds.ts"
+import type { RuneOf } from "../../core/event-log/EventKinds.ts"
+
+/** Since when a project is stopped, and by whom. */
+export interface Stopped {
+  readonly by: string
+  /** ms since the epoch */
+  readonly since: number
+  readonly eventId: number
+}
+
+interface Record {
+  stopped: Stopped | null
+}
+
+export const apply = (record: Record, { at, eventId, kind, payload }: RuneOf<typeof projectKinds>): void => {
+  if (kind === "project.stopped") record.stopped = { by: payload.by, since: at, eventId }
+  if (kind === "project.started") record.stopped = null
+}
+
+const WITH = ", with its project"
+
+/** The author of the stop of an agent whose project is stopped: a name that no login has. */
+export const authorOf = (by: string): string => `${by}${WITH}`
+
+/** Whether an agent was stopped with its project. */
+export const isWith = (stoppedBy: string | null | undefined): boolean => stoppedBy?.endsWith(WITH) === true
+
+/** The command that starts an agent that is stopped. `name`: with its project's. */
+export const startOf = (name: string, stoppedBy: string | null | undefined): string =>
+  isWith(stoppedBy) ? `agentd project start ${name.split("/")[0]!}` : `agentd start ${name}`
+
+/** Why an agent of it is not started. */
+export const refusalOf = (name: string, { stopped }: Record): CommandRefused | undefined =>
+  stopped === null
+    ? undefined
+    : new CommandRefused({
+        message: `The project ${name} is stopped, by ${stopped.by}: none of its agents starts.`,
+        remedy: `Start it with all of them: agentd project start ${name}`
+      })

@@ -1,0 +1,54 @@
+/**
+ * ToolResult: the events that lead a call to its one result, as its run tells it. Pure.
+ *
+ * A call that nobody was asked about ran by its agent's own policy; one that the
+ * agent's own rules refused was never run; one that waits for an answer from here is
+ * called off, whatever its run says of it: it never had leave to run.
+ */
+import type * as ToolMachine from "./ToolMachine.ts"
+import { excerpt } from "../run/Excerpt.ts"
+
+/** Longest output that is kept, bytes. */
+const MAX_OUTPUT = 128 * 1024
+
+export interface Call {
+  readonly callId: string
+  /** True where the call has asked, or is known to run. */
+  readonly asks: boolean
+  /** True where the call has asked, and its run has no answer. */
+  readonly waits: boolean
+}
+
+/** The approver of what no person has decided. */
+export const OWN = "the agent's own rules"
+
+const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])
+const wentOn = (status: ToolMachine.Status): string => `its agent went on without an answer: ${status}`
+
+export const toResult = (
+  { asks, callId, waits }: Call,
+  status: ToolMachine.Status,
+  output: unknown
+): ReadonlyArray<ToolMachine.Event> => {
+  const kept = excerpt(output, MAX_OUTPUT)
+  const text = typeof kept === "string" ? kept : (JSON.stringify(kept) ?? "")
+  if (waits) return [{ _tag: "cancelled", callId, reason: CALLED_OFF.has(status) ? text || status : wentOn(status) }]
+  const runs: ReadonlyArray<ToolMachine.Event> = asks ? [] : [{ _tag: "no_approval_needed", callId }]
+  switch (status) {
+    case "success":
+      return [...runs, { _tag: "success", callId, output: kept }]
+    case "cancelled":
+      return [{ _tag: "cancelled", callId, reason: text || "cancelled" }]
+    case "denied":
+      return asks
+        ? [{ _tag: "cancelled", callId, reason: text || "denied" }]
+        : [
+            { _tag: "requires_approval", callId, policyReason: OWN },
+            { _tag: "denied", callId, approver: OWN, reason: text }
+          ]
+    case "timeout":
+      return [...runs, { _tag: "execution_timeout", callId }]
+    default:
+      return [...runs, { _tag: "execution_error", callId, status, error: text }]
+  }
+}

@@ -1,0 +1,382 @@
+/**
+ * TurnMachine: one request-to-answer cycle of an agent, from its input to its answer.
+ *
+ * Guarantees: at most one turn at a time (a start outside `idle` waits); every
+ * started turn reaches a terminal rune; nothing from an earlier turn moves it.
+ * A turn has no time limit of its own.
+ */
+import { Schema } from "effect"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import { define, evolve, illegal, on, postpone, type Snapshot, stale, to } from "../../core/event-actor/StateMachine.ts"
+
+export type State = "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error"
+
+/** Where the input of a turn comes from; `own`: the run has begun it by itself. */
+export const Source = Schema.Literals(["resume", "steer", "queue", "own"])
+export type Source = typeof Source.Type
+
+const turnId = Schema.String
+/** The turn begins with its run, which has said so: what the worker knows of it. */
+const run = Schema.optional(
+  Schema.Struct({ seq: Schema.Int, pid: Schema.optional(Schema.Int), sessionId: Schema.optional(Schema.String) })
+)
+/** The turn ends with its run, which has ended well. */
+const exit = Schema.optional(Schema.Struct({ runId: Schema.String, seq: Schema.Int }))
+/** The time in which the turn's work may stop by itself; as before where left out. */
+const graceMillis = Schema.optional(Schema.Finite)
+
+export const Event = Schema.Union([
+  Schema.TaggedStruct("start_turn", {
+    turnId,
+    agentId: Schema.String,
+    input: Schema.String,
+    source: Source,
+    /** The messages that the input carries; offered again under the same ids when a crash ends the turn. */
+    messageIds: Schema.Array(Schema.String),
+    graceMillis,
+    run,
+    at: Schema.Finite
+  }),
+  Schema.TaggedStruct("assistant_delta", { turnId, content: Schema.String }),
+  Schema.TaggedStruct("tool_calls_received", { turnId, callIds: Schema.Array(Schema.String) }),
+  /** The provider has answered without tool calls. */
+  Schema.TaggedStruct("response_done", { turnId, finalOutput: Schema.String, usage: Schema.Unknown, exit }),
+  Schema.TaggedStruct("stream_error", {
+    turnId,
+    errorType: Schema.String,
+    message: Schema.String,
+    /** True: the turn's messages are offered again. */
+    retry: Schema.optional(Schema.Boolean),
+    /** The part of the answer that came before a limit cut it off. */
+    partialOutput: Schema.optional(Schema.String),
+    /** True: the run's process died in the turn, and the agent is disconnected until its worker is ready for the next run. */
+    died: Schema.optional(Schema.Boolean)
+  }),
+  /** Every call has its result; `continue` asks the provider again. */
+  Schema.TaggedStruct("tools_finished", {
+    turnId,
+    results: Schema.Array(Schema.Unknown),
+    continue: Schema.Boolean,
+    finalOutput: Schema.optional(Schema.String),
+    usage: Schema.optional(Schema.Unknown)
+  }),
+  /** A tool failed in a way that the turn cannot go on from; others are results like any. */
+  Schema.TaggedStruct("tool_crash", {
+    turnId,
+    callId: Schema.NullOr(Schema.String),
+    message: Schema.String,
+    retry: Schema.optional(Schema.Boolean)
+  }),
+  Schema.TaggedStruct("interrupt", {
+    /** Left out: whichever turn is active. */
+    turnId: Schema.optional(turnId),
+    by: Schema.String,
+    reason: Schema.String,
+    /** True: the turn's messages are offered again; left out, they are dropped. */
+    keep: Schema.optional(Schema.Boolean),
+    /** Of what it was asked only these messages are dropped; the rest is offered again. */
+    drops: Schema.optional(Schema.Array(Schema.String)),
+    partialOutput: Schema.optional(Schema.String)
+  }),
+  /** New input that does not wait for the turn's end; `turnId` is the turn to start where none is active. */
+  Schema.TaggedStruct("steer", {
+    turnId,
+    agentId: Schema.String,
+    input: Schema.String,
+    messageIds: Schema.Array(Schema.String),
+    /** The turn that is steered away; left out in runes of before alone. */
+    from: Schema.optional(turnId),
+    partialOutput: Schema.optional(Schema.String),
+    graceMillis,
+    at: Schema.Finite
+  }),
+  /** The turn's work has stopped and its results are kept; `forced` when the grace ran out first. */
+  Schema.TaggedStruct("turn_finalized", { turnId, forced: Schema.optional(Schema.Boolean) })
+])
+export type Event = typeof Event.Type
+
+export type Action =
+  /** End the provider's stream and the calls at the next safe boundary. */
+  | { readonly _tag: "StopWork"; readonly turnId: string | null }
+  | { readonly _tag: "ForceStopWork"; readonly turnId: string | null }
+
+export type Outcome = "completed" | "interrupted" | "error"
+
+export interface Steer {
+  readonly turnId: string
+  readonly input: string
+  readonly messageIds: ReadonlyArray<string>
+}
+
+export interface Data {
+  /** The active turn, or the last one. */
+  readonly turnId: string | null
+  readonly agentId: string | null
+  readonly messageIds: ReadonlyArray<string>
+  /** Messages that are not done, and are offered again where no turn is active. */
+  readonly unfinished: ReadonlyArray<string>
+  /** How the last turn ended; null while one is active, and before the first. */
+  readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
+  /** When the turn started, ms since the epoch. */
+  readonly startedAt: number | null
+  readonly pendingCalls: ReadonlyArray<string>
+  /** The input that a steer left for the turn that follows; null when it has been taken. */
+  readonly steer: Steer | null
+  /** ms that interrupted work gets to stop by itself */
+  readonly graceMillis: number
+}
+
+export const initial = (options: { readonly graceMillis?: number } = {}): Data => ({
+  turnId: null,
+  agentId: null,
+  messageIds: [],
+  unfinished: [],
+  ended: null,
+  startedAt: null,
+  pendingCalls: [],
+  steer: null,
+  graceMillis: options.graceMillis ?? 10_000
+})
+
+export const kinds = [
+  "turn.started",
+  "turn.assistant_delta",
+  "turn.tool_calls_received",
+  "turn.tools_finished",
+  "turn.completed",
+  "turn.interrupted",
+  "turn.error",
+  "turn.finalized"
+] as const
+export type Kind = (typeof kinds)[number]
+
+/** Kinds that no fold reads: their moves change neither state nor data. */
+export const lazy: ReadonlyArray<Kind> = ["turn.assistant_delta"]
+
+/** A turn without a terminal rune is looked for this often, and ended when it is older than this and no live run owns it. */
+export const SWEEP_INTERVAL = 60_000
+export const SWEEP_AGE = 300_000
+
+/** Whether the sweep may end the turn; `live` says that a live run owns it. */
+export const sweepable = (state: State, data: Data, now: number, live: boolean): boolean =>
+  (state === "streaming" || state === "tool_executing") && !live && now - (data.startedAt ?? now) > SWEEP_AGE
+
+/** The order of sources for the next turn's input. */
+export const SOURCES: ReadonlyArray<Source> = ["resume", "steer", "queue"]
+
+/** The messages of the next turn: those of the first source that has some. */
+export const nextOf = <A extends { readonly source: Source; readonly messages: ReadonlyArray<unknown> }>(
+  waiting: ReadonlyArray<A>
+): A | undefined => {
+  for (const source of SOURCES) {
+    const found = waiting.find((candidate) => candidate.source === source && candidate.messages.length > 0)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const update = on<Event, Data>()
+
+/** Nothing is left to stop: the turn's last rune finalizes it. */
+const finalize = (data: Data): Event => ({ _tag: "turn_finalized", turnId: data.turnId ?? "" })
+
+/** Two steers before the next turn starts are one input of it. */
+const added = (before: Steer | null, { turnId, input, messageIds }: Steer): Steer =>
+  before === null
+    ? { turnId, input, messageIds }
+    : { turnId, input: `${before.input}\n\n${input}`, messageIds: [...before.messageIds, ...messageIds] }
+
+/** Whether a turn that begins is the steered one, or carries what it was to carry. */
+const takes = (
+  { messageIds, turnId }: { readonly turnId: string; readonly messageIds: ReadonlyArray<string> },
+  steer: Steer
+): boolean =>
+  turnId === steer.turnId || (steer.messageIds.length > 0 && steer.messageIds.every((id) => messageIds.includes(id)))
+
+/** A turn's end: what is left of it. */
+const over = (data: Data, outcome: Outcome, reason: string | null, again: boolean) => ({
+  ended: { outcome, reason },
+  unfinished: again ? data.unfinished : []
+})
+
+/** Longer inputs are whole in the event alone: a rune has its limits. */
+const MAX_SHOWN = 64 * 1024
+
+const excerpt = (input: string | undefined): string | undefined =>
+  input === undefined || input.length <= MAX_SHOWN
+    ? input
+    : `${input.slice(0, MAX_SHOWN)}… (${input.length} characters; all of it: event.input)`
+
+const begin = { set: "begin", rune: "turn.started" } as const
+const waits = postpone("start_turn", "steer")
+const past = stale(
+  "assistant_delta",
+  "tool_calls_received",
+  "response_done",
+  "stream_error",
+  "tools_finished",
+  "tool_crash",
+  "interrupt"
+)
+const stop = { act: ["StopWork"], rune: "turn.interrupted" } as const
+const interrupted = to("interrupted", { set: "interrupt", ...stop })
+
+export const Turn = define<State, Event, Data, Action, Kind>()({
+  name: "turn",
+  initial: "idle",
+  final: [],
+  rune: "turn.finalized",
+  fenced: (data, event) => {
+    if (event._tag === "start_turn") return false
+    // what is to be taken up again goes first; what a steer says waits in the inbox
+    if (event._tag === "steer") {
+      return event.from === undefined ? data.ended !== null && data.unfinished.length > 0 : event.from !== data.turnId
+    }
+    return event.turnId !== undefined && event.turnId !== data.turnId
+  },
+  guards: {
+    continuing: (_, event) => event._tag === "tools_finished" && event.continue,
+    forced: (_, event) => event._tag === "turn_finalized" && event.forced === true
+  },
+  updates: {
+    begin: update(["start_turn", "steer"], (data, event) => ({
+      ...data,
+      turnId: event.turnId,
+      agentId: event.agentId,
+      messageIds: event.messageIds,
+      unfinished: event.messageIds,
+      ended: null,
+      startedAt: event.at,
+      graceMillis: event.graceMillis ?? data.graceMillis,
+      pendingCalls: [],
+      steer: data.steer === null || takes(event, data.steer) ? null : data.steer
+    })),
+    call: update("tool_calls_received", (data, event) => ({
+      ...data,
+      pendingCalls: [...data.pendingCalls, ...event.callIds]
+    })),
+    settleCalls: update("tools_finished", (data, event) => ({
+      ...data,
+      pendingCalls: [],
+      ...(event.continue ? {} : over(data, "completed", null, false))
+    })),
+    complete: (data) => ({ ...data, ...over(data, "completed", null, false) }),
+    fail: update(["stream_error", "tool_crash"], (data, event) => {
+      const { ended, unfinished } = over(data, "error", event.message, event.retry === true)
+      const died = event._tag === "stream_error" && event.died === true
+      return { ...data, unfinished, ended: died ? { ...ended, died } : ended }
+    }),
+    interrupt: update("interrupt", (data, event) => {
+      const { drops } = event
+      const { ended, unfinished } = over(data, "interrupted", event.reason, event.keep === true || drops !== undefined)
+      return { ...data, ended, unfinished: unfinished.filter((messageId) => drops?.includes(messageId) !== true) }
+    }),
+    /** The agent has read what it is steered away from: that is not offered again. */
+    redirect: update("steer", (data, event) => ({
+      ...data,
+      ...over(data, "interrupted", "steered", false),
+      steer: added(data.steer, event)
+    }))
+  },
+  actions: {
+    StopWork: (data) => ({ _tag: "StopWork", turnId: data.turnId }),
+    ForceStopWork: (data) => ({ _tag: "ForceStopWork", turnId: data.turnId })
+  },
+  timers: {
+    grace: {
+      after: (data) => data.graceMillis,
+      fires: (data) => ({ _tag: "turn_finalized", turnId: data.turnId ?? "", forced: true })
+    }
+  },
+  passing: { completed: finalize, error: finalize },
+  fields: {
+    "turn.started": (data, event) => ({
+      turn_id: data.turnId,
+      agent_id: data.agentId,
+      input: event._tag === "start_turn" || event._tag === "steer" ? excerpt(event.input) : null
+    }),
+    "turn.assistant_delta": (data, event) => ({
+      turn_id: data.turnId,
+      content: event._tag === "assistant_delta" ? event.content : null
+    }),
+    "turn.tool_calls_received": (data) => ({ turn_id: data.turnId, call_ids: data.pendingCalls }),
+    "turn.tools_finished": (data, event) => ({
+      turn_id: data.turnId,
+      results: event._tag === "tools_finished" ? event.results : []
+    }),
+    "turn.completed": (data, event) => ({
+      turn_id: data.turnId,
+      final_output: event._tag === "response_done" || event._tag === "tools_finished" ? event.finalOutput : null,
+      usage: event._tag === "response_done" || event._tag === "tools_finished" ? event.usage : null
+    }),
+    "turn.interrupted": (data, event) => ({
+      turn_id: data.turnId,
+      reason: event._tag === "interrupt" ? event.reason : "steered",
+      partial_output: event._tag === "interrupt" || event._tag === "steer" ? event.partialOutput : null
+    }),
+    "turn.error": (data, event) => ({
+      turn_id: data.turnId,
+      error_type: event._tag === "stream_error" ? event.errorType : "tool_crash",
+      message: event._tag === "stream_error" || event._tag === "tool_crash" ? event.message : null,
+      ...(event._tag === "stream_error" && event.partialOutput !== undefined
+        ? { partial_output: event.partialOutput }
+        : {})
+    }),
+    "turn.finalized": (data) => ({ turn_id: data.turnId })
+  },
+  states: {
+    /** Looks for the next turn's input: `data.steer`, then `nextOf` what waits. */
+    idle: { enter: "TakeNext" },
+    streaming: { enter: "StreamResponse" },
+    tool_executing: { enter: "RunTools" },
+    completed: {},
+    interrupted: { enter: "FinalizeTurn", timeout: "grace" },
+    error: {}
+  },
+  table: {
+    idle: {
+      ...past,
+      ...stale("turn_finalized"),
+      start_turn: to("streaming", begin),
+      steer: to("streaming", begin)
+    },
+    streaming: {
+      ...postpone("start_turn"),
+      ...illegal("tools_finished", "tool_crash", "turn_finalized"),
+      assistant_delta: to("streaming", { rune: "turn.assistant_delta" }),
+      tool_calls_received: to("tool_executing", { set: "call", rune: "turn.tool_calls_received" }),
+      response_done: to("completed", { set: "complete", rune: "turn.completed" }),
+      stream_error: to("error", { set: "fail", rune: "turn.error" }),
+      interrupt: interrupted,
+      steer: to("interrupted", { set: "redirect", ...stop })
+    },
+    tool_executing: {
+      ...waits,
+      ...stale("assistant_delta"),
+      ...illegal("response_done", "stream_error", "turn_finalized"),
+      tool_calls_received: to("tool_executing", { set: "call", rune: "turn.tool_calls_received" }),
+      tools_finished: {
+        set: "settleCalls",
+        then: [
+          { to: "streaming", when: "continuing", rune: "turn.tools_finished" },
+          { to: "completed", rune: "turn.completed" }
+        ]
+      },
+      interrupt: interrupted,
+      tool_crash: to("error", { set: "fail", rune: "turn.error" })
+    },
+    completed: { ...past, ...waits, turn_finalized: to("idle") },
+    interrupted: {
+      ...past,
+      ...waits,
+      turn_finalized: {
+        then: [{ to: "idle", when: "forced", act: ["ForceStopWork"] }, { to: "idle" }]
+      }
+    },
+    error: { ...past, ...waits, turn_finalized: to("idle") }
+  }
+})
+
+/** Folds a rune of a turn in. A rune of an older daemon finalizes a turn that its last rune finalizes today. */
+export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
+  rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

@@ -1,0 +1,553 @@
+/**
+ * WorkerMachine: the loop that keeps one agent's runs going. It prepares a worktree,
+ * builds a prompt, spawns a run, watches it, cools down after an error, and stops
+ * for good when its limits are spent.
+ *
+ * Guarantees: a run that failed counts once; nothing from an older run moves it;
+ * a run counts as started only once it has said so.
+ */
+import { Schema, Struct } from "effect"
+import { Outcome, type UncountedReason } from "../../runs/Outcome.ts"
+import { isNear } from "../../domain/ErrorLimit.ts"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+import type { Said } from "../../core/event-log/EventKinds.ts"
+import { readTurn } from "./TurnKinds.ts"
+import { define, illegal, on, postpone, stale, to } from "../../core/event-actor/StateMachine.ts"
+
+export type State =
+  | "Initializing"
+  | "BuildingPrompt"
+  | "Spawning"
+  | "Running"
+  | "Interrupting"
+  | "SessionComplete"
+  | "CoolingDown"
+  | "Stopped"
+
+/** The config's limits on a run's errors, and on how runs follow one another. */
+export const Terms = Schema.Struct({
+  limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
+  /** ms */
+  backoff: Schema.Struct({
+    base: Schema.Finite,
+    factor: Schema.Finite,
+    cap: Schema.Finite,
+    jitter: Schema.Finite,
+    by: Schema.optionalKey(Schema.Literals(["failures", "streak"]))
+  }),
+  maxRunsPerHour: Schema.NullOr(Schema.Finite)
+})
+export type Terms = typeof Terms.Type
+
+export const Event = Schema.Union([
+  Schema.TaggedStruct("WorktreeReady", { cwd: Schema.String, branch: Schema.optional(Schema.String) }),
+  Schema.TaggedStruct("PromptReady", {
+    prompt: Schema.String,
+    runId: Schema.String,
+    /** The inbox messages that the prompt carries. */
+    messageIds: Schema.Array(Schema.String),
+    /** ms since the epoch */
+    at: Schema.Finite,
+    /** The backend of the run, where it is or was a fallback; `because`: the run is on another one than the last. */
+    fallback: Schema.optional(
+      Schema.Struct({
+        index: Schema.Int,
+        because: Schema.optional(Schema.String),
+        /** True: it goes on with the conversation of the one before. */
+        keeps: Schema.optional(Schema.Boolean)
+      })
+    ),
+    /** The config's as the run begins; left out where the worker has gone by them before. */
+    terms: Schema.optional(Terms)
+  }),
+  Schema.TaggedStruct("SessionStarted", {
+    runId: Schema.String,
+    seq: Schema.Int,
+    pid: Schema.optional(Schema.Int),
+    sessionId: Schema.optional(Schema.String)
+  }),
+  /** `worked`: a turn of the run has come to its answer. */
+  Schema.TaggedStruct("SessionExited", {
+    runId: Schema.String,
+    outcome: Outcome,
+    worked: Schema.optionalKey(Schema.Boolean)
+  }),
+  /**
+   * A signal only: the text is in the inbox. Null: a person ends the run, and its work is
+   * dropped. `runId`: the run that is to end; left out in runes of before alone.
+   */
+  Schema.TaggedStruct("UrgentMessage", {
+    messageId: Schema.NullOr(Schema.String),
+    runId: Schema.optional(Schema.String)
+  }),
+  Schema.TaggedStruct("GraceExceeded", { runId: Schema.String }),
+  Schema.TaggedStruct("BackoffElapsed", {}),
+  /** Wakes a worker that has nothing to do. */
+  Schema.TaggedStruct("WorkArrived", { messageId: Schema.optional(Schema.String) }),
+  Schema.TaggedStruct("OperatorStop", { by: Schema.String, reason: Schema.optional(Schema.String) }),
+  Schema.TaggedStruct("FatalError", { message: Schema.String, remedy: Schema.optional(Schema.String) })
+])
+export type Event = typeof Event.Type
+
+/** The worker's event in a rune of its agent's turn: a turn begins with its run, or ends with it. */
+export const joins = (rune: Said): Event | undefined => {
+  const event = readTurn(rune)?.payload.event
+  if (rune.kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
+    return { _tag: "SessionStarted", runId: event.turnId, ...event.run }
+  }
+  if (rune.kind !== "turn.completed" || event?._tag !== "response_done" || event.exit === undefined) return undefined
+  return { _tag: "SessionExited", runId: event.exit.runId, outcome: { _tag: "Success" }, worked: true }
+}
+
+export const seqIn = (rune: Said): number | undefined => {
+  const event = readTurn(rune)?.payload.event
+  if (event?._tag === "start_turn") return event.run?.seq
+  return event?._tag === "response_done" ? event.exit?.seq : undefined
+}
+
+export type Action =
+  | { readonly _tag: "StorePrompt"; readonly prompt: string; readonly runId: string }
+  | { readonly _tag: "IncrementSession"; readonly sessionSeq: number }
+  /** Interrupt, grace, SIGTERM to the group, grace, SIGKILL to the tree. */
+  | { readonly _tag: "CancelSession"; readonly runId: string | null }
+  | { readonly _tag: "ForceStopSession"; readonly runId: string | null }
+  | { readonly _tag: "LogFatal"; readonly message: string; readonly remedy: string }
+
+export interface Data {
+  /** `loop` always has work; `inbox` waits for some. */
+  readonly mode: "inbox" | "loop"
+  readonly limits: Backoff.Limits
+  /** `by`: what picks a wait, all failures since the last answer, or the errors in a row alone; left out: the first. */
+  readonly backoff: Terms["backoff"]
+  /** ms that an interrupted run gets to end by itself */
+  readonly graceMillis: number
+  readonly cwd: string | null
+  readonly branch: string | null
+  readonly sessionSeq: number
+  /** The run that is spawning or alive; null when there is none. */
+  readonly runId: string | null
+  readonly pid: number | null
+  /** The backend's own id of the last run, for those that can resume one. */
+  readonly sessionId: string | null
+  /** The backend of the newest run by its place: 0, or left out, is the agent's own. */
+  readonly fallback?: number
+  /** The sessions of the other backends, by their places. */
+  readonly sessions?: { readonly [index: string]: string | null }
+  /** The prompt of the run that is spawning; null when none is. */
+  readonly prompt: string | null
+  /** Messages that the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
+  readonly messageIds: ReadonlyArray<string>
+  /** Why the newest run ended early, for the next prompt; null when it ended well. */
+  readonly cutShort: string | null
+  /** When the last prompt was ready, ms since the epoch. */
+  readonly lastRunAt: number | null
+  /** Most runs within an hour; null for no such limit. */
+  readonly maxRunsPerHour: number | null
+  /** The starts of the last hour, as many as the limit needs. */
+  readonly recentRuns: ReadonlyArray<number>
+  readonly consecutiveErrors: number
+  readonly totalErrors: number
+  /** Runs that failed, or found their provider unavailable, since a turn last came to its answer. A start clears it not. */
+  readonly failures: number
+  readonly lastError: string | null
+  /** Runs in a row that ended uncounted; quota, outages, logins and ends of agentd's own aside. */
+  readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
+  /** Runs in a row that agentd's own end took, since one ended otherwise or had answered; left out: none. */
+  readonly taken?: number
+  /** When an uncounted end lets the worker go on (0: not said); null after a counted one, and where a provider that could not be had has not said when. */
+  readonly uncountedUntil: number | null
+  /** Why it stopped for good, and what to do; null while it has not, or when an operator stopped it. */
+  readonly fatal: { readonly message: string; readonly remedy: string } | null
+  readonly stoppedBy: string | null
+}
+
+/** So many uncounted ends in a row are an error after all; quota, outages, logins and ends of agentd's own aside. */
+export const UNCOUNTED_LIMIT = 5
+/** So many ends of agentd's own in a row, of each of which a run was taken that had answered nothing, may be its runs' doing. */
+export const TAKEN_LIMIT = 20
+
+export type Options = Partial<Pick<Data, "mode" | "limits" | "backoff" | "graceMillis" | "maxRunsPerHour">>
+
+export const initial = (options: Options = {}): Data => ({
+  mode: options.mode ?? "inbox",
+  limits: options.limits ?? Backoff.defaultLimits,
+  backoff: options.backoff ?? Backoff.defaultPolicy,
+  graceMillis: options.graceMillis ?? 10_000,
+  cwd: null,
+  branch: null,
+  sessionSeq: 0,
+  runId: null,
+  pid: null,
+  sessionId: null,
+  prompt: null,
+  messageIds: [],
+  cutShort: null,
+  lastRunAt: null,
+  maxRunsPerHour: options.maxRunsPerHour ?? null,
+  recentRuns: [],
+  consecutiveErrors: 0,
+  totalErrors: 0,
+  failures: 0,
+  lastError: null,
+  uncounted: { reason: null, count: 0 },
+  uncountedUntil: null,
+  fatal: null,
+  stoppedBy: null
+})
+
+export const kinds = ["worker.moved"] as const
+export type Kind = (typeof kinds)[number]
+
+const update = on<Event, Data>()
+
+const placed = (data: Data, event: { readonly cwd: string; readonly branch?: string | undefined }): Data => ({
+  ...data,
+  cwd: event.cwd,
+  branch: event.branch ?? null
+})
+
+const gone = (data: Data, cutShort: string | null): Data => ({
+  ...data,
+  runId: null,
+  pid: null,
+  prompt: null,
+  cutShort
+})
+
+/** A backend goes on with a session of its own, or with that of the one before where the two share it. */
+const movedTo = (
+  data: Data,
+  { index, keeps }: { readonly index: number; readonly keeps?: boolean | undefined }
+): Data => {
+  const { fallback = 0, sessionId, sessions = {} } = data
+  if (index === fallback) return data
+  if (keeps === true) return { ...data, fallback: index }
+  return {
+    ...data,
+    fallback: index,
+    sessionId: sessions[index] ?? null,
+    sessions: { ...sessions, [fallback]: sessionId }
+  }
+}
+
+const HOUR = 3_600_000
+
+/** The starts of the last hour with this one, no more than the limit asks for. */
+const recent = (data: Data, at: number): ReadonlyArray<number> =>
+  data.maxRunsPerHour === null
+    ? []
+    : [...data.recentRuns.filter((run) => run > at - HOUR), at].slice(-data.maxRunsPerHour)
+
+/** How runs are spaced now: ms from one to the next, at most so many an hour. */
+export interface Spacing {
+  readonly interval: number
+  readonly maxRunsPerHour: number | null
+}
+
+/** When the next run may begin, ms since the epoch; runs of the future are those of a clock that was set back since. */
+export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHour }: Spacing, now: number): number => {
+  const spaced = lastRunAt === null ? 0 : lastRunAt + interval
+  const first = maxRunsPerHour === null ? undefined : recentRuns.filter((at) => at <= now).at(-maxRunsPerHour)
+  return first === undefined ? spaced : Math.max(spaced, first + HOUR)
+}
+
+/** Counts a failure, which the next waits are reckoned by. */
+const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
+
+/** Forgets the runs that agentd's own end took. */
+const untaken: (data: Data) => Data = Struct.omit(["taken"])
+
+const isTaken = (event: Event): boolean =>
+  event._tag === "SessionExited" && event.outcome._tag === "Uncounted" && event.outcome.reason === "taken"
+
+/** Forgets the failures of before a run that has answered. */
+const worked = (data: Data, event: Event): Data =>
+  event._tag === "SessionExited" && event.worked === true ? { ...untaken(data), failures: 0 } : data
+
+const failed = (data: Data, detail: string): Data => {
+  const counted = {
+    ...data,
+    consecutiveErrors: data.consecutiveErrors + 1,
+    totalErrors: data.totalErrors + 1,
+    lastError: detail,
+    uncounted: { reason: null, count: 0 },
+    uncountedUntil: null
+  }
+  return Backoff.exhausted(data.limits, counted) ? { ...counted, fatal: giveUp(counted) } : counted
+}
+
+const giveUp = (data: Data) => ({
+  message:
+    data.consecutiveErrors >= data.limits.maxConsecutiveErrors
+      ? `${data.consecutiveErrors} errors in a row; the last: ${data.lastError}`
+      : `${data.totalErrors} errors in all; the last: ${data.lastError}`,
+  remedy: "Fix what the last error names, then start the agent again."
+})
+
+/** Why a run ended early, in words; null when it ended well. */
+const reasonOf = (outcome: Outcome): string | null => {
+  switch (outcome._tag) {
+    case "Success":
+      return null
+    case "Timeout":
+      return "the run took longer than its time limit"
+    case "Uncounted":
+      if (outcome.reason === "unavailable") return "its provider could not be had"
+      if (outcome.reason === "auth") return "its login was refused"
+      // agentd of before said of both that they were lost
+      if (outcome.reason === "lost" || outcome.reason === "taken") return "agentd was stopped while it ran"
+      return `${outcome.reason} ended it`
+    default:
+      return outcome.detail
+  }
+}
+
+/** Too many in a row are an error after all. */
+const uncount = (data: Data, reason: UncountedReason, until: number | undefined): Data => {
+  const count = data.uncounted.count + 1
+  return count >= UNCOUNTED_LIMIT
+    ? failed(data, `${count} runs in a row ended without a result (${reason})`)
+    : { ...data, uncounted: { reason, count }, uncountedUntil: until ?? 0 }
+}
+
+/** No error of its agent's, who waits longer each time; without an end it might be what ends agentd. */
+const take = (data: Data, { taken = 0 }: Data): Data => {
+  const count = taken + 1
+  const next = { ...data, taken: count, uncountedUntil: null }
+  if (count < TAKEN_LIMIT) return next
+  const message = `agentd ended ${count} times while a run of this agent's was under way, and none of those runs had answered`
+  return {
+    ...next,
+    fatal: { message, remedy: "Find out what ends agentd: its own log says. Then start the agent again." }
+  }
+}
+
+/** A run that ended from Spawning or Running: its outcome decides what is counted. */
+const counted = (before: Data, outcome: Outcome): Data => {
+  const data = untaken(gone(before, reasonOf(outcome)))
+  switch (outcome._tag) {
+    case "Success":
+      return {
+        ...data,
+        messageIds: [],
+        consecutiveErrors: 0,
+        uncounted: { reason: null, count: 0 },
+        uncountedUntil: null
+      }
+    case "Error":
+      return failed(stumbled(data), outcome.detail)
+    case "Timeout":
+      return failed(stumbled(data), data.cutShort ?? "")
+    case "Fatal":
+      return { ...data, lastError: outcome.detail, fatal: { message: outcome.detail, remedy: outcome.remedy } }
+    case "Uncounted": {
+      const { reason, until } = outcome
+      if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
+      if (reason === "taken") return take(data, before)
+      if (reason === "unavailable" || reason === "auth") return { ...stumbled(data), uncountedUntil: until ?? null }
+      // what is full is not gone on with
+      if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
+      return uncount(data, reason, until)
+    }
+  }
+}
+
+/** By the errors in a row, or by the failures since the last answer where those are more: a start clears the first alone. */
+const cooldown = (data: Data, at: number): number => {
+  const { backoff, cwd, limits, taken = 0, totalErrors, uncountedUntil } = data
+  if (uncountedUntil !== null) return Math.max(backoff.base, uncountedUntil - at)
+  const failures = backoff.by === "streak" ? 0 : data.failures
+  const counters = { ...data, failures: Math.max(failures, taken) }
+  return Backoff.delay(backoff, limits, counters, `${cwd}#${totalErrors}`) ?? 0
+}
+
+const ended = (event: Event): Outcome["_tag"] | undefined =>
+  event._tag === "SessionExited" ? event.outcome._tag : undefined
+
+const exited = {
+  set: "count",
+  then: [
+    { to: "SessionComplete", when: "succeeded" },
+    { to: "Stopped", when: "fatal", act: ["LogFatal"] },
+    { to: "Stopped", when: "exhausted", act: ["LogFatal"] },
+    { to: "CoolingDown" }
+  ]
+} as const
+
+/** Valid in every state but the final one; `live` ones have a run to end. */
+const always = {
+  OperatorStop: to("Stopped", { set: "stop" }),
+  FatalError: to("Stopped", { set: "fail", act: ["LogFatal"] })
+}
+const live = {
+  OperatorStop: to("Stopped", { set: "stop", act: ["CancelSession"] }),
+  FatalError: to("Stopped", { set: "fail", act: ["LogFatal", "CancelSession"] })
+}
+/** The next prompt reads the inbox and the world anyway. */
+const signals = stale("UrgentMessage", "WorkArrived")
+const past = stale("SessionExited", "GraceExceeded")
+
+const errorsOf = ({ limits: { maxTotalErrors }, totalErrors }: Data) => ({ maxTotalErrors, totalErrors })
+
+export const Worker = define<State, Event, Data, Action, Kind>()({
+  name: "worker",
+  initial: "Initializing",
+  final: ["Stopped"],
+  rune: "worker.moved",
+  fenced: (data, event) => {
+    switch (event._tag) {
+      case "SessionStarted":
+      case "SessionExited":
+      case "GraceExceeded":
+        return event.runId !== data.runId
+      case "UrgentMessage":
+        return event.runId !== undefined && event.runId !== data.runId
+      default:
+        return false
+    }
+  },
+  guards: {
+    succeeded: (_, event) => ended(event) === "Success",
+    fatal: ({ taken = 0 }, event) => ended(event) === "Fatal" || taken >= TAKEN_LIMIT,
+    exhausted: (data) => Backoff.exhausted(data.limits, data)
+  },
+  updates: {
+    place: update("WorktreeReady", placed),
+    increment: update("WorktreeReady", (data, event) => ({ ...placed(data, event), sessionSeq: data.sessionSeq + 1 })),
+    prepare: update("PromptReady", (data, event) => ({
+      ...movedTo(data, event.fallback ?? { index: 0 }),
+      ...event.terms,
+      runId: event.runId,
+      prompt: event.prompt,
+      messageIds: event.messageIds,
+      lastRunAt: event.at,
+      recentRuns: recent({ ...data, ...event.terms }, event.at)
+    })),
+    interrupt: update("UrgentMessage", (data, event) =>
+      event.messageId === null ? { ...data, messageIds: [] } : data
+    ),
+    start: update("SessionStarted", (data, event) => ({
+      ...data,
+      sessionSeq: event.seq,
+      prompt: null,
+      pid: event.pid ?? null,
+      sessionId: event.sessionId ?? null,
+      consecutiveErrors: 0
+    })),
+    count: update("SessionExited", (data, event) => counted(worked(data, event), event.outcome)),
+    clear: (data, event) =>
+      gone(
+        isTaken(event) ? worked(data, event) : untaken(worked(data, event)),
+        data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"
+      ),
+    stop: update("OperatorStop", (data, event) => ({ ...data, stoppedBy: event.by })),
+    fail: update("FatalError", (data, event) => ({
+      ...data,
+      lastError: event.message,
+      fatal: { message: event.message, remedy: event.remedy ?? "Fix what it names, then start the agent again." }
+    }))
+  },
+  actions: {
+    StorePrompt: (_, event) => ({
+      _tag: "StorePrompt",
+      prompt: event._tag === "PromptReady" ? event.prompt : "",
+      runId: event._tag === "PromptReady" ? event.runId : ""
+    }),
+    IncrementSession: (data) => ({ _tag: "IncrementSession", sessionSeq: data.sessionSeq }),
+    CancelSession: (data) => ({ _tag: "CancelSession", runId: data.runId }),
+    ForceStopSession: (_, event) => ({
+      _tag: "ForceStopSession",
+      runId: event._tag === "GraceExceeded" ? event.runId : null
+    }),
+    LogFatal: (data) => ({ _tag: "LogFatal", message: data.fatal?.message ?? "", remedy: data.fatal?.remedy ?? "" })
+  },
+  timers: {
+    grace: {
+      after: (data) => data.graceMillis,
+      fires: (data) => ({ _tag: "GraceExceeded", runId: data.runId ?? "" })
+    },
+    cooldown: { after: cooldown, fires: () => ({ _tag: "BackoffElapsed" }) }
+  },
+  fields: {
+    "worker.moved": (data) => ({
+      sessionSeq: data.sessionSeq,
+      runId: data.runId,
+      consecutiveErrors: data.consecutiveErrors,
+      totalErrors: data.totalErrors,
+      ...(isNear(errorsOf(data)) ? { maxTotalErrors: data.limits.maxTotalErrors } : {}),
+      fatal: data.fatal
+    })
+  },
+  states: {
+    Initializing: { enter: "PrepareWorktree" },
+    BuildingPrompt: { enter: "BuildPrompt" },
+    Spawning: { enter: "SpawnRun" },
+    Running: { enter: "WatchRun" },
+    Interrupting: { timeout: "grace" },
+    SessionComplete: { enter: "PrepareWorktree" },
+    CoolingDown: { timeout: "cooldown" },
+    Stopped: { enter: "ReleaseAgent" }
+  },
+  table: {
+    Initializing: {
+      ...always,
+      ...signals,
+      ...past,
+      ...illegal("PromptReady", "SessionStarted", "BackoffElapsed"),
+      WorktreeReady: to("BuildingPrompt", { set: "place" })
+    },
+    BuildingPrompt: {
+      ...always,
+      ...stale("UrgentMessage"),
+      ...past,
+      ...illegal("WorktreeReady", "SessionStarted", "BackoffElapsed"),
+      PromptReady: to("Spawning", { set: "prepare", act: ["StorePrompt"] }),
+      WorkArrived: to("BuildingPrompt", { reenter: true })
+    },
+    Spawning: {
+      ...live,
+      ...stale("WorkArrived", "GraceExceeded", "PromptReady"),
+      ...postpone("UrgentMessage"),
+      ...illegal("WorktreeReady", "BackoffElapsed"),
+      SessionStarted: to("Running", { set: "start" }),
+      SessionExited: exited
+    },
+    Running: {
+      ...live,
+      ...stale("WorkArrived", "GraceExceeded", "PromptReady"),
+      ...illegal("WorktreeReady", "SessionStarted", "BackoffElapsed"),
+      SessionExited: exited,
+      UrgentMessage: to("Interrupting", { set: "interrupt", act: ["CancelSession"] })
+    },
+    Interrupting: {
+      ...live,
+      ...signals,
+      ...illegal("WorktreeReady", "PromptReady", "SessionStarted", "BackoffElapsed"),
+      SessionExited: to("BuildingPrompt", { set: "clear" }),
+      GraceExceeded: to("BuildingPrompt", { set: "clear", act: ["ForceStopSession"] })
+    },
+    SessionComplete: {
+      ...always,
+      ...signals,
+      ...past,
+      ...illegal("PromptReady", "SessionStarted", "BackoffElapsed"),
+      WorktreeReady: to("BuildingPrompt", { set: "increment", act: ["IncrementSession"] })
+    },
+    CoolingDown: {
+      ...always,
+      ...signals,
+      ...past,
+      ...illegal("WorktreeReady", "PromptReady", "SessionStarted"),
+      BackoffElapsed: to("BuildingPrompt")
+    },
+    Stopped: {
+      ...signals,
+      ...past,
+      ...stale("WorktreeReady", "PromptReady", "SessionStarted", "BackoffElapsed", "OperatorStop", "FatalError")
+    }
+  }
+})
+
+/** Nothing is to be waited for after an error. */
+export const isCool = ({ at, data, state }: { readonly at: number; readonly data: Data; readonly state: State }) =>
+  state === "CoolingDown" && cooldown(data, at) <= 0

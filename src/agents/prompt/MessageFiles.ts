@@ -1,0 +1,215 @@
+/**
+ * MessageFiles: the contents of files that come with messages, each once under its hash, in a folder
+ * that only this user reads (files 0600, the folder 0700).
+ *
+ * Guarantees: a content is on the disk, whole and as its hash says, before a message may name it; no
+ * content is removed that a message needs or that was put here a moment ago; their number and size are bounded, and so
+ * is what is still coming. What is left of a message that never came to be is swept.
+ */
+import { Effect, FileSystem } from "effect"
+import { createHash } from "node:crypto"
+import * as path from "node:path"
+import * as Monotonic from "../../core/supervision/Monotonic.ts"
+import { quoted, sizeInWords } from "../../runs/FileWords.ts"
+import * as GivenFile from "../../runs/GivenFile.ts"
+import { troubleOf } from "../../config/FileTrouble.ts"
+import { CommandRefused } from "../../domain/Messages.ts"
+
+/** Bytes and number of all contents. */
+export const MAX_TOTAL = 512 * 1024 * 1024
+export const MAX_COUNT = 4_096
+export const MAX_COMING = 8
+/** How long a content waits for its message, ms. */
+export const GRACE = 600_000
+
+/** A piece of a content. An empty one asks how much is here. */
+export interface Piece {
+  readonly sha256: string
+  /** Of the whole content, bytes. */
+  readonly size: number
+  readonly at: number
+  readonly data: Uint8Array
+}
+
+interface Coming {
+  readonly size: number
+  readonly pieces: Array<Uint8Array>
+  has: number
+}
+
+const HASH = /^[0-9a-f]{64}$/
+
+const hashOf = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex")
+
+const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+
+const unkept = (error: unknown) =>
+  refused(
+    `The file could not be kept: ${troubleOf(error)}.`,
+    "Make room where agentd keeps its state, and see that it may write there."
+  )
+
+export const gone = (filename: string) =>
+  refused(`The content of ${quoted(filename)} is not here.`, "Send the message with its files again.")
+
+export class MessageFiles {
+  private readonly disk: FileSystem.FileSystem
+  private readonly folder: string
+  /** Bytes of each content. */
+  private readonly kept = new Map<string, number>()
+  /** Oldest first. */
+  private readonly coming = new Map<string, Coming>()
+  /** Contents that a message may be about to name, until then (Monotonic). */
+  private readonly fresh = new Map<string, number>()
+
+  constructor(disk: FileSystem.FileSystem, folder: string) {
+    this.disk = disk
+    this.folder = folder
+  }
+
+  pathOf(sha256: string): string {
+    return path.join(this.folder, HASH.test(sha256) ? sha256 : "none")
+  }
+
+  given(files: ReadonlyArray<GivenFile.GivenFile>): { readonly files?: ReadonlyArray<GivenFile.RunFile> } {
+    return files.length === 0 ? {} : { files: files.map((file) => ({ ...file, path: this.pathOf(file.sha256) })) }
+  }
+
+  get isEmpty(): boolean {
+    return this.kept.size === 0
+  }
+
+  /** Whether a content of this size has no room now. */
+  isFull(size: number): boolean {
+    const total = [...this.kept.values()].reduce((sum, one) => sum + one, 0)
+    return this.kept.size >= MAX_COUNT || total + size > MAX_TOTAL
+  }
+
+  private readonly pin = (sha256: string) =>
+    Effect.map(Monotonic.now, (now) => void this.fresh.set(sha256, now + GRACE))
+
+  /** Takes a piece, and answers how many bytes of the content are here: all of them when it is durable. */
+  readonly add = Effect.fnUntraced({ self: this }, function* (this: MessageFiles, { at, data, sha256, size }: Piece) {
+    const kept = this.kept.get(sha256)
+    if (kept !== undefined) return yield* Effect.as(this.pin(sha256), kept)
+    if (this.isFull(size))
+      return yield* refused(
+        `agentd keeps files of messages up to ${sizeInWords(MAX_TOTAL)}, and has no room for this one.`,
+        "Have agents answer what they were sent, or drop what nobody needs any more: agentd waiting"
+      )
+    const coming = this.coming.get(sha256) ?? { size, pieces: [], has: 0 }
+    // said twice, or by two at once: what is here is told, and it goes on from there
+    if (at !== coming.has || coming.size !== size || data.length === 0) return coming.has
+    if (at + data.length > size) return yield* refused("The file is longer than was said.", "Send it again.")
+    coming.pieces.push(data)
+    coming.has += data.length
+    this.coming.delete(sha256)
+    if (coming.has < size) {
+      this.coming.set(sha256, coming)
+      const [oldest] = this.coming.keys()
+      if (this.coming.size > MAX_COMING && oldest !== undefined) this.coming.delete(oldest)
+      return coming.has
+    }
+    return yield* this.put(sha256, Buffer.concat(coming.pieces))
+  })
+
+  /** On the disk, then under its name, then known. */
+  private readonly put = (sha256: string, content: Uint8Array) => {
+    if (hashOf(content) !== sha256)
+      return Effect.fail(refused("The file changed while it was sent.", "Wait until it is whole, then send it again."))
+    const { disk, folder } = this
+    const part = path.join(folder, `${sha256}.part`)
+    const write = Effect.gen(function* () {
+      yield* disk.makeDirectory(folder, { recursive: true, mode: 0o700 })
+      yield* disk.remove(part, { force: true })
+      const file = yield* disk.open(part, { flag: "wx", mode: 0o600 })
+      yield* file.writeAll(content)
+      yield* file.sync
+      yield* disk.rename(part, path.join(folder, sha256))
+      yield* (yield* disk.open(folder, { flag: "r" })).sync
+    })
+    return write.pipe(
+      Effect.scoped,
+      Effect.mapError(unkept),
+      Effect.andThen(this.pin(sha256)),
+      Effect.map(() => {
+        this.kept.set(sha256, content.length)
+        return content.length
+      }),
+      Effect.uninterruptible
+    )
+  }
+
+  /** Describes a file whose content is here; the content stays until its message is there. */
+  readonly describe = Effect.fnUntraced(
+    { self: this },
+    function* (this: MessageFiles, filename: string, sha256: string) {
+      if (!this.kept.has(sha256)) return yield* gone(filename)
+      yield* this.pin(sha256)
+      const content = yield* Effect.mapError(this.disk.readFile(this.pathOf(sha256)), () => gone(filename))
+      if (hashOf(content) !== sha256) {
+        yield* this.forget(sha256)
+        return yield* gone(filename)
+      }
+      const type = GivenFile.mediaTypeOf(content)
+      if (type === undefined)
+        return yield* refused(
+          `${quoted(filename)} is of no kind that agents take.`,
+          `They take ${GivenFile.KINDS}. Put any other file into the agent's workspace, and name its path.`
+        )
+      const described: GivenFile.GivenFile = { filename, type, size: content.length, sha256 }
+      return described
+    }
+  )
+
+  /** Removes a content, whoever needs it. */
+  readonly forget = (sha256: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.kept.delete(sha256)
+      this.fresh.delete(sha256)
+      return HASH.test(sha256) ? Effect.ignore(this.disk.remove(this.pathOf(sha256), { force: true })) : Effect.void
+    })
+
+  /** Removes the contents that no message needs. */
+  readonly sweep = (needed: ReadonlySet<string>): Effect.Effect<void> =>
+    Effect.flatMap(Monotonic.now, (now) => {
+      for (const [sha256, until] of this.fresh) if (until <= now) this.fresh.delete(sha256)
+      const left = [...this.kept.keys()].filter((sha256) => !needed.has(sha256) && !this.fresh.has(sha256))
+      return Effect.forEach(left, this.forget, { discard: true })
+    })
+
+  /** Takes up what an earlier daemon kept; what came half is removed. */
+  readonly restore: Effect.Effect<void> = Effect.suspend(() =>
+    this.disk.readDirectory(this.folder).pipe(
+      Effect.orElseSucceed((): Array<string> => []),
+      Effect.flatMap((names) =>
+        Effect.forEach(
+          names,
+          (name) => {
+            const found = path.join(this.folder, name)
+            if (name.endsWith(".part")) return Effect.ignore(this.disk.remove(found, { force: true }))
+            if (!HASH.test(name)) return Effect.void
+            return this.disk.stat(found).pipe(
+              Effect.map(({ size, type }) => {
+                if (type === "File") this.kept.set(name, Number(size))
+              }),
+              Effect.ignore
+            )
+          },
+          { discard: true }
+        )
+      )
+    )
+  )
+}
+
+/** Without a disk: it keeps nothing. */
+export const memory = (): MessageFiles => new MessageFiles(FileSystem.makeNoop({}), "")
+
+/** In the folder; what is kept there already is taken up. */
+export const make = (folder: string) =>
+  Effect.gen(function* () {
+    const files = new MessageFiles(yield* FileSystem.FileSystem, folder)
+    yield* files.restore
+    return files
+  })

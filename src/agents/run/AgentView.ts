@@ -1,0 +1,395 @@
+/**
+ * AgentView: an agent's row for a person, from the committed state of its machines.
+ * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
+ */
+import { type AgentConfig, backendAt } from "../../config/AgentConfig.ts"
+import { accountOf } from "./AccountOf.ts"
+import { doing, oneLine } from "../../domain/CallWords.ts"
+import { nearWords, type Reach, type Standing as Allowance } from "../../domain/Allowance.ts"
+import * as UsageWindow from "../../domain/UsageWindow.ts"
+import { nameOf, type Standing, troubles } from "../../domain/Weather.ts"
+import * as Words from "../../domain/Words.ts"
+import { words } from "../actors/AgentAllowance.ts"
+import type { AgentInfo, CallInfo, ConversationInfo } from "../../domain/Messages.ts"
+import type { Snapshot } from "../../core/event-actor/StateMachine.ts"
+import type * as TurnMachine from "../machines/TurnMachine.ts"
+import * as WorkerMachine from "../machines/WorkerMachine.ts"
+import * as Inbox from "../machines/Inbox.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import type { Gap } from "./Metering.ts"
+import { isDue, spacingOf, untilDue } from "../actors/NextTurn.ts"
+
+export interface Row {
+  readonly conversation: string
+  readonly project: string
+  readonly agent: string
+  readonly config: AgentConfig
+  readonly worker: Snapshot<WorkerMachine.State, WorkerMachine.Data> | undefined
+  readonly turn: Snapshot<TurnMachine.State, TurnMachine.Data>
+  /** The agent's tool calls without a result. */
+  readonly calls: ReadonlyArray<CallInfo>
+  readonly inbox: Inbox.Data
+  /** When its inbox moved last, ms since the epoch. */
+  readonly inboxAt?: number
+  /** A sub-agent that has no place yet. */
+  readonly queued?: boolean
+  /** The agent that began it. */
+  readonly parent?: string | null
+  /** The newest thing that its run told. */
+  readonly heard?: LiveRun["heard"]
+  /** The newest whole line of its answer. */
+  readonly line?: LiveRun["line"]
+  /** Set while its run asks its model again by itself. */
+  readonly retries?: LiveRun["retries"]
+  /** When a person answered its turn last, ms since the epoch. */
+  readonly answeredAt?: number | undefined
+  /** The model of its run's newest request, and how full its context is. */
+  readonly asked?: LiveRun["meter"]["newest"]
+  /** Whether its run is kept for another daemon. */
+  readonly outlives?: boolean | undefined
+  /** Names of what its run is without, at the moment. */
+  readonly lacks?: ReadonlyArray<string>
+  /** The mode that its run is in, as its agent calls it. */
+  readonly mode?: LiveRun["offers"]["mode"]
+  /** Work of its run that goes on, or is scheduled, beside its turns. */
+  readonly background?: LiveRun["background"]
+  readonly trouble?: Standing | undefined
+  /** The windows of its account's use that are near their end. */
+  readonly windows?: ReadonlyArray<UsageWindow.Noted>
+  /** The call that its turn repeats. */
+  readonly same?: string | undefined
+  readonly allowance?: Allowance | undefined
+  /** Why its limits do not hold to one request. */
+  readonly gap?: Gap | undefined
+  /** Why the agent's runes do not fold. */
+  readonly broken: string | undefined
+  readonly home?: (Pick<ConversationInfo, "state" | "conversation"> & { readonly since?: number }) | undefined
+  /** ms since the epoch */
+  readonly now: number
+}
+
+/** The detail of a sub-agent in the queue, which starts by itself. */
+export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
+
+/** Characters of a line that it says. */
+const LINE = 160
+
+const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
+
+/**
+ * Before this no run begins, ms since the epoch: it cools down, or its runs are spaced. Undefined where no time says
+ * so. A clock that was set back makes it no later than the wait is long.
+ */
+export const restsUntil = ({ config, now, worker }: Pick<Row, "config" | "now" | "worker">): number | undefined => {
+  if (worker?.state === "CoolingDown")
+    return Math.min(worker.at, now) + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
+  if (worker?.state !== "BuildingPrompt") return undefined
+  const spacing = spacingOf(config)
+  const due = WorkerMachine.dueAt(worker.data, spacing, now)
+  return isDue(worker.data, spacing, now) ? Math.min(due, now) : now + untilDue(worker.data, spacing, now)
+}
+
+/** When the worker goes on by itself; null when something else has to happen first. */
+const nextAt = (row: Row): number | null => {
+  const { config, now, trouble, worker } = row
+  const reached = reachedBy(row)
+  if (reached !== undefined) return reached.until !== null && reached.until > now ? reached.until : null
+  if (isKept(row)) return trouble!.until > now ? trouble!.until : null
+  const due = restsUntil({ config, now, worker })
+  if (due === undefined) return null
+  if (worker?.state === "CoolingDown") return due
+  return due > now && hasWork(row) ? due : null
+}
+
+/** A model that says nothing for longer is said to be silent, ms: its program may be trying again, and not tell. */
+const SILENT = 30_000
+
+/** The words of its model, as far as it tells. */
+const streaming = ({ config, heard, line, now }: Row): string => {
+  if (heard?.notice !== undefined) return fewest(heard.notice)
+  const silence = heard === undefined ? 0 : now - heard.at
+  if (silence >= SILENT) return `nothing was heard of it for ${Math.floor(silence / 1000)} s`
+  if (line !== undefined) return oneLine(line, LINE)
+  return config.backend.type === "command" ? "runs its command" : "thinks"
+}
+
+/** The first call under way, and how many there are beside it. */
+const doings = ([first, ...more]: Row["calls"]): string => {
+  if (first === undefined) return "between tools"
+  return `${doing(first.tool, first.arguments)}${more.length === 0 ? "" : ` and ${more.length} more`}`
+}
+
+/** A wake-up of which nothing was heard at its time counts for nothing after this, ms. */
+const OVERDUE = 60_000
+
+/** Describes the work beside its turns; undefined for nothing. */
+const beside = ({ background = [], now }: Row): string | undefined => {
+  const works = background.filter(({ at = now }) => at >= now - OVERDUE)
+  const [first] = works
+  if (first === undefined) return undefined
+  const due = first.at === undefined ? "" : ` due ${new Date(first.at).toISOString()}`
+  const more = works.length > 1 ? ` and ${works.length - 1} more` : ""
+  return `works in the background: ${first.kind} ${JSON.stringify(fewest(first.text))}${due}${more}`
+}
+
+/** The fallback that the run is on, in words. */
+const standIn = ({ config, worker }: Row): string => {
+  const { fallback = 0 } = worker!.data
+  if (fallback === 0) return ""
+  const account = accountOf(backendAt(config, fallback))
+  return ` (on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`})`
+}
+
+/** Describes the run by what it does now: its call that is under way, or what it says. */
+const running = (row: Row): string => {
+  const { calls, retries, turn } = row
+  const asks = calls.filter(({ state }) => state === "awaiting_approval")
+  const [call] = asks
+  if (call !== undefined) {
+    const more = asks.length > 1 ? ` and ${asks.length - 1} more` : ""
+    const what =
+      call.questions === undefined
+        ? `asks for ${call.tool}${more}: agentd approve`
+        : `asks you to choose${more}: agentd answer`
+    return `${what} ${call.callId}`
+  }
+  if (retries !== undefined && turn.state !== "idle")
+    return `retries by itself since ${Words.moment(retries.since, row.now)}: ${fewest(retries.text)}${standIn(row)}`
+  switch (turn.state) {
+    case "tool_executing":
+      return `${doings(calls)}${standIn(row)}`
+    case "streaming":
+      return `${streaming(row)}${standIn(row)}`
+    case "interrupted":
+      return "ends its turn"
+    default:
+      return unanswered(row) ?? `${beside(row) ?? "waits for a message"}${standIn(row)}`
+  }
+}
+
+/** The work that came to no answer, while nothing else is under way. */
+const unanswered = (row: Row): string | undefined => {
+  const held = Inbox.heldBy(row.inbox)
+  if (held !== undefined) return `${held.text}: agentd retry ${row.project}/${row.agent}`
+  const { dropped, more } = Inbox.droppedOf(row.inbox)
+  const last = dropped.at(-1)
+  if (last === undefined) return undefined
+  const count = dropped.length + more
+  if (last.errorType === "circle") return `rests after ${last.reason}: agentd retry ${row.project}/${row.agent}`
+  const what = count === 1 ? "what it was asked" : `${count} messages that it was asked`
+  return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
+}
+
+/** Why a free agent of a held project rests; and what it was asked is told all the same. */
+const held = (row: Row): string => {
+  const text = `its project is ${row.home!.state}: agentd resume ${row.home!.conversation}`
+  const open = unanswered(row)
+  return open === undefined ? text : `${open}; ${text}`
+}
+
+const hasWork = ({ config, inbox, turn }: Row): boolean =>
+  config.mode === "loop" || inbox.waiting.length > 0 || turn.data.unfinished.length > 0
+
+const weather = (trouble: Standing): string =>
+  `${nameOf(trouble)} ${troubles[trouble.state]}: ${fewest(trouble.message)}`
+
+/** Whether it is ready for a turn and has something to do. */
+const isReady = (row: Row): boolean => {
+  const { turn, worker } = row
+  if (!hasWork(row)) return false
+  return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
+}
+
+/** Whether it would go on if its provider could be had. */
+const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
+
+/** The limit that it waits for. */
+const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
+
+/** A limit that is near is said with whatever the agent does. */
+const nearing = ({ allowance, gap, same, windows = [], worker }: Row): string => {
+  if (worker === undefined || worker.state === "Stopped") return ""
+  const all = allowance?.near ?? []
+  const near = all.find(({ mark }) => mark === undefined)
+  const words = [
+    ...all.flatMap(({ mark }) => mark ?? []),
+    ...(same === undefined ? [] : [same]),
+    ...(near === undefined ? [] : [nearWords(near)]),
+    ...windows.map((window) => UsageWindow.nearWords(window)),
+    ...(gap === undefined ? [] : [gap.word])
+  ]
+  return words.length === 0 ? "" : ` (${words.join("; ")})`
+}
+
+/** The run goes on without it, and says why in its notices. */
+const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
+
+/** The agent's own mode, and whether that has calls run of which nobody is asked. */
+const inMode = ({ mode }: Row): string =>
+  mode === undefined ? "" : ` (mode ${fewest(mode.id)}${mode.isUnasked ? ": calls run unasked" : ""})`
+
+/** Whether its project takes no turns. */
+const isHeld = ({ home }: Row): boolean => home?.state === "paused" || home?.state === "suspended"
+
+/** The cause of a wait that ends by itself. */
+const waitsFor = (row: Row): Words.Reason | null => {
+  const { trouble, worker } = row
+  if (row.queued === true) return "place"
+  const reached = reachedBy(row)
+  if (reached !== undefined) return reached.until === null ? null : "limit"
+  if (isKept(row) || (worker?.state === "CoolingDown" && trouble !== undefined))
+    return trouble!.state === "LimitedUntil" ? "limit" : trouble!.state === "LoginNeeded" ? "login" : "network"
+  return worker?.state === "BuildingPrompt" && nextAt(row) !== null ? "run" : null
+}
+
+/** When it was done with what it did last, and had what it has to do now, ms since the epoch. */
+const readyAt = ({ inbox, turn, worker }: Row): number =>
+  Math.max(worker?.at ?? 0, turn.at, ...inbox.waiting.slice(0, 1).map(({ at }) => at))
+
+/** When each matter of it began to wait for a person, ms since the epoch. */
+const asking = (row: Row): ReadonlyArray<number> => {
+  const { calls, inbox, queued, turn, worker } = row
+  const { dropped, more } = Inbox.droppedOf(inbox)
+  const isNew = worker === undefined && queued !== true && inbox.waiting.length > 0
+  return [
+    ...calls.filter(({ state }) => state === "awaiting_approval").map(({ since }) => since),
+    ...(turn.state === "idle" && dropped.length + more > 0 ? [dropped[0]?.at ?? turn.at] : []),
+    ...[...(inbox.questions ?? []), ...(inbox.bounds ?? [])].map(({ at }) => at),
+    ...(isNew || reachedBy(row)?.until === null ? [readyAt(row)] : [])
+  ]
+}
+
+/** When its word became true, ms since the epoch; 0: before its first move. */
+const since = (row: Row, word: Words.Word): number => {
+  const { answeredAt = 0, home, inboxAt = 0, retries, trouble, turn, worker } = row
+  const at = worker?.at ?? 0
+  switch (word) {
+    case "needs you":
+      return worker?.state === "Stopped" ? readyAt(row) : Math.min(...asking(row))
+    case "paused":
+      return Math.max(home?.since ?? 0, at, turn.at)
+    case "retrying":
+      return worker?.state === "CoolingDown" ? at : (retries?.since ?? at)
+    case "waiting":
+      if (worker?.state === "CoolingDown") return at
+      return Math.max(isKept(row) ? trouble!.since : 0, waitsFor(row) === "run" ? Math.max(at, turn.at) : readyAt(row))
+    case "working":
+      if (worker === undefined || worker.state === "BuildingPrompt") return readyAt(row)
+      if (worker.state !== "Running") return at
+      return turn.state === "idle" && isReady(row) ? readyAt(row) : Math.max(turn.data.startedAt ?? at, answeredAt)
+    case "idle":
+      return Math.max(at, turn.at, inboxAt)
+    default:
+      return at
+  }
+}
+
+const word = (row: Row): Words.Word => {
+  const { background = [], broken, inbox, retries, turn, worker } = row
+  if (broken !== undefined) return "failed"
+  const stoppedBy = worker?.data.stoppedBy ?? null
+  const isOver = stoppedBy?.startsWith("agent:") === true
+  return Words.wordOf(Words.worker, worker?.state ?? "BuildingPrompt", {
+    asks: asking(row).length > 0,
+    retries: retries !== undefined && turn.state !== "idle",
+    holds: inbox.waiting.length > 0,
+    held: isHeld(row),
+    waits: waitsFor(row),
+    // what is ready has work, and begins it now
+    works: isBusy(row) || background.length > 0 || (isReady(row) && !isHeld(row) && waitsFor(row) === null),
+    wasStopped: stoppedBy !== null && !isOver,
+    isOver
+  })
+}
+
+const detail = (row: Row): string => {
+  const { broken, worker } = row
+  if (broken !== undefined) return `its log does not fold: ${broken}`
+  if (row.queued === true) return QUEUED
+  if (worker === undefined) return "was never started"
+  const { data } = worker
+  const reached = reachedBy(row)
+  if (reached !== undefined) return words(reached)
+  if (isKept(row)) return weather(row.trouble!)
+  switch (worker.state) {
+    case "Initializing":
+      return "prepares where it works"
+    case "BuildingPrompt":
+      if (isHeld(row)) return held(row)
+      return nextAt(row) === null ? (unanswered(row) ?? "waits for a message") : "waits for its next run"
+    case "Spawning":
+      return `starts run ${Math.max(1, data.sessionSeq)}`
+    case "Running":
+      return `${running(row)}${inMode(row)}${without(row)}`
+    case "Interrupting":
+      return "ends its run for what is urgent"
+    case "SessionComplete":
+      return "has ended a run well"
+    case "CoolingDown":
+      return `after: ${fewest(data.cutShort ?? data.lastError ?? "a run that does not count")}`
+    case "Stopped":
+      return data.fatal === null ? `stopped by ${data.stoppedBy ?? "a person"}` : fewest(data.fatal.message)
+  }
+}
+
+const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
+  const { dropped, more } = Inbox.droppedOf(inbox)
+  return dropped.length + more === 0 ? {} : { dropped: dropped.length + more }
+}
+
+/** Whether it has stopped for good, and nobody stopped it. */
+const hasFailed = ({ broken, worker }: Row): boolean =>
+  broken !== undefined || (worker?.state === "Stopped" && worker.data.stoppedBy === null)
+
+const isBusy = ({ turn, worker }: Row): boolean =>
+  worker?.state === "Spawning" ||
+  worker?.state === "Interrupting" ||
+  (worker?.state === "Running" && turn.state !== "idle")
+
+/** As its run names it, else as its config does. */
+const modelOf = ({ asked, config, worker }: Row): string => {
+  const backend = backendAt(config, worker?.data.fallback ?? 0)
+  const configured = "model" in backend ? (backend.model ?? "") : ""
+  return asked === undefined || asked.model === "" ? configured : asked.model
+}
+
+export const row = (of: Row): AgentInfo => {
+  const data = of.worker?.data
+  const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
+  const is = word(of)
+  return {
+    conversation: of.conversation,
+    project: of.project,
+    agent: of.agent,
+    backend: of.config.backend.type,
+    mode: of.config.mode,
+    ...(of.parent == null ? {} : { parent: of.parent }),
+    role: of.config.role ?? "",
+    ...(of.config.labels.length === 0 ? {} : { labels: of.config.labels }),
+    model: modelOf(of),
+    ...(of.asked?.context === undefined ? {} : { context: of.asked.context }),
+    word: is,
+    reason: waitsFor(of),
+    state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",
+    since: since(of, is),
+    restsOn: of.worker?.entered ?? 0,
+    detail: detail(of) + nearing(of),
+    nextAt: nextAt(of),
+    runId: isOver ? null : (data?.runId ?? null),
+    pid: isOver ? null : (data?.pid ?? null),
+    sessionSeq: data?.sessionSeq ?? 0,
+    consecutiveErrors: data?.consecutiveErrors ?? 0,
+    totalErrors: data?.totalErrors ?? 0,
+    maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
+    maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
+    inbox: of.inbox.waiting.length,
+    ...(isBusy(of) ? { busy: true } : {}),
+    ...(of.outlives === undefined ? {} : { outlives: of.outlives }),
+    ...(reachedBy(of) === undefined ? {} : { spent: true }),
+    ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
+    ...droppedIn(of.inbox),
+    ...(hasFailed(of) ? { failed: true } : {}),
+    cwd: data?.cwd ?? null,
+    branch: data?.branch ?? null
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * Metering: when an agent's spending is known, by its backend: with each request to its model, at a turn's end, in
+ * part, or never. Pure.
+ *
+ * Guarantees: where a limit holds later than with the request that spends it, or not at all, that is said before the
+ * first token, by the agent's name, with what can be done.
+ */
+import type { AgentConfig, BudgetConfig } from "../../config/AgentConfig.ts"
+import type { BackendConfig } from "../../config/BackendConfig.ts"
+import type { Price } from "../../domain/Prices.ts"
+
+/** `request`: with each; `turn`: at its end, as far as the agent tells; `part`: of some; `none`: nothing is told. */
+export type Metering = "request" | "turn" | "part" | "none"
+
+/** Programs that are known to tell of some of their requests, or of none. */
+const KNOWN: ReadonlyMap<string, Metering> = new Map([
+  ["qwen", "part"],
+  ["qwen-code", "part"],
+  ["cline", "none"],
+  ["droid", "none"]
+])
+
+const howOf = (argv: ReadonlyArray<string>): Metering | undefined =>
+  argv.map((word) => KNOWN.get(word.slice(word.lastIndexOf("/") + 1))).find((how) => how !== undefined)
+
+export const of = (backend: BackendConfig): Metering => {
+  switch (backend.type) {
+    case "model":
+    case "claude":
+      return "request"
+    case "acp":
+      if (backend.metering === "gateway") return "request"
+      return howOf(backend.argv) ?? "turn"
+    case "exec":
+      return "request"
+    case "command":
+      return backend.metering === "gateway" ? "request" : "none"
+  }
+}
+
+const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "usd"): boolean =>
+  budgets.some((budget) =>
+    [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => (part?.[resource] ?? "off") !== "off")
+  )
+
+/** The model that its config names; undefined: the program chooses. */
+const modelOf = (backend: BackendConfig): string | undefined =>
+  backend.type === "model" || backend.type === "claude" ? backend.model : undefined
+
+/** The cost of a request is known when it ends. */
+const isPriced = (backend: BackendConfig, priceOf: (model: string) => Price | undefined): boolean => {
+  if (backend.type === "model" && backend.price !== undefined) return true
+  const model = modelOf(backend)
+  return model !== undefined && priceOf(model) !== undefined
+}
+
+/** How it stands with the limits of an agent: shown with it, and said where it is started. */
+export interface Gap {
+  /** A word or two, for a row. */
+  readonly word: string
+  readonly text: string
+}
+
+/** `budgets`: its own and its project's. Undefined: its limits hold to one request. */
+export const gapOf = (
+  name: string,
+  { backend }: Pick<AgentConfig, "backend">,
+  budgets: ReadonlyArray<BudgetConfig>,
+  priceOf: (model: string) => Price | undefined
+): Gap | undefined => {
+  const inUsd = isLimited(budgets, "usd")
+  if (!inUsd && !isLimited(budgets, "tokens")) return undefined
+  const how = of(backend)
+  if (how === "none") {
+    const text = `${name} is unmetered: its program does not say what it spends, so its limits of tokens and USD do not hold. Count them at the gateway ("metering" in its backend), or limit its time (wallTime) or its runs (maxRunsPerHour).`
+    return { word: "unmetered", text }
+  }
+  if (how === "part") {
+    const text = `${name} is metered in part: its program does not tell of all of its requests, so its limits of tokens and USD hold for those that it tells of. Count them at the gateway: "metering" in its backend.`
+    return { word: "metered in part", text }
+  }
+  if (how === "turn") {
+    const text = `${name} is unmetered within a turn: its program says what it has spent when a turn has ended, if at all, so its limits hold from one turn to the next. Some programs name their last request only. Count them at the gateway: "metering" in its backend.`
+    return { word: "unmetered within a turn", text }
+  }
+  if (!inUsd || isPriced(backend, priceOf)) return undefined
+  const model = modelOf(backend)
+  const which = model === undefined ? "its config names no model" : `its model ${model} has no price`
+  return backend.type === "claude"
+    ? {
+        word: "USD unmetered within a turn",
+        text: `${name} says what it costs when a turn has ended, and ${which}: within a turn its limit of USD holds only where agentd knows the price of the model that it then uses. Name it in "prices", or limit tokens.`
+      }
+    : {
+        word: "USD unmetered",
+        text: `${name} is unpriced: ${which}, so its limit of USD does not hold. Name it in "prices", or limit tokens.`
+      }
+}

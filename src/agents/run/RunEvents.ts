@@ -1,0 +1,699 @@
+/**
+ * RunEvents: what a run tells, handed to whom it concerns: its agent's actors, the log's
+ * lazy kinds, and whoever watches.
+ *
+ * Guarantees: everything goes the one way of the calls' actor, in its order; the end of
+ * a turn takes what is open with it, the end of a run takes its turn; where a backend
+ * knows no turns, its whole run is one.
+ */
+import { Clock, Duration, Effect } from "effect"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+import { ActorStopped } from "../../core/event-actor/ActorError.ts"
+import type { ActorHandle } from "../../core/event-actor/ActorHandle.ts"
+import type { Place, Run, RunEvent } from "../../runs/Backend.ts"
+import type { Outcome } from "../../runs/Outcome.ts"
+import type { EventLog } from "../../core/event-log/EventLog.ts"
+import type { Redact } from "../../core/event-log/Redact.ts"
+import type { RuneDraft } from "../../core/event-log/Rune.ts"
+import type { ApprovalPolicy } from "../../config/AgentConfig.ts"
+import { limitIn } from "../../config/Span.ts"
+import type { AgentSetting } from "../actors/AgentSetting.ts"
+import { isActive, turnName, type TurnState, type WorkerState, workerName } from "../machines/AgentStates.ts"
+import * as Approval from "../actors/Approval.ts"
+import * as Budget from "../machines/Budget.ts"
+import * as Excerpt from "./Excerpt.ts"
+import type { Gate } from "../actors/Gate.ts"
+import { GatewaySums, RENEWED } from "./GatewaySums.ts"
+import type { KnownRun, LiveRun } from "./LiveRun.ts"
+import { answerAgain, recall, type Recalling } from "./RunRecall.ts"
+import type { RunRequest, RunSink } from "./RunSupervisor.ts"
+import { type KnownWords, MAX_ANSWER, MAX_LINES, RunWords } from "./RunWords.ts"
+import { type KnownUsage, UsageMeter } from "./UsageMeter.ts"
+import type * as Messages from "../machines/AgentMessages.ts"
+import type { ToolsState } from "../machines/ToolsState.ts"
+import { hashOfInput, type Unhashed, type WaitingInput } from "./WaitingInputs.ts"
+import * as NoAnswer from "./NoAnswer.ts"
+import { MAX_INPUT } from "../../domain/CallHash.ts"
+import type { News } from "../../domain/Weather.ts"
+import * as RunWeather from "../actors/RunWeather.ts"
+import * as Prompt from "../prompt/Prompt.ts"
+import * as HalfAnswer from "../../domain/HalfAnswer.ts"
+import { type Heard, join, read, Told } from "./Told.ts"
+import { BY_ITSELF } from "../machines/Dropped.ts"
+
+type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
+
+/** Knowledge of a run up to a point, for a daemon that hears it from there on. */
+interface Known {
+  readonly run: KnownRun
+  readonly usage: KnownUsage
+  readonly words: KnownWords
+}
+
+export interface Hearers {
+  readonly tools: ActorHandle<ToolsState, Messages.ToolsMessage>
+  readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage>
+  readonly turn: ActorHandle<TurnState, Messages.TurnMessage>
+}
+
+export interface Surroundings {
+  readonly setting: AgentSetting["Service"]
+  readonly log: EventLog["Service"]
+  readonly redact: Redact["Service"]
+  /** Opened once what an earlier daemon had heard of a run is told again. */
+  readonly adopted: Gate
+}
+
+const MAX_ARGUMENTS = 128 * 1024
+const MAX_NAME = 200
+/** Calls that one append begins. */
+const AT_ONCE = 100
+/** Between two tries to read the log. */
+const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
+/** Events whose spending is told with them, lest a budget cuts off what is done. */
+const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
+  "TurnCompleted",
+  "TurnInterrupted",
+  "TurnError",
+  "Usage",
+  "Passed"
+])
+/** Events before which the gateway's sums are told that had to wait. */
+const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
+/** Events of which the log holds nothing: they are heard again of a run that is taken up. */
+const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
+/** Events that are between the run and its hearer alone. */
+const INNER: ReadonlySet<RunEvent["_tag"]> = new Set(["Reached", "Recalled"])
+/** A sign of life is passed on at most this often, ms. */
+const SIGN = 1_000
+
+const WHY: { readonly [tag in Outcome["_tag"]]: string } = {
+  Success: "",
+  Error: "exit",
+  Timeout: "timeout",
+  Uncounted: "uncounted",
+  Fatal: "fatal"
+}
+
+const wordsOf = (outcome: Outcome): string => {
+  switch (outcome._tag) {
+    case "Success":
+      return "the run ended in the midst of the turn"
+    case "Timeout":
+      return "the run took longer than its time limit"
+    case "Uncounted":
+      return `the run ended: ${outcome.reason}`
+    default:
+      return outcome.detail
+  }
+}
+
+/** The whole of a call, while its run lives. */
+export const inputOf = (
+  { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
+  live: LiveRun,
+  callId: string
+): Unhashed | undefined => {
+  const origin = live.origin(callId)
+  if (origin === undefined) return undefined
+  const { folder, input = null, run, tool } = origin
+  return { callId, conversation, agent, run: run.runId, tool, folder, input }
+}
+
+/** The same with its hash, the name of what a person would decide; undefined for more than one can look through. */
+const wholeOf = (setting: AgentSetting["Service"], live: LiveRun, callId: string): WaitingInput | undefined => {
+  const input = inputOf(setting, live, callId)
+  const hash = input === undefined ? undefined : hashOfInput(input)
+  if (input === undefined || hash === undefined || JSON.stringify(input).length > MAX_INPUT) return undefined
+  return { ...input, hash }
+}
+
+/** The word of the agent's rules on a call that asks. */
+export const verdictOf = (
+  approvals: ApprovalPolicy,
+  live: LiveRun,
+  {
+    asked,
+    callId,
+    tool
+  }: { readonly asked: Event<"ApprovalRequested">; readonly callId: string; readonly tool: string }
+): Approval.Verdict => {
+  const { always, questions = [] } = asked
+  const origin = live.origin(callId)
+  return Approval.decide(approvals, {
+    tool,
+    readOnly: origin?.readOnly === true,
+    voice: origin?.voice === true,
+    asksAlways: always === true,
+    asksToChoose: questions.length > 0
+  })
+}
+
+export class RunEvents implements RunSink {
+  private readonly setting: AgentSetting["Service"]
+  private readonly log: EventLog["Service"]
+  private readonly live: LiveRun
+  private readonly hearers: () => Hearers
+  private readonly words: RunWords
+  private readonly meter: UsageMeter
+  private readonly sums = new GatewaySums()
+  private signedAt = Number.NEGATIVE_INFINITY
+  /** When the model was asked last, ms since the epoch: as the turn began, or with a tool's result. */
+  private askedAt = 0
+  /** The error that ended the newest turn, in words. */
+  private trouble = ""
+  /** Known of the log for a run that was taken up; undefined for a run of our own. */
+  private told: Told | undefined = undefined
+  /** Up to where its events are heard; undefined for a run that does not outlive us. */
+  private place: Place | undefined = undefined
+  private runId = ""
+  private readonly adopted: Gate
+  private readonly recalled: Recalling
+
+  constructor({ adopted, log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {
+    this.adopted = adopted
+    this.setting = setting
+    this.log = log
+    this.live = live
+    this.hearers = hearers
+    this.words = new RunWords({ log, redact, setting }, live)
+    this.meter = new UsageMeter((model) => setting.priceOf(model))
+    this.live.meter = this.meter
+    this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state, tools: () => hearers().tools.state }
+    live.late = (callId, asked) => this.askedOf(live.rename(callId, true), asked, callId)
+  }
+
+  private tell(message: Messages.ToolsMessage): Effect.Effect<void> {
+    return Effect.suspend(() => this.hearers().tools.tell({ ...message, ...this.heard }))
+  }
+
+  /** Up to where the run is heard, for what follows from it. */
+  private get heard(): { readonly heard?: Heard } {
+    const { said } = this.sums
+    if (this.place === undefined && said === undefined) return {}
+    return { heard: { run: this.runId, ...this.place, ...(said === undefined ? {} : { said }) } }
+  }
+
+  /** For what it says in passing: the place of that, and of nothing else. */
+  private passing(event: RunEvent): { readonly heard?: Heard } {
+    return event.place === undefined ? {} : { heard: { run: this.runId, ...event.place } }
+  }
+
+  readonly events = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) {
+      let deltas: Array<Event<"Delta">> = []
+      let made: Array<Event<"ToolCall">> = []
+      let isTold = false
+      this.words.heard()
+      if (this.runId !== run.runId) yield* this.begins(run, request)
+      const now = yield* Clock.currentTimeMillis
+      this.hears(events, now)
+      if (events.some(RunWeather.isAnswer)) yield* this.provider({ _tag: "answered", began: this.beganAt })
+      for (const event of events) {
+        if (event._tag !== "Delta") {
+          if (deltas.length > 0) yield* this.words.write(deltas.splice(0))
+          if (event._tag !== "ToolProgress") yield* this.words.rest
+        }
+        if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
+        const isKnown = !ALWAYS.has(event._tag) && this.told?.has(event) === true
+        // what was spent up to here is told before what follows moves on; a turn's end tells it itself
+        if (event.place !== undefined && event._tag !== "Delta" && !ENDS.has(event._tag)) yield* this.paid
+        this.place = join(this.place, event.place)
+        this.words.isPlaced ||= event.place !== undefined
+        if (event._tag === "Delta") {
+          // the actors that were told have their turn first: words stand behind what came before them
+          if (isTold) yield* Effect.yieldNow
+          isTold = false
+          deltas.push(event)
+        } else if (isKnown) recall(this.recalled, run, request, event)
+        else if (event._tag === "ToolCall") made.push(event)
+        else if (event._tag === "Offers") this.live.offer(event)
+        else {
+          const waits = TURN_ENDS.has(event._tag) ? this.sums.rest() : undefined
+          if (waits !== undefined) yield* this.passed(waits)
+          yield* this.take(run, request, event)
+        }
+        isTold ||= event._tag !== "Delta"
+        if (event._tag !== "Delta" && !INNER.has(event._tag)) yield* this.setting.watched(run.runId, event)
+      }
+      if (deltas.length > 0) yield* this.words.write(deltas)
+      if (made.length > 0) yield* this.called(run, request, made)
+      // a turn's end has told of it
+      yield* this.paid
+      yield* this.sign
+      yield* this.words.flushing
+    }
+  )
+
+  private take(run: Run, request: RunRequest, event: RunEvent): Effect.Effect<void> {
+    switch (event._tag) {
+      case "Started":
+        return this.started(run, request, event)
+      case "ApprovalRequested":
+        return this.asked(run, event)
+      case "ApprovalWithdrawn":
+      case "ToolStarted":
+        return this.ran(run, event)
+      case "ToolProgress":
+        return this.progress(run, event)
+      case "Given":
+        return Effect.sync(() => this.live.give(event.input))
+      case "Resumed":
+        return this.resumed(run, event)
+      case "Recalled":
+        return Effect.sync(() => this.remember(event))
+      case "Reached":
+        return this.reached(run, event)
+      case "TurnStarted":
+        return Effect.map(this.asks, () => this.meter.opens(this.askedAt))
+      case "TurnOpened":
+        return this.opened(run, event)
+      case "Background":
+        return this.background(run, event)
+      case "ToolResult":
+        return Effect.andThen(this.asks, this.result(run, event))
+      case "Usage":
+        return Effect.map(Clock.currentTimeMillis, (now) => this.meter.take(event, now))
+      case "Passed":
+        return this.live.recalling ? Effect.sync(() => this.sums.wait(event)) : this.passed(event)
+      case "Windows":
+        return this.used(event)
+      case "Compacted":
+        return this.compacted(run, event)
+      case "MemoryLost":
+        return this.forgot(run, event)
+      case "Notice":
+        this.live.lack(event)
+        return this.note(run.runId, event.text, this.passing(event))
+      case "TurnCompleted": {
+        const { output } = event
+        const turnId = this.live.turnOf(event.turnId)
+        const why = this.live.turnId === turnId ? NoAnswer.whyNot(this.live, output) : undefined
+        if (why !== undefined)
+          return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, ...why, retry: false })
+        const usage = this.meter.takeTurn()
+        const finalOutput = Excerpt.text(output, MAX_ANSWER)
+        return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })
+      }
+      case "TurnInterrupted":
+        return this.interrupted(event)
+      case "TurnError": {
+        const { errorType, goesOn = false, message } = event
+        const turnId = this.live.turnOf(event.turnId)
+        // where nothing came before it there is nothing to leave out: asked again it is as long
+        const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
+        const retry = event.retry && !isAlone
+        this.trouble = message
+        const part = !retry && HalfAnswer.isCut(errorType) ? this.live.partial : {}
+        // its run is about to end for it
+        if (!goesOn && this.live.turnId === turnId) this.live.ending(run.runId)
+        return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry, ...part })
+      }
+      default: // the turn began when it was given to the run
+        return Effect.void
+    }
+  }
+
+  private passed(event: Event<"Passed">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { isRenewed, spent } = this.sums.take(event)
+      for (const one of spent) this.meter.take(one)
+      return isRenewed ? this.note(this.runId, RENEWED) : Effect.void
+    })
+  }
+
+  private interrupted({ output, turnId: name }: Event<"TurnInterrupted">): Effect.Effect<void> {
+    const turnId = this.live.turnOf(name)
+    const partialOutput = Excerpt.text(output, MAX_ANSWER)
+    const reason = "the agent ended the turn"
+    return this.turnEnded(turnId, "cancelled", { _tag: "interrupt", turnId, by: BY_ITSELF, reason, partialOutput })
+  }
+
+  private hears(events: ReadonlyArray<RunEvent>, at: number): void {
+    let notice: string | undefined
+    for (const event of events) {
+      notice = event._tag === "Notice" ? Excerpt.text(event.text, MAX_NAME) : undefined
+      if (RunWeather.isAnswer(event)) this.live.retries = undefined
+      if (event._tag === "Notice" && event.retries !== undefined) this.live.again(event.retries, notice!, at)
+    }
+    this.live.heard = { at, ...(notice === undefined ? {} : { notice }) }
+  }
+
+  private readonly asks: Effect.Effect<void> = Effect.map(Clock.currentTimeMillis, (now) => {
+    this.askedAt = now
+  })
+
+  /** A run is heard for the first time: what the log has of one that was taken up is found. */
+  private readonly begins = Effect.fnUntraced({ self: this }, function* (this: RunEvents, run: Run, of: RunRequest) {
+    const { conversation: stream } = this.setting
+    const { runId } = run
+    this.runId = runId
+    this.place = undefined
+    this.live.recalling = of.spec.adopt !== undefined
+    this.told =
+      of.spec.adopt === undefined
+        ? undefined
+        : // nothing is told again before it is known what was told
+          yield* read(this.log, { stream, actor: workerName(this.setting.agent), runId }).pipe(
+            Effect.tapError(({ message }) => Effect.logWarning(`run ${runId} waits for the log: ${message}`)),
+            Effect.retry(Backoff.waits(AGAIN)),
+            Effect.orDie
+          )
+    this.words.begin(runId, this.told)
+    this.sums.begin(this.told)
+  })
+
+  /** The next daemon hears the run from this point on, once the log has all that was heard before it. */
+  private reached(run: Run, { point }: Event<"Reached">): Effect.Effect<void> {
+    const { keep } = run
+    if (keep === undefined) return Effect.void
+    return Effect.gen({ self: this }, function* () {
+      yield* this.words.rest
+      yield* this.paid
+      const known: Known = { run: this.live.known, usage: this.meter.known, words: this.words.known }
+      yield* this.hearers().tools.ask({ _tag: "Heard" })
+      yield* this.log.flushed
+      yield* keep(point, known)
+    }).pipe(Effect.catch((error) => Effect.logWarning("the output of a run is kept for now", error)))
+  }
+
+  private remember({ heard }: Event<"Recalled">): void {
+    const { run, usage, words } = heard as Known
+    this.live.recalls(run)
+    this.meter.recalls(usage)
+    this.words.recalls(words)
+  }
+
+  /** All is told again that an earlier daemon had heard. */
+  private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      const { tools, turn } = this.hearers()
+      live.recalling = false
+      if (live.turns) live.turnId = given === undefined ? undefined : live.turnOf(given)
+      live.resumed = live.turnId
+      const isLeft =
+        live.turnId !== undefined && (turn.state.state === "idle" || turn.state.data.turnId !== live.turnId)
+      // a turn that is over for the log: its run is of no more use
+      if (isLeft) live.ending(run.runId)
+      this.adopted.openUnsafe()
+      const next = isLeft
+        ? run.end
+        : Effect.andThen(answerAgain(live, tools.state, this.setting.watched), turn.tell({ _tag: "Look" }))
+      return live.run === run ? next : Effect.void
+    })
+  }
+
+  /** Tells of the provider that the run asks: that of its backend. */
+  private provider(news: News): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const index = this.hearers().worker.state.now?.data.fallback ?? 0
+      return this.setting.weather.tell(news, index)
+    })
+  }
+
+  /** When the run asked last, or was to begin where it has not asked yet; ms since the epoch. */
+  private get beganAt(): number {
+    return this.askedAt === 0 ? (this.hearers().worker.state.now?.data.lastRunAt ?? 0) : this.askedAt
+  }
+
+  private used(told: Event<"Windows">): Effect.Effect<void> {
+    const tell = (news: News) => this.provider(news)
+    return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.forEach(RunWeather.toldOf(told, now), tell, { discard: true })
+    )
+  }
+
+  /** Tells what the run's end says of its provider. */
+  private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
+    const { askedAt, beganAt, live } = this
+    // a run that takes turns has told its answers, and may end well without one
+    if (outcome._tag === "Success" && (live.turns || askedAt === 0)) return
+    const trouble = Excerpt.text(this.trouble, MAX_NAME)
+    const news = RunWeather.newsOf(outcome, { beganAt, now: yield* Clock.currentTimeMillis, trouble })
+    if (news !== undefined) yield* this.provider(news)
+  })
+
+  private compacted(run: Run, { cutResults, from, summarised, to }: Event<"Compacted">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { agent, conversation } = this.setting
+      const payload = {
+        ...this.heard,
+        run_id: run.runId,
+        turn_id: this.live.turnId ?? null,
+        from: Math.round(from),
+        to: Math.round(to),
+        cut_results: cutResults,
+        summarised
+      }
+      const draft = { stream: conversation, kind: "agent.compacted", actor: turnName(agent), payload }
+      return Effect.catch(Effect.asVoid(this.log.append([draft])), ({ message }) => Effect.logWarning(message))
+    })
+  }
+
+  /** Tells the spending with the end of the turn, or with the end of what came with it. */
+  private get paid(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const spent = this.takeSpent()
+      return spent.models === undefined && spent.unlikely === undefined
+        ? Effect.void
+        : this.tell({ _tag: "Paid", turnId: this.live.turnId ?? "", spent })
+    })
+  }
+
+  private takeSpent(): Budget.Expense {
+    const unlikely = this.meter.takeUnlikely()
+    return { ...Budget.ofModels(this.meter.takeUntold()), ...(unlikely === undefined ? {} : { unlikely }) }
+  }
+
+  private readonly started = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, { pid, sessionId }: Event<"Started">) {
+      const { live, setting } = this
+      if (live.run === run) return
+      live.up(run, backend.turns, spec.turnId, !Prompt.isBare(spec.prompt))
+      yield* this.asks
+      this.meter.begin()
+      const taken = spec.adopt === undefined ? undefined : this.hearers().worker.state.now?.at
+      this.meter.opens(taken ?? this.askedAt)
+      yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
+      if (spec.adopt?.isUp === true) return
+      const { worker } = this.hearers()
+      const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
+      // the first turn is durable before anything that the run says of it; one that was ended before has none
+      const up = worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId })
+      yield* Effect.catch(Effect.asVoid(up), () => Effect.sync(() => live.end()))
+    }
+  )
+
+  private readonly called = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, events: ReadonlyArray<Event<"ToolCall">>) {
+      const { live } = this
+      const { turnId } = live
+      if (turnId === undefined) return
+      live.pause()
+      const { approvals, maxToolTimeout, toolTimeout } = this.setting.config()
+      const timeout = Duration.toMillis(backend.runsTools === true ? toolTimeout : maxToolTimeout)
+      const approvalTimeout = limitIn(approvals.timeout)
+      const calls = events.map((event): Messages.CallRequested => {
+        return {
+          _tag: "call_requested",
+          callId: live.called(run, event, spec.cwd),
+          turnId,
+          toolName: Excerpt.text(event.tool, MAX_NAME),
+          arguments: Excerpt.excerpt(event.arguments, MAX_ARGUMENTS),
+          digest: Approval.keyOf(event.tool, event.arguments, spec.cwd),
+          timeout,
+          ...(approvalTimeout === null ? {} : { approvalTimeout })
+        }
+      })
+      for (let from = 0; from < calls.length; from += AT_ONCE) {
+        yield* this.tell({ _tag: "Called", turnId, calls: calls.slice(from, from + AT_ONCE) })
+      }
+    }
+  )
+
+  /** A turn that the run has begun by itself is the agent's before anything that it does in it is told. */
+  private readonly opened = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, { turnId: name, why }: Event<"TurnOpened">) {
+      const { live } = this
+      const { runId } = run
+      if (live.run !== run) return
+      yield* this.asks
+      const open: Messages.ToolsMessage = { _tag: "Open", runId, why: Excerpt.text(why, MAX_NAME) }
+      const { tools, turn } = this.hearers()
+      const unknown = { _tag: "Refused", reason: "it could not be told of" } as const
+      const opened = yield* Effect.catch(tools.ask<Messages.Opened>(open), () =>
+        Effect.succeed<Messages.Opened>(unknown)
+      )
+      if (opened._tag === "TakenIn") return
+      if (opened._tag === "Turn") {
+        this.meter.takeTurn()
+        this.meter.opens(this.askedAt)
+        live.open(name, opened.turnId)
+        // ended meanwhile: what was to stop it did not find it
+        if (!isActive(turn.state)) yield* run.interruptTurn
+        return
+      }
+      const text = `it began a turn of its own (${Excerpt.text(why, MAX_NAME)}), which is interrupted: ${opened.reason}`
+      yield* this.lazily("run.notice", { runId, text })
+      yield* run.interruptTurn
+    }
+  )
+
+  private forgot(run: Run, event: Event<"MemoryLost">): Effect.Effect<void> {
+    const { agent, conversation } = this.setting
+    const payload = { ...this.heard, runId: run.runId, text: Excerpt.text(event.text, MAX_NAME) }
+    const rune: RuneDraft = { stream: conversation, kind: "run.memory_lost", actor: workerName(agent), payload }
+    return Effect.catch(Effect.asVoid(this.log.append([rune])), ({ message }) => Effect.logWarning(message))
+  }
+
+  private readonly background = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, event: Event<"Background">) {
+      const { works } = event
+      this.live.works(works)
+      yield* this.lazily("run.background", { ...this.passing(event), runId: run.runId, works })
+    }
+  )
+
+  /** All that a person may have to decide is kept before it is asked: no end of the daemon leaves a question without it. */
+  private asked(run: Run, asked: Event<"ApprovalRequested">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      const callId = live.callOf(run, asked.callId)
+      return callId === undefined
+        ? run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
+        : this.askedOf(callId, asked)
+    })
+  }
+
+  /** `was`: the call's name before, when it was taken to run. */
+  private askedOf(callId: string, asked: Event<"ApprovalRequested">, was?: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live, setting } = this
+      const whole = wholeOf(setting, live, callId)
+      const { tool = "" } = live.origin(callId) ?? {}
+      const mayAsk = verdictOf(setting.config().approvals, live, { callId, tool, asked })._tag === "Ask"
+      const keep = mayAsk && whole !== undefined ? setting.waiting.keep(whole) : Effect.void
+      return Effect.andThen(
+        keep,
+        this.tell({ _tag: "Asked", callId, asked, hash: whole?.hash, ...(was === undefined ? {} : { was }) })
+      )
+    })
+  }
+
+  /** The call runs, or waits for no answer any more. */
+  private ran(run: Run, { _tag, callId: id }: Event<"ApprovalWithdrawn" | "ToolStarted">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      if (callId === undefined) return Effect.void
+      return this.tell({ _tag: _tag === "ToolStarted" ? "Ran" : "TakenBack", callId })
+    })
+  }
+
+  private progress(run: Run, { callId: id, chunk, stream }: Event<"ToolProgress">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      return callId === undefined
+        ? Effect.void
+        : Effect.andThen(this.tell({ _tag: "Ran", callId }), this.words.progress(callId, stream, chunk))
+    })
+  }
+
+  private result(run: Run, { callId: id, output, status }: Event<"ToolResult">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      if (callId === undefined) return Effect.void
+      this.words.forget(callId)
+      return this.tell({ _tag: "Result", callId, status, output })
+    })
+  }
+
+  private turnEnded(turnId: string, how: "cancelled" | "unknown", ending: Messages.Ending): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      if (live.turnId !== turnId) return Effect.void
+      live.end()
+      live.worked ||= ending._tag === "response_done"
+      this.meter.takeTurn()
+      const reason = how === "cancelled" ? "its turn was interrupted" : "no result came"
+      return this.tell({ _tag: "Close", turnId, how, reason, spent: this.takeSpent(), ending })
+    })
+  }
+
+  readonly exited = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
+      const { live } = this
+      const { runId } = spec
+      // a run that ended before it said anything
+      this.adopted.openUnsafe()
+      const waits = this.sums.rest()
+      if (waits !== undefined) yield* this.passed(waits)
+      const lines = yield* this.words.end
+      const isDone = outcome._tag === "Success" && live.run !== undefined && !live.turns
+      const turnId = live.turnId ?? ""
+      const ending: Messages.Ending = isDone
+        ? {
+            _tag: "response_done",
+            turnId,
+            finalOutput: Excerpt.text(lines, MAX_ANSWER),
+            usage: this.meter.takeTurn()
+          }
+        : {
+            _tag: "stream_error",
+            turnId,
+            errorType: WHY[outcome._tag],
+            message: wordsOf(outcome),
+            retry: true,
+            ...(outcome._tag === "Uncounted" || live.isEnding(runId) ? {} : { died: true })
+          }
+      yield* this.suffered(outcome)
+      this.trouble = ""
+      this.askedAt = 0
+      const worked = live.worked ? { worked: true } : {}
+      const exit: Messages.ToolsMessage = {
+        _tag: "Exited",
+        runId,
+        outcome: RunWeather.endOf(outcome, this.setting.config()),
+        ...worked,
+        spent: this.takeSpent(),
+        ending
+      }
+      // what is asked of it until then may still find the run
+      yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), (error) =>
+        // an agent that has stopped in order needs no letter: at its next start it sees that the run is gone
+        error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
+      )
+      live.gone()
+      yield* this.setting.watched(runId, { _tag: "Exited", outcome })
+    }
+  )
+
+  note(runId: string, text: string, more: object = {}): Effect.Effect<void> {
+    return this.lazily("run.notice", { ...more, runId, text: Excerpt.text(text, MAX_LINES) })
+  }
+
+  private lazily(kind: string, payload: { readonly [key: string]: unknown }): Effect.Effect<void> {
+    const { agent, conversation } = this.setting
+    return this.log.appendLazy([{ stream: conversation, kind, actor: workerName(agent), payload }])
+  }
+
+  /** At most one sign of life a second. */
+  private readonly sign: Effect.Effect<void> = Effect.suspend(() => {
+    const { agent, conversation, report } = this.setting
+    const { turnId } = this.live
+    if (turnId === undefined) return Effect.void
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (now - this.signedAt < SIGN) return Effect.void
+      this.signedAt = now
+      return Effect.flatMap(this.log.head, (eventId) =>
+        report({ _tag: "Active", conversation, agent, eventId, cause: null, at: now, turnId })
+      )
+    })
+  })
+}

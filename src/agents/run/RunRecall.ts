@@ -1,0 +1,86 @@
+/**
+ * RunRecall: what a run told an earlier daemon, for the daemon that takes it up: the run's names for its turns and
+ * calls, what it has at work and spent come to be known again, and nothing of it is told to anybody.
+ *
+ * Guarantees: a call has the name that it had; what had ended has ended.
+ */
+import { Effect } from "effect"
+import type { Run, RunEvent } from "../../runs/Backend.ts"
+import { isActive, type TurnState } from "../machines/AgentStates.ts"
+import type { AgentSetting } from "../actors/AgentSetting.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import type { RunRequest } from "./RunSupervisor.ts"
+import { get, lateName, type ToolsState, waits } from "../machines/ToolsState.ts"
+import type { UsageMeter } from "./UsageMeter.ts"
+
+export interface Recalling {
+  readonly live: LiveRun
+  readonly meter: UsageMeter
+  readonly turn: () => TurnState
+  readonly tools: () => ToolsState
+}
+
+/** Takes an event that the log has. */
+export const recall = (
+  { live, meter, tools, turn }: Recalling,
+  run: Run,
+  { spec }: RunRequest,
+  event: RunEvent
+): void => {
+  switch (event._tag) {
+    case "TurnOpened": {
+      // a turn of its own that is over needs no name of ours
+      const { data } = turn()
+      return live.open(event.turnId, isActive(turn()) ? (data.turnId ?? event.turnId) : event.turnId)
+    }
+    case "ToolCall":
+      if (live.turnId === undefined) return
+      live.pause()
+      return void live.called(run, event, spec.cwd)
+    case "ApprovalRequested": {
+      const callId = live.callOf(run, event.callId) ?? ""
+      return get(tools().open, lateName(callId)) === undefined ? undefined : void live.rename(callId)
+    }
+    case "ToolResult":
+      return live.settled(live.callOf(run, event.callId) ?? "")
+    case "Usage":
+      meter.take(event)
+      return void meter.takeUntold()
+    case "Background":
+      return live.works(event.works)
+    case "Notice":
+      return live.lack(event)
+    case "TurnCompleted":
+    case "TurnInterrupted":
+    case "TurnError":
+      live.end()
+      live.worked ||= event._tag === "TurnCompleted"
+      for (const [callId] of live.calls) live.settled(callId)
+      return void meter.takeTurn()
+    default:
+      return
+  }
+}
+
+/**
+ * Answers the calls that were decided before: an answer that had been given is not heard twice, one that an earlier
+ * daemon did not come to give is heard now. Watchers are told again of those that wait.
+ */
+export const answerAgain = (
+  live: LiveRun,
+  tools: ToolsState,
+  watched: AgentSetting["Service"]["watched"]
+): Effect.Effect<void> =>
+  Effect.forEach(
+    live.calls,
+    ([callId, { id, run }]) => {
+      const call = get(tools.open, callId)
+      if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
+      if (waits(call)) return watched(run.runId, { _tag: "Asks", callId: id })
+      // one that was taken to run, since nobody had asked, has no leave
+      if (call.snapshot.state !== "executing" || call.asked === false) return Effect.void
+      const { answers } = call.snapshot.data
+      return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })
+    },
+    { discard: true }
+  )

@@ -1,0 +1,310 @@
+/**
+ * RunWords: what a run says in passing (the words of its answers and thoughts, the output of its calls and of its programs), on the
+ * way into the log's lazy kinds.
+ *
+ * Guarantees: secrets are taken out, also where one comes in several chunks; words that are held back for that are
+ * written within a moment, and before anything else that the run tells; of a run that was taken up nothing is
+ * written that the log has.
+ */
+import { Effect } from "effect"
+import type { RunEvent } from "../../runs/Backend.ts"
+import type { EventLog } from "../../core/event-log/EventLog.ts"
+import type { Redact } from "../../core/event-log/Redact.ts"
+import type { RuneDraft } from "../../core/event-log/Rune.ts"
+import type { AgentSetting } from "../actors/AgentSetting.ts"
+import { toolName, turnName, workerName } from "../machines/AgentStates.ts"
+import * as Excerpt from "./Excerpt.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import { type KnownOutput, Output } from "./Output.ts"
+import { RunText, type Written } from "./RunText.ts"
+import type { Heard, Told } from "./Told.ts"
+
+type Delta = Extract<RunEvent, { _tag: "Delta" }>
+
+/** Longest answer of a turn that is kept, bytes. */
+export const MAX_ANSWER = 256 * 1024
+export const MAX_LINES = 128 * 1024
+const MAX_CHUNK = 128 * 1024
+/** How long words are held back for what may follow them. */
+const HELD = "200 millis"
+
+export interface KnownWords {
+  readonly answer: number
+  readonly thought: number
+  readonly lines: string
+  readonly output: KnownOutput | undefined
+}
+
+/** The words of the turn. */
+const ANSWER = "answer"
+const THOUGHT = "thought"
+/** Longest thoughts of a turn that are kept, characters. */
+const MAX_THOUGHT = 256 * 1024
+const LEFT_OUT = "\n… more thoughts are left out\n"
+
+type Write = (text: string) => RuneDraft | undefined
+
+/** The place of a delta's words: those of one place are written together. */
+const placeOf = ({ stream }: Delta): "answer" | "lines" | "thought" =>
+  stream === "assistant" ? ANSWER : stream === "thinking" ? THOUGHT : "lines"
+
+interface Thinking {
+  readonly turnId: string | undefined
+  readonly after: number
+  readonly isCut: boolean
+}
+const NO_THOUGHTS: Thinking = { turnId: undefined, after: 0, isCut: false }
+
+export class RunWords {
+  private readonly setting: AgentSetting["Service"]
+  private readonly log: EventLog["Service"]
+  private readonly live: LiveRun
+  private readonly text: RunText
+  private output: Output | undefined = undefined
+  /** How to write what was held back, by where it belongs. */
+  private readonly writers = new Map<string, Write>()
+  /** Rises with all that is heard. */
+  private beat = 0
+  private isFlushing = false
+  /** The lines of a command, from the first: its answer. */
+  private lines = ""
+  private runId = ""
+  private told: Told | undefined = undefined
+  /** Characters that the run has said, by where they belong. */
+  private said = new Map<string, number>()
+  /** The thoughts of the turn: after so many of the run's, and whether there were too many. */
+  private thinking = NO_THOUGHTS
+  /** True where what the run tells has places. */
+  isPlaced = false
+
+  constructor(
+    {
+      log,
+      redact,
+      setting
+    }: {
+      readonly log: EventLog["Service"]
+      readonly redact: Redact["Service"]
+      readonly setting: AgentSetting["Service"]
+    },
+    live: LiveRun
+  ) {
+    this.setting = setting
+    this.log = log
+    this.live = live
+    this.text = new RunText(redact)
+  }
+
+  /** A run is heard for the first time. `told`: known of the log for one that was taken up. */
+  begin(runId: string, told: Told | undefined): void {
+    this.runId = runId
+    this.told = told
+    this.said = new Map()
+    this.thinking = NO_THOUGHTS
+    this.isPlaced = false
+  }
+
+  /** Nothing is held back. */
+  get known(): KnownWords {
+    const count = (key: string) => this.said.get(key) ?? 0
+    return { answer: count(ANSWER), thought: count(THOUGHT), lines: this.lines, output: this.output?.known }
+  }
+
+  recalls({ answer, lines, output, thought }: KnownWords): void {
+    this.said.set(ANSWER, answer)
+    this.said.set(THOUGHT, thought)
+    // a run is known up to a point between its turns
+    this.thinking = { ...NO_THOUGHTS, after: thought }
+    this.lines = lines
+    if (output !== undefined) this.outputs.recalls(output)
+  }
+
+  private get outputs(): Output {
+    const { agent, config, conversation } = this.setting
+    return (this.output ??= new Output(conversation, workerName(agent), this.runId, config().output))
+  }
+
+  heard(): void {
+    this.beat += 1
+  }
+
+  /** Characters of this source that are written once this is. */
+  private heardSaid(key: string): { readonly heard?: Heard } {
+    if (!this.isPlaced) return {}
+    const count = (this.said.get(key) ?? 0) - this.text.heldOf(key)
+    return { heard: { run: this.runId, said: { [key]: count } } }
+  }
+
+  /** Takes words of the source; gives those that the log has not. */
+  private unwritten(key: string, words: string): string {
+    const before = this.said.get(key) ?? 0
+    this.said.set(key, before + words.length)
+    return words.slice(Math.max(0, (this.told?.saidOf(key) ?? 0) - before))
+  }
+
+  /** Lets go of words that are held back, for as long as there are some: a child of the run's fiber. */
+  readonly flushing: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.isFlushing || !this.text.isOpen) return Effect.void
+    this.isFlushing = true
+    return Effect.asVoid(
+      Effect.forkChild(
+        Effect.ensuring(
+          this.flush,
+          Effect.sync(() => void (this.isFlushing = false))
+        )
+      )
+    )
+  })
+
+  private readonly flush: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    while (this.text.isOpen) {
+      const { beat } = this
+      yield* Effect.sleep(HELD)
+      if (beat === this.beat) yield* this.rest
+      else yield* this.log.appendLazy(this.drafts(this.text.words()))
+    }
+  })
+
+  /** Writes all that is held back. */
+  readonly rest: Effect.Effect<void> = Effect.suspend(() =>
+    this.text.isOpen ? this.log.appendLazy(this.drafts(this.text.rest())) : Effect.void
+  )
+
+  private drafts(written: ReadonlyArray<Written>): ReadonlyArray<RuneDraft> {
+    return written.flatMap(({ key, text }) => this.writers.get(key)!(text) ?? [])
+  }
+
+  /** In the order in which they were said. */
+  write(deltas: ReadonlyArray<Delta>): Effect.Effect<void> {
+    const drafts: Array<RuneDraft> = []
+    for (let from = 0, to = 0; from < deltas.length; from = to) {
+      const place = placeOf(deltas[from]!)
+      while (to < deltas.length && placeOf(deltas[to]!) === place) to++
+      const some = deltas.slice(from, to)
+      // what a model said before is behind it; a program's lines may come between the halves of a word
+      if (place === "lines") drafts.push(...this.printed(some))
+      else if (place === THOUGHT) drafts.push(...this.drafts(this.text.restOf(ANSWER)), ...this.thought(some))
+      else drafts.push(...this.drafts(this.text.restOf(THOUGHT)), ...this.answered(some))
+    }
+    return this.log.appendLazy(drafts)
+  }
+
+  private thought(thoughts: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
+    const { agent, conversation } = this.setting
+    const { turnId } = this.live
+    if (turnId !== this.thinking.turnId) this.thinking = { turnId, after: this.said.get(THOUGHT) ?? 0, isCut: false }
+    const write = (text: string): RuneDraft | undefined => {
+      const kept = this.keptOf(text)
+      if (kept === "") return undefined
+      const payload = { runId: this.runId, text: kept, ...this.heardSaid(THOUGHT) }
+      return { stream: conversation, kind: "run.thought", actor: workerName(agent), payload }
+    }
+    return this.written(THOUGHT, thoughts.map(({ text }) => text).join(""), write)
+  }
+
+  /** As much of a thought without secrets as the turn may have; where it ends, that is said. */
+  private keptOf(text: string): string {
+    const { after, isCut } = this.thinking
+    const gone = (this.said.get(THOUGHT) ?? 0) - this.text.heldOf(THOUGHT) - after
+    if (gone <= MAX_THOUGHT) return Excerpt.text(text, MAX_LINES)
+    // of a run that was taken up the log may have said so
+    if (isCut || (this.told?.saidOf(THOUGHT) ?? 0) - after > MAX_THOUGHT) return ""
+    this.thinking = { ...this.thinking, isCut: true }
+    const left = Math.max(0, MAX_THOUGHT - (gone - text.length))
+    return `${Excerpt.text(text.slice(0, left), MAX_LINES)}${LEFT_OUT}`
+  }
+
+  private printed(lines: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
+    const { told } = this
+    if (lines.length === 0) return []
+    if (!this.live.turns) {
+      for (const { stream, text } of lines) if (stream === "stdout") this.lines += `${text}\n`
+      if (this.lines.length > 2 * MAX_ANSWER) this.lines = Excerpt.text(this.lines, MAX_ANSWER)
+    }
+    const output = this.outputs
+    const taken = (some: ReadonlyArray<Delta>) =>
+      output.take(some.map(({ text, ...line }) => ({ ...line, text: this.shown(line.stream, text) })))
+    // what the log has counts, and is not written again
+    if (told !== undefined) taken(lines.filter((line) => told.has(line)))
+    return taken(lines.filter((line) => told?.has(line) !== true))
+  }
+
+  /** A line without secrets; the newest is what a run without turns does now. */
+  private shown(stream: Delta["stream"], text: string): string {
+    const line = this.text.line(stream, text)
+    if (!this.live.turns) this.live.show(`${line}\n`)
+    return line
+  }
+
+  private answered(said: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
+    const { agent, conversation } = this.setting
+    const { turnId } = this.live
+    if (said.length === 0 || turnId === undefined) return []
+    const words = said.map(({ text }) => text).join("")
+    this.live.say(words)
+    const write = (text: string): RuneDraft => {
+      this.live.show(text)
+      const content = Excerpt.text(text, MAX_LINES)
+      const event = { _tag: "assistant_delta", turnId, content }
+      return {
+        stream: conversation,
+        kind: "turn.assistant_delta",
+        actor: turnName(agent),
+        from: "streaming",
+        to: "streaming",
+        trigger: "assistant_delta",
+        payload: { turn_id: turnId, content, event, ...this.heardSaid(ANSWER) }
+      }
+    }
+    return this.written(ANSWER, words, write)
+  }
+
+  progress(callId: string, stream: "stdout" | "stderr", whole: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { agent, conversation } = this.setting
+      const key = `${callId}/${stream}`
+      const write = (text: string): RuneDraft => {
+        const chunk = Excerpt.text(text, MAX_CHUNK)
+        const event = { _tag: "progress_update", callId, stream, chunk }
+        return {
+          stream: conversation,
+          kind: "tool.progress",
+          actor: toolName(agent, callId),
+          from: "executing",
+          to: "executing",
+          trigger: "progress_update",
+          payload: { call_id: callId, stream, chunk, event, ...this.heardSaid(key) }
+        }
+      }
+      return this.log.appendLazy(this.written(key, whole, write))
+    })
+  }
+
+  private written(key: string, words: string, write: Write): ReadonlyArray<RuneDraft> {
+    this.writers.set(key, write)
+    const text = this.text.push(key, this.unwritten(key, words))
+    return text === "" ? [] : this.drafts([{ key, text }])
+  }
+
+  /** The call has its result. */
+  forget(callId: string): void {
+    for (const key of [`${callId}/stdout`, `${callId}/stderr`]) {
+      this.text.forget(key)
+      this.writers.delete(key)
+    }
+  }
+
+  /** The run is over: all is written. Answers with the lines of a command. */
+  readonly end: Effect.Effect<string> = Effect.gen({ self: this }, function* () {
+    yield* this.rest
+    this.text.forget()
+    this.writers.clear()
+    const left = this.output?.end() ?? []
+    this.output = undefined
+    if (left.length > 0) yield* this.log.appendLazy(left)
+    const { lines } = this
+    // not where a run starts: what it says first comes before it counts as started
+    this.lines = ""
+    return lines
+  })
+}

@@ -1,0 +1,152 @@
+/**
+ * WaitingInputs: the whole inputs of calls that wait for a person, as they would run.
+ *
+ * Guarantees: an input is there as long as its call waits, over a restart too: in memory, and in
+ * a file of its own that only this user reads (0600, in a folder of 0700) and that is removed when
+ * the call is decided. What a file says is taken only where it fits the hash that it bears. Their
+ * number and size are bounded; what finds no room is not kept, and can only be denied.
+ */
+import { ByteSize, Effect, FileSystem, Option, Schema } from "effect"
+import { hashOf, MAX_INPUT } from "../../domain/CallHash.ts"
+import { Redact } from "../../core/event-log/Redact.ts"
+
+const WaitingInput = Schema.Struct({
+  callId: Schema.String,
+  conversation: Schema.String,
+  agent: Schema.String,
+  run: Schema.String,
+  tool: Schema.String,
+  folder: Schema.String,
+  /** Any JSON value, unredacted. */
+  input: Schema.Unknown,
+  hash: Schema.String
+})
+export type WaitingInput = typeof WaitingInput.Type
+
+const MAX_COUNT = 1_000
+const MAX_BYTES = 64 * MAX_INPUT
+
+/** The agent as the hash has it: unique in the store. */
+const agentOf = ({ agent, conversation }: Pick<WaitingInput, "agent" | "conversation">): string =>
+  `${conversation}/${agent}`
+
+export type Unhashed = Omit<WaitingInput, "hash">
+
+export const hashOfInput = (of: Unhashed): string | undefined =>
+  hashOf({ agent: agentOf(of), run: of.run, call: of.callId, tool: of.tool, folder: of.folder, input: of.input })
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(WaitingInput))
+
+interface Kept {
+  readonly whole: WaitingInput
+  readonly bytes: number
+}
+
+export class WaitingInputs {
+  private readonly kept = new Map<string, Kept>()
+  private bytes = 0
+  private readonly files: FileSystem.FileSystem
+  private readonly folder: string
+  private readonly mask: (json: string) => string
+
+  /** `mask`: hides registered secrets in JSON. */
+  constructor(files: FileSystem.FileSystem, folder: string, mask: (json: string) => string) {
+    this.files = files
+    this.folder = folder
+    this.mask = mask
+  }
+
+  /** The input as a person may see it: whole, as JSON, with registered secrets masked. */
+  shown({ input }: WaitingInput): string {
+    return this.mask(JSON.stringify(input))
+  }
+
+  get(callId: string): WaitingInput | undefined {
+    return this.kept.get(callId)?.whole
+  }
+
+  /** Calls of an agent, whose inputs are kept. */
+  of(conversation: string, agent: string): ReadonlyArray<string> {
+    return [...this.kept.values()].flatMap(({ whole }) =>
+      whole.conversation === conversation && whole.agent === agent ? [whole.callId] : []
+    )
+  }
+
+  private pathOf(callId: string): string {
+    return `${this.folder}/${encodeURIComponent(callId)}.json`
+  }
+
+  private put(whole: WaitingInput, bytes: number): boolean {
+    if (this.kept.has(whole.callId)) return false
+    if (this.kept.size >= MAX_COUNT || this.bytes + bytes > MAX_BYTES) return false
+    this.kept.set(whole.callId, { whole, bytes })
+    this.bytes += bytes
+    return true
+  }
+
+  /** Keeps an input: at once, then on the disk. Where the disk fails, it is kept until this daemon ends. */
+  keep(whole: WaitingInput): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.kept.has(whole.callId)) return Effect.void
+      const text = JSON.stringify(whole)
+      if (!this.put(whole, text.length))
+        return Effect.logWarning(`${whole.callId} waits with more than is kept: it can only be denied`)
+      const path = this.pathOf(whole.callId)
+      return this.files.makeDirectory(this.folder, { recursive: true, mode: 0o700 }).pipe(
+        Effect.andThen(this.files.writeFileString(`${path}.part`, text, { mode: 0o600 })),
+        Effect.andThen(this.files.rename(`${path}.part`, path)),
+        Effect.catch((error) => Effect.logWarning(`${whole.callId}: its input is kept in memory only`, error))
+      )
+    })
+  }
+
+  /** The call is decided. */
+  drop(callId: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const kept = this.kept.get(callId)
+      if (kept === undefined) return Effect.void
+      this.kept.delete(callId)
+      this.bytes -= kept.bytes
+      return Effect.ignore(this.files.remove(this.pathOf(callId), { force: true }))
+    })
+  }
+
+  /** Takes up what an earlier daemon kept; files that say nothing sound are removed. */
+  readonly restore: Effect.Effect<void> = Effect.suspend(() =>
+    this.files.readDirectory(this.folder).pipe(
+      Effect.orElseSucceed((): Array<string> => []),
+      Effect.flatMap((names) => Effect.forEach(names, (name) => this.take(`${this.folder}/${name}`), { discard: true }))
+    )
+  )
+
+  private take(path: string): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const { size } = yield* this.files.stat(path)
+      const text = size > ByteSize.bytes(2 * MAX_INPUT) ? "" : yield* this.files.readFileString(path)
+      const whole = Option.getOrUndefined(decode(text))
+      const isSound = whole !== undefined && path === this.pathOf(whole.callId) && hashOfInput(whole) === whole.hash
+      if (!isSound || !this.put(whole, text.length)) yield* this.files.remove(path, { force: true })
+    }).pipe(Effect.ignore)
+  }
+}
+
+export const memory = (): WaitingInputs =>
+  new WaitingInputs(
+    FileSystem.makeNoop({
+      makeDirectory: () => Effect.void,
+      writeFileString: () => Effect.void,
+      rename: () => Effect.void,
+      remove: () => Effect.void
+    }),
+    "",
+    (json) => json
+  )
+
+/** In the folder; what is kept there already is taken up. */
+export const make = (folder: string) =>
+  Effect.gen(function* () {
+    const { values } = yield* Redact
+    const inputs = new WaitingInputs(yield* FileSystem.FileSystem, folder, values)
+    yield* inputs.restore
+    return inputs
+  })

@@ -1,0 +1,139 @@
+/**
+ * Workplace: where an agent works: the project's root, or a worktree of its own.
+ *
+ * Guarantees: a worktree belongs to the project and the agent, so the next
+ * conversation finds what this one had to leave; it goes with the agent only if no
+ * work goes with it, and the log says what became of it.
+ */
+import { Effect, FileSystem } from "effect"
+import { join } from "node:path"
+import type { AgentConfig } from "../../config/AgentConfig.ts"
+import type * as ConfigFile from "../../config/ConfigFile.ts"
+import * as ProjectName from "../../config/ProjectName.ts"
+import { CommandRefused } from "../../domain/Messages.ts"
+import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
+import * as Store from "../../runs/git/Store.ts"
+import * as TreeDiff from "../../runs/git/TreeDiff.ts"
+import * as Worktree from "./Worktree.ts"
+
+export interface Workplace {
+  readonly agent: string
+  readonly config: AgentConfig
+  readonly project: ConfigFile.Project
+  /** Where worktrees are made: `<state>/worktrees`. */
+  readonly worktrees: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
+  readonly tell: Worktree.WorktreeSpec["tell"]
+}
+
+/** Where worktrees are made, in a state folder. */
+export const worktreesIn = (state: string): string => join(state, "worktrees")
+
+const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>
+  join(worktrees, ProjectName.conversationId(project.path), agent)
+
+/** The folder that the agent works in, whether it is made yet or not. */
+export const folderOf = (state: string, project: ConfigFile.Project, agent: string, config: AgentConfig): string =>
+  config.worktree === false ? project.root : worktreeOf(worktreesIn(state), project, agent)
+
+const specOf = ({ agent, config, project, stores, tell, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
+  if (config.worktree === false) return undefined
+  return {
+    repository: project.root,
+    stores,
+    tell,
+    folder: worktreeOf(worktrees, project, agent),
+    agent,
+    base: config.worktree === true ? undefined : config.worktree.base
+  }
+}
+
+/** Git's own words for a project whose folder is gone say nothing of it. */
+const isThere = Effect.fnUntraced(function* ({ name, root }: ConfigFile.Project) {
+  const files = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(files.exists(root), () => true)) return
+  return yield* new Worktree.WorktreeError({
+    reason: "NotARepository",
+    message: `the folder ${root} of its project is not there any more`,
+    remedy: `bring it back, or end the project: agentd project remove ${name}`
+  })
+})
+
+export const prepare = (
+  of: Workplace
+): Effect.Effect<
+  { readonly cwd: string; readonly branch: string | undefined },
+  Worktree.WorktreeError,
+  FileSystem.FileSystem
+> => {
+  const spec = specOf(of)
+  return spec === undefined
+    ? Effect.succeed({ cwd: of.project.root, branch: undefined })
+    : Effect.andThen(isThere(of.project), Worktree.prepare(spec))
+}
+
+/** Hands over what the agent has committed in a worktree of its own. */
+export const handOver = (of: Workplace): Effect.Effect<void, never, FileSystem.FileSystem> => {
+  const spec = specOf(of)
+  return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
+}
+
+/** The files of its folder beside where its work began: of its own worktree, or of the checkout that the project is in. */
+export const diff = Effect.fnUntraced(
+  function* (of: Workplace) {
+    const { agent, project, stores } = of
+    const folder = specOf(of)?.folder ?? project.root
+    const files = yield* FileSystem.FileSystem
+    if (!(yield* Effect.orElseSucceed(files.exists(folder), () => false)))
+      return yield* new CommandRefused(
+        folder === project.root
+          ? { message: `The folder ${folder} is not there.`, remedy: "Bring it back, or remove the project." }
+          : {
+              message: `${agent} has no worktree yet: it is made for its first run.`,
+              remedy: `agentd start ${project.name}/${agent}`
+            }
+      )
+    const store = yield* Store.open(stores, project.root)
+    const found = store === undefined ? undefined : yield* TreeDiff.diff(store, stores, folder)
+    if (found !== undefined) return { folder, ...found }
+    return yield* new CommandRefused({
+      message: `${folder} is in no git checkout with a commit: there is nothing to compare it with.`,
+      remedy: "Make it one: git init, then a first commit."
+    })
+  },
+  Effect.catchTags({
+    GitFailed: ({ message, remedy }) =>
+      Effect.fail(new CommandRefused({ message: `${message}.`, remedy: `${remedy}.` })),
+    GitUnavailable: ({ message, remedy }) =>
+      Effect.fail(new CommandRefused({ message: `${message}.`, remedy: `${remedy}.` }))
+  })
+)
+
+/** When the agent has gone. */
+export const clear = Effect.fnUntraced(function* (
+  of: Workplace,
+  conversation: string,
+  log: EventLog["Service"]
+): Effect.fn.Return<void, StorageError, FileSystem.FileSystem> {
+  const spec = specOf(of)
+  if (spec === undefined) return
+  const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>
+    Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
+  )
+  yield* log
+    .append([
+      {
+        stream: conversation,
+        kind: removal._tag === "Kept" ? "worktree.kept" : "worktree.removed",
+        actor: `worker/${of.agent}`,
+        trigger: "dismiss",
+        payload: {
+          path: spec.folder,
+          ...(removal._tag === "Kept" ? { reason: removal.reason, detail: removal.detail } : {})
+        }
+      }
+    ])
+    // a note that the log refuses is a bug of ours
+    .pipe(Effect.catchTag("RuneRefused", Effect.die))
+})

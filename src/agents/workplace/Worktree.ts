@@ -1,0 +1,475 @@
+/**
+ * Worktree: a checkout of its own for each agent, with a repository of its own, on the branch
+ * `agentd/<agent>`.
+ *
+ * Guarantees: in a worktree that is there no git runs unless a sandbox holds it; what the agent has
+ * committed comes to the person's repository by the daemon's store. `prepare` makes it
+ * or finds it, any number of times, and changes no file in one that is there; it never touches the user's own checkout, nor a
+ * folder or branch that it did not make; a lock that a killed git has left in the agent's own is taken away, in the
+ * person's none; a linked worktree, as agents had them before, becomes a
+ * repository with all that is in it; `remove` keeps whatever could hold work and says why.
+ *
+ * What counts as work: changed and untracked files, commits that the base branch
+ * does not have, a stash, other branches and tags with commits that no branch of the person's has,
+ * a rebase or merge under way, a process in the folder. Files that
+ * `.gitignore` names do not: they go with the worktree.
+ */
+import { Clock, Effect, FileSystem, Option, Schema } from "effect"
+import * as path from "node:path"
+import * as ProcessTable from "../../runs/process/ProcessTable.ts"
+import * as LargeFiles from "../../runs/git/LargeFiles.ts"
+import * as OwnRepository from "../../runs/git/OwnRepository.ts"
+import * as Repository from "../../runs/git/Repository.ts"
+import * as Store from "../../runs/git/Store.ts"
+
+export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {
+  reason: Schema.Literals([
+    "GitUnavailable",
+    "NotARepository",
+    "NoCommits",
+    "NoSuchBase",
+    "BranchInUse",
+    "BranchBlocked",
+    "FolderTaken",
+    "Unreadable",
+    "FolderDenied",
+    "Locked",
+    "Submodules",
+    "GitFailed"
+  ]),
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+export interface WorktreeSpec {
+  /** The project's root: the repository's, or a folder in it. Absolute. */
+  readonly repository: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
+  /** Where the worktree is or shall be. Absolute. */
+  readonly folder: string
+  readonly agent: string
+  /** A branch or commit; HEAD of the user's checkout where left out. */
+  readonly base?: string | undefined
+  /** Told of what a person would not expect; `needs`: the person is to look at it. */
+  readonly tell?: ((text: string, needs: boolean) => Effect.Effect<void>) | undefined
+}
+
+export interface Prepared {
+  /** The branch that it is on: `agentd/<agent>`, or another that the agent has switched to; none when detached. */
+  readonly branch: string | undefined
+  readonly folder: string
+  /** The project's root in it; another than `folder` when the project is a folder of its repository. */
+  readonly cwd: string
+}
+
+export const branchOf = (agent: string): string => `agentd/${agent}`
+
+const fail = (reason: WorktreeError["reason"], message: string, remedy: string) =>
+  Effect.fail(new WorktreeError({ reason, message, remedy }))
+
+/** Git's troubles, as reasons for which an agent cannot have its worktree. */
+const explained = <A, R>(effect: Effect.Effect<A, Store.Trouble, R>) =>
+  Effect.catchTags(effect, {
+    GitUnavailable: ({ message, remedy }) => fail("GitUnavailable", message, remedy),
+    GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
+  })
+
+/** The commit that a name of the person's stands for, or none. */
+const commitOf = (store: Store.Store, name: string) => explained(Store.commitOf(store, name))
+
+const exists = (file: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(file), () => false))
+
+/** As git writes it: without symbolic links, though it need not exist yet. */
+const realFolder = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  const below: Array<string> = []
+  for (let at = folder; path.dirname(at) !== at; at = path.dirname(at)) {
+    const real = yield* Effect.option(files.realPath(at))
+    if (Option.isSome(real)) return path.join(real.value, ...below)
+    below.unshift(path.basename(at))
+  }
+  return folder
+})
+
+const makeFolder = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  yield* Effect.catch(files.makeDirectory(folder, { recursive: true, mode: 0o700 }), ({ message }) =>
+    fail(
+      "FolderDenied",
+      `the folder for worktrees could not be made: ${message}`,
+      `see to it that agentd's user may write to ${folder}`
+    )
+  )
+})
+
+const isEmpty = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  return yield* files.readDirectory(folder).pipe(
+    Effect.map((names) => names.length === 0),
+    Effect.catch(({ reason }) => Effect.succeed(reason._tag === "NotFound"))
+  )
+})
+
+/** The store beside the project's repository. */
+const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpec) {
+  const store = yield* explained(Store.open(stores, repository))
+  if (store !== undefined) return store
+  return yield* fail(
+    "NotARepository",
+    `${repository} is in no git checkout`,
+    'make it one (git init, then a commit), or set "worktree": false for the agent'
+  )
+})
+
+/** Nothing but the branch `agentd` itself forbids all `agentd/…`: git keeps branches as files. */
+const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+  const branch = branchOf(spec.agent)
+  const all = yield* Repository.checkouts(store.person)
+  const other = all.find((one) => one.branch === branch && one.folder !== folder)
+  if (other !== undefined) {
+    return yield* fail(
+      "BranchInUse",
+      `the branch ${branch} is checked out in ${other.folder}`,
+      `switch that checkout to another branch (git -C ${other.folder} switch …), or rename the agent`
+    )
+  }
+  if ((yield* commitOf(store, "refs/heads/agentd")) !== undefined) {
+    return yield* fail(
+      "BranchBlocked",
+      `a branch named "agentd" keeps git from making ${branch}`,
+      "rename it: git branch -m agentd some-other-name"
+    )
+  }
+})
+
+const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, repository }: WorktreeSpec) {
+  const commit = yield* commitOf(store, base ?? "HEAD")
+  if (commit !== undefined) return commit
+  return base === undefined
+    ? yield* fail("NoCommits", `${repository} has no commit yet to start a worktree from`, "make a first commit")
+    : yield* fail("NoSuchBase", `there is no commit or branch "${base}"`, "correct worktree.base in agentd.jsonc")
+})
+
+/** The person's git folder of a linked worktree of that folder, as agents had them before. */
+const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
+  const linked = (yield* Repository.linked(store.person)).find((one) => one.folder === folder)
+  if (linked === undefined) return undefined
+  const locked = yield* exists(path.join(linked.gitDir, "locked"))
+  return { ...linked, isLocked: locked, isThere: yield* exists(path.join(folder, ".git")) }
+})
+
+/** The commit that a new worktree begins at: the base, or a branch that was left with work that the base does not have. */
+const beginningOf = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec) {
+  const left = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
+  if (left === undefined) return yield* baseOf(store, spec)
+  const base = yield* Effect.option(baseOf(store, spec))
+  if (Option.isSome(base) && (yield* explained(Store.isAncestor(store, left, base.value)))) return base.value
+  yield* told(
+    spec,
+    `it begins at ${left.slice(0, 12)}, where the branch ${branchOf(spec.agent)} was left with work that is not merged`,
+    true
+  )
+  return left
+})
+
+const told = ({ agent, tell }: WorktreeSpec, text: string, needs: boolean) =>
+  Effect.andThen(Effect.logWarning(`${agent}: ${text}`), tell?.(text, needs) ?? Effect.void)
+
+/** Files by which a git keeps others out while it writes. */
+const LOCKS = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock"]
+/** ms: a git that has begun just now is not killed. */
+const FRESH_LOCK = 2_000
+const MAX_REFS = 10_000
+
+/** The locks of refs, through no link. */
+const refLocks = Effect.fnUntraced(function* (gitDir: string) {
+  const files = yield* FileSystem.FileSystem
+  const found: Array<string> = []
+  const folders = ["refs"]
+  for (let at = 0; at < folders.length && at < MAX_REFS; at++) {
+    const folder = path.join(gitDir, folders[at]!)
+    if (Option.isSome(yield* Effect.option(files.readLink(folder)))) continue
+    // a file has no names in it
+    for (const name of yield* Effect.orElseSucceed(files.readDirectory(folder), () => [])) {
+      const below = path.join(folders[at]!, name)
+      if (name.endsWith(".lock")) found.push(below)
+      else folders.push(below)
+    }
+  }
+  return found
+})
+
+/** Takes away what a git that was killed has left in the agent's own repository: it would block every later one. */
+const unlock = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) {
+  const files = yield* FileSystem.FileSystem
+  const gitDir = path.join(folder, ".git")
+  const locks = yield* Effect.filter([...LOCKS, ...(yield* refLocks(gitDir))], (name) =>
+    exists(path.join(gitDir, name))
+  )
+  if (locks.length === 0) return
+  const ageOf = Effect.fnUntraced(function* (name: string) {
+    const info = yield* Effect.option(files.stat(path.join(gitDir, name)))
+    const at = Option.getOrUndefined(Option.flatMap(info, ({ mtime }) => mtime))?.getTime()
+    return at === undefined ? 0 : Math.abs((yield* Clock.currentTimeMillis) - at)
+  })
+  // a git that is at work from elsewhere is done by then
+  if ((yield* Effect.forEach(locks, ageOf)).some((age) => age < FRESH_LOCK)) yield* Effect.sleep(FRESH_LOCK)
+  if ((yield* (yield* ProcessTable.WorkingIn)(folder))?.length !== 0) return
+  for (const name of locks) {
+    if ((yield* ageOf(name)) < FRESH_LOCK) continue
+    yield* Effect.ignore(files.remove(path.join(gitDir, name)))
+    yield* told(spec, `agentd took away ${path.join(gitDir, name)}, which a git that was killed had left`, false)
+  }
+})
+
+const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+  const half = yield* explained(OwnRepository.isHalfMade(store, folder))
+  if (!half && !(yield* isEmpty(folder))) {
+    return yield* fail(
+      "FolderTaken",
+      `${folder} is in the way: it is not empty, and its git folder is none that agentd has made`,
+      "look at what it holds, then move it away; agentd never deletes what it does not know"
+    )
+  }
+  yield* checkBranch(store, spec, folder)
+  yield* makeFolder(path.dirname(folder))
+  const branch = branchOf(spec.agent)
+  const commit = yield* beginningOf(store, spec)
+  yield* explained(OwnRepository.make(store, spec.stores, folder, { branch, commit }))
+})
+
+/** A linked worktree, as agents had them before: it becomes a repository of the agent's own, with all that is in it. */
+const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+  const linked = yield* linkedOf(store, folder)
+  if (linked === undefined) return
+  if (linked.isLocked) {
+    return yield* fail(
+      "Locked",
+      linked.isThere
+        ? `the worktree ${folder} is locked`
+        : `the worktree ${folder} is gone but locked: its disk may only be absent`,
+      `bring it back, or give it up: git -C ${spec.repository} worktree unlock ${folder}`
+    )
+  }
+  if (linked.isThere) {
+    const { commonDir, gitDir } = (yield* Repository.find(folder)) ?? {}
+    const isOurs = commonDir === store.person.commonDir && gitDir === linked.gitDir
+    if (isOurs && (yield* exists(path.join(gitDir, "modules")))) {
+      return yield* fail(
+        "Submodules",
+        `${folder} is a worktree of ${spec.repository} with submodules in it, from before agents had a repository of their own`,
+        `commit what is in it, then: git -C ${spec.repository} worktree remove --force ${folder}; the agent goes on from its branch`
+      )
+    }
+    if (!isOurs && (yield* OwnRepository.read(spec.stores, folder)) === undefined) return
+    if (isOurs) yield* explained(OwnRepository.remake(store, spec.stores, folder, gitDir, branchOf(spec.agent)))
+  }
+  const files = yield* FileSystem.FileSystem
+  yield* Effect.ignore(files.remove(linked.gitDir, { recursive: true }))
+})
+
+/** The record of the agent's repository, where it is whole. */
+const wholeOf = Effect.fnUntraced(function* (store: Store.Store, { stores }: WorktreeSpec, folder: string) {
+  yield* explained(OwnRepository.endRemake(stores, folder))
+  const own = yield* OwnRepository.read(stores, folder)
+  if (own === undefined || (yield* explained(OwnRepository.isHalfMade(store, folder)))) return undefined
+  const found = yield* Repository.find(folder)
+  // the agent may have put a link or a file in its place
+  return found?.top === folder && found.gitDir === path.join(folder, ".git") ? own : undefined
+})
+
+/** The agent's worktree, made if it is not there. */
+export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSpec) {
+  const store = yield* storeOf(spec)
+  const folder = yield* realFolder(spec.folder)
+  yield* remake(store, spec, folder)
+  const own = yield* wholeOf(store, spec, folder)
+  if (own === undefined) yield* create(store, spec, folder)
+  else if (own.lender !== store.person.commonDir)
+    yield* explained(OwnRepository.lendFrom(store, spec.stores, folder, own.branch))
+  if (own !== undefined) yield* unlock(spec, folder)
+  yield* gives(store, spec, folder)
+  if (own !== undefined) yield* explained(OwnRepository.refresh(store, folder))
+  const real = yield* realFolder(spec.folder)
+  const cwd = path.resolve(real, store.person.prefix)
+  const head = yield* Repository.headOf(path.join(folder, ".git"))
+  const parts = yield* Effect.forEach(["objects", "refs"], (name) => exists(path.join(folder, ".git", name)))
+  if (head === undefined || !parts.every(Boolean)) {
+    const why = head === undefined ? "its HEAD names neither a branch nor a commit" : "its objects or refs are gone"
+    const remedy = "mend it with git, or move it away: the agent begins a new one from its branch"
+    return yield* fail("Unreadable", `the repository ${folder} is broken: ${why}`, remedy)
+  }
+  const prepared: Prepared = { branch: head.branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
+  return prepared
+})
+
+/** Commits that cannot be handed over stay in the agent's repository, and are tried again. */
+const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: string) =>
+  Effect.catch(Effect.asVoid(OwnRepository.handOver(store, stores, folder)), ({ message }) =>
+    Effect.logWarning(`the commits of ${agent} in ${folder} could not be taken over: ${message}`)
+  )
+
+/** Hands over what the agent has committed, where it has a repository of its own. */
+export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
+  const folder = yield* realFolder(spec.folder)
+  if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
+  const store = yield* storeOf(spec)
+  // a failed run is tried again where it was
+  if ((yield* wholeOf(store, spec, folder)) !== undefined) yield* unlock(spec, folder)
+  yield* gives(store, spec, folder)
+})
+
+/** The fate of a worktree that nobody needs any more. */
+export type Removal =
+  | { readonly _tag: "Removed" }
+  | {
+      readonly _tag: "Kept"
+      readonly reason: "InUse" | "Uncommitted" | "Unfinished" | "Unmerged" | "NoBaseBranch" | "Locked" | "Unknown"
+      readonly detail: string
+    }
+
+const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: string): Removal => ({
+  _tag: "Kept",
+  reason,
+  detail
+})
+
+/** Files of git's own that stand for something begun and not ended. */
+const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
+
+const MOST_NAMED = 5
+
+/** The work in the folder that would be lost with it. */
+const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, commit: string | undefined) {
+  const changes = yield* explained(Store.changes(store, folder, "all", commit))
+  if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
+  // a repository in it is not looked into: what it holds may be in no other
+  for (const file of yield* explained(Store.embedded(store, folder)))
+    if (yield* exists(path.join(folder, file, ".git")))
+      return kept("Uncommitted", `${file} is a repository of its own, which may hold work`)
+  const gitDir = path.join(folder, ".git")
+  const left = yield* LargeFiles.carry(gitDir, store.person.commonDir)
+  if (left > 0) return kept("Unmerged", `${left} files of Git LFS in it are not in your repository`)
+  const [begun] = yield* Effect.filter(UNFINISHED, (name) => exists(path.join(gitDir, name)))
+  return begun === undefined ? undefined : kept("Unfinished", `${begun} is under way`)
+})
+
+/** The full name of the branch that must have the work, or none: a commit alone keeps nothing reachable. */
+const baseBranchOf = Effect.fnUntraced(function* (store: Store.Store, base = "HEAD") {
+  const ref = (yield* explained(Store.refOf(store, base)))?.ref ?? ""
+  return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
+})
+
+/** The first of these commits that the base branch does not have. */
+const unmerged = Effect.fnUntraced(function* (
+  store: Store.Store,
+  spec: WorktreeSpec,
+  commits: ReadonlyArray<string | undefined>
+) {
+  const base = yield* baseBranchOf(store, spec.base)
+  if (base === undefined || base === `refs/person/heads/${branchOf(spec.agent)}`)
+    return kept("NoBaseBranch", `"${spec.base ?? "HEAD"}" is no branch that the work could be merged into`)
+  for (const commit of commits) {
+    if (commit === undefined || (yield* explained(Store.isAncestor(store, commit, base)))) continue
+    const name = base.replace(/^refs\/person\/(heads|remotes)\//, "")
+    return kept("Unmerged", `${commit.slice(0, 12)} is not merged into ${name}`)
+  }
+  const elsewhere = yield* explained(OwnRepository.stranded(store, spec.folder))
+  if (elsewhere === undefined) return undefined
+  return kept("Unmerged", `${elsewhere.slice(0, 12)}, of another branch, a tag or the stash, is in no branch of yours`)
+})
+
+/** Deletes the branch, only where it was found merged, and from under no other checkout. */
+const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: string, tip: string | undefined) {
+  const branch = branchOf(agent)
+  const elsewhere = (yield* Repository.checkouts(store.person)).some((one) => one.branch === branch)
+  if (tip === undefined || elsewhere) return
+  const call = { gitDir: store.person.commonDir, command: "update-ref", options: ["-d"] } as const
+  yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
+})
+
+/** A branch of agentd's in a person's repository. */
+export interface Branch {
+  readonly repository: string
+  readonly agent: string
+  readonly tip: string
+  /** When its last commit was made, ms since the epoch. */
+  readonly at: number
+}
+
+/** The branches `agentd/…` of a repository that are merged into its HEAD, and that no checkout is on. */
+export const mergedBranches = Effect.fn("Worktree.mergedBranches")(function* (stores: string, repository: string) {
+  const store = yield* explained(Store.open(stores, repository))
+  const head = store === undefined ? undefined : yield* commitOf(store, "HEAD")
+  if (store === undefined || head === undefined) return []
+  const prefix = `refs/person/heads/${branchOf("")}`
+  const options = ["--format=%(refname) %(objectname) %(committerdate:unix)", `--merged=${head}`]
+  const call = { gitDir: store.gitDir, command: "for-each-ref", options, names: [prefix] } as const
+  const lines = (yield* explained(Store.must(call))).split("\n").filter((line) => line !== "")
+  const used = new Set((yield* Repository.checkouts(store.person)).map(({ branch }) => branch))
+  return lines.flatMap((line): ReadonlyArray<Branch> => {
+    const [ref = "", tip = "", at] = line.split(" ")
+    const agent = ref.slice(prefix.length)
+    return used.has(branchOf(agent)) ? [] : [{ repository, agent, tip, at: Number(at) * 1_000 }]
+  })
+})
+
+/** Deletes it where it still stands where it was found. */
+export const removeBranch = Effect.fn("Worktree.removeBranch")(function* (stores: string, branch: Branch) {
+  const store = yield* explained(Store.open(stores, branch.repository))
+  if (store !== undefined) yield* deleteBranch(store, branch.agent, branch.tip)
+})
+
+interface Removable {
+  readonly _tag: "Removable"
+  readonly store: Store.Store
+  readonly folder: string
+  /** The commit of its branch, before the look at what is merged: what comes after it is not deleted. */
+  readonly tip: string | undefined
+}
+
+const judged = Effect.fnUntraced(function* (
+  spec: WorktreeSpec
+): Effect.fn.Return<Removal | Removable, WorktreeError, FileSystem.FileSystem> {
+  const store = yield* storeOf(spec)
+  const folder = yield* realFolder(spec.folder)
+  yield* remake(store, spec, folder)
+  const own = yield* wholeOf(store, spec, folder)
+  const half = yield* explained(OwnRepository.isHalfMade(store, folder))
+  if (own === undefined && !half) {
+    return (yield* isEmpty(folder))
+      ? { _tag: "Removed" }
+      : kept("Unknown", `${folder} holds no repository that agentd has made`)
+  }
+  const users = yield* (yield* ProcessTable.WorkingIn)(folder)
+  if (users === undefined) return kept("InUse", "this system does not tell whether a process works in it")
+  if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} works in it`)
+  const branch = branchOf(spec.agent)
+  const tip = yield* commitOf(store, `refs/heads/${branch}`)
+  const head = half ? undefined : yield* explained(OwnRepository.take(store, folder, true))
+  const mine = yield* explained(Store.commitAt(store, `${Store.refsOf(folder)}/heads/${branch}`))
+  const work = half ? undefined : yield* workIn(store, folder, head)
+  const lost = work ?? (yield* unmerged(store, { ...spec, folder }, [head, mine, tip]))
+  if (lost !== undefined) return lost
+  return { _tag: "Removable", store, folder, tip }
+})
+
+/** Why the worktree has to stay; undefined where no work would go with it. */
+export const keptFor = Effect.fn("Worktree.keptFor")(function* (spec: WorktreeSpec) {
+  const found = yield* judged(spec)
+  return found._tag === "Kept" ? found : undefined
+})
+
+/** Takes the worktree and its branch away, if no work can be lost by it. */
+export const remove = Effect.fn("Worktree.remove")(function* (
+  spec: WorktreeSpec
+): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
+  const found = yield* judged(spec)
+  if (found._tag !== "Removable") return found
+  const { folder, store, tip } = found
+  yield* explained(OwnRepository.clear(store, spec.stores, folder, branchOf(spec.agent)))
+  yield* deleteBranch(store, spec.agent, tip)
+  return { _tag: "Removed" }
+})

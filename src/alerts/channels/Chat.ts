@@ -1,0 +1,77 @@
+/**
+ * Chat: a message in Slack or Discord, by a webhook of the room.
+ *
+ * Guarantees: what others wrote stands in a block of code, which it cannot end; nobody is called by it; a message is
+ * never longer, as it is sent, than its receiver takes.
+ */
+import { Effect } from "effect"
+import type { AlertChannel, Message } from "../AlertChannel.ts"
+import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
+import * as Fit from "./Fit.ts"
+import { hostOf, type Post } from "./Post.ts"
+import type { Reveal } from "./Reveal.ts"
+
+/** Discord refuses a longer message; Slack cuts one where it likes. */
+const MOST = { discord: 2_000, slack: 4_000 } as const
+
+/** Characters of a command, beside which the text has the rest. */
+const MAX_COMMAND = 500
+
+const FENCE = "```"
+
+/** A zero-width space keeps backticks apart: three of them would end the block. */
+const apart = (character: string): string => (character === "`" ? "`\u200b" : character)
+
+const ENTITIES: { readonly [character: string]: string } = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
+const entity = (character: string): string => ENTITIES[character] ?? apart(character)
+
+/** A title in bold is text of others, too. */
+const slackTitle = (title: string): string =>
+  `*${title.replaceAll(/[*_~`]/gu, "\u200b$&\u200b").replaceAll(/[&<>]/gu, entity)}*`
+const discordTitle = (title: string): string => `**${title.replaceAll(/[\\*_~`|<>[\]()#@:]/gu, "\\$&")}**`
+
+/** The text and the command in blocks of their own, below a title. */
+const textOf = (
+  title: string,
+  { body, command }: Message,
+  most: number,
+  escape: (character: string) => string
+): string => {
+  const block = (text: string, most: number): string =>
+    `${FENCE}\n${Fit.fit(text, most, { escape, size: Fit.characters })}\n${FENCE}`
+  const last = block(command, MAX_COMMAND)
+  const rest = most - title.length - last.length - block("", 0).length - 2
+  return `${title}\n${block(body, rest)}\n${last}`
+}
+
+export const slackBody = (message: Message) => ({
+  text: textOf(slackTitle(message.title.toWellFormed()), message, MOST.slack, entity),
+  unfurl_links: false,
+  unfurl_media: false
+})
+
+export const discordBody = (message: Message) => ({
+  content: textOf(discordTitle(message.title.toWellFormed()), message, MOST.discord, apart),
+  allowed_mentions: { parse: [] },
+  // no preview of an address in it
+  flags: 4
+})
+
+const channel =
+  (name: "slack" | "discord", bodyOf: (message: Message) => object) =>
+  (post: Post, { reveal }: Reveal): AlertChannel => {
+    const urlOf = (config: ChannelConfig) =>
+      Effect.map(reveal((config as ChannelOf<"slack" | "discord">).url), (text) => text.trim())
+    return {
+      name,
+      send: Effect.fnUntraced(function* (config, message) {
+        const url = yield* urlOf(config)
+        const { status } = yield* post({ url, body: JSON.stringify(bodyOf(message)), type: "application/json" })
+        return { response: `${hostOf(url)} answered ${status}` }
+      }),
+      check: (config) => Effect.map(urlOf(config), (url) => `writes by ${hostOf(url)}`)
+    }
+  }
+
+export const slack = channel("slack", slackBody)
+export const discord = channel("discord", discordBody)

@@ -1,0 +1,102 @@
+/**
+ * CommandChannel: a program of the user's, with the notice as JSON on its stdin: the same as a webhook gets. Exit code 0:
+ * it has it; 75: try again soon; any other: only a person can mend it.
+ *
+ * Guarantees: it has a small environment and no shell; at its end, or at the end of its time, all that it has started
+ * in its process group is ended; of what it says on stderr the last lines are told.
+ */
+import { Config as Environment, Duration, Effect, Option, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import type { AlertChannel } from "../AlertChannel.ts"
+import { SendError, setup } from "../SendError.ts"
+import { line } from "../Notice.ts"
+import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
+import { Redact } from "../../core/event-log/Redact.ts"
+import { bodyOf } from "./Webhook.ts"
+
+/** sysexits.h: try again later. */
+const TEMPFAIL = 75
+const MAX_STDERR = 4_096
+const MAX_SAID = 200
+
+/** Variables that it is given besides those that the config names. */
+const GIVEN = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"]
+
+const variables = (names: ReadonlyArray<string>) =>
+  Effect.map(
+    Effect.forEach(names, (name) =>
+      Effect.map(
+        Effect.orElseSucceed(Environment.option(Environment.String(name)), () => Option.none<string>()),
+        (value) => (Option.isSome(value) ? [[name, value.value] as const] : [])
+      )
+    ),
+    (all) => Object.fromEntries(all.flat())
+  )
+
+const commandOf = Effect.fnUntraced(function* (config: ChannelConfig, body: string, id: string) {
+  const { argv, passEnv } = config as ChannelOf<"command">
+  const [program = "", ...args] = argv
+  return ChildProcess.make(program, args, {
+    cwd: "/",
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin", ...(yield* variables([...GIVEN, ...passEnv])), AGENTD_NOTICE: id },
+    extendEnv: false,
+    stdin: Stream.make(new TextEncoder().encode(body)),
+    stdout: "ignore",
+    forceKillAfter: "2 seconds"
+  })
+})
+
+export const make: Effect.Effect<AlertChannel, never, ChildProcessSpawner.ChildProcessSpawner | Redact> = Effect.gen(
+  function* () {
+    const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+    const redact = yield* Redact
+
+    const ended = (config: ChannelConfig, body: string, id: string) =>
+      Effect.gen(function* () {
+        const child = yield* spawner.spawn(yield* commandOf(config, body, id))
+        let said = ""
+        // what it has left running may hold its stderr open: nobody waits for that
+        yield* Effect.forkScoped(
+          Effect.ignore(
+            Stream.runForEach(Stream.decodeText(child.stderr), (text) =>
+              Effect.sync(() => void (said = (said + text).slice(-MAX_STDERR)))
+            )
+          )
+        )
+        const code = Number(yield* child.exitCode)
+        return { code, said: redact.text(line(said)).slice(-MAX_SAID).toWellFormed() }
+      }).pipe(Effect.scoped)
+
+    return {
+      name: "command",
+      send: Effect.fnUntraced(function* (config, message) {
+        const { argv, timeLimit } = config as ChannelOf<"command">
+        const program = argv[0]!
+        const { code, said } = yield* ended(config, bodyOf(message), message.id).pipe(
+          Effect.mapError(({ message }) =>
+            setup(
+              `${program} could not be run: ${line(message)}`,
+              "Check argv of the channel: the program must be there, and one that may be run."
+            )
+          ),
+          Effect.timeoutOrElse({
+            duration: timeLimit,
+            orElse: () =>
+              Effect.fail(
+                setup(
+                  `${program} did not end within ${Duration.format(timeLimit)}, and was ended`,
+                  "Let it end sooner, or give it more time: timeLimit."
+                )
+              )
+          })
+        )
+        if (code === 0) return { response: `${program} took it` }
+        const why = `${program} ended with exit code ${code}${said === "" ? "" : `: ${said}`}`
+        return yield* code === TEMPFAIL
+          ? new SendError({ message: why, remedy: "It asks to be tried again.", class: "transient" })
+          : setup(why, "See what the program says; try it by hand: agentd notify test NAME")
+      }),
+      check: (config) => Effect.succeed(`runs ${(config as ChannelOf<"command">).argv[0]}`)
+    } satisfies AlertChannel
+  }
+)

@@ -1,0 +1,146 @@
+/**
+ * DBus: a connection to the session's bus, for calls and signals.
+ *
+ * Own, and no library or program: `notify-send` of many systems knows no actions and cannot take a notification back,
+ * `gdbus` is of GNOME, and each would be a process for every notice.
+ *
+ * Guarantees: each call ends within its time; a bus that ends or speaks nonsense ends the connection, and every call
+ * on it; nothing that it sends takes more memory than one message; a connection that is not made, or given up while it
+ * is made, leaves no socket behind.
+ */
+import { Effect } from "effect"
+import { createConnection, type Socket } from "node:net"
+import { SendError } from "../SendError.ts"
+import * as DBusMessage from "./DBusMessage.ts"
+
+const WITHIN = "5 seconds"
+
+const away = (message: string): SendError =>
+  new SendError({
+    message,
+    remedy: "A desktop is told while its session runs and the daemon finds its bus: see bus in docs/notifications.md.",
+    class: "transient"
+  })
+
+type Answer = (received: DBusMessage.Received | SendError) => void
+
+export class DBus {
+  private readonly socket: Socket
+  private readonly waiting = new Map<number, Answer>()
+  private readonly onSignal: (signal: DBusMessage.Received) => void
+  private serial = 0
+  private bytes: Buffer = Buffer.alloc(0)
+
+  constructor(socket: Socket, rest: Buffer, onSignal: (signal: DBusMessage.Received) => void) {
+    this.socket = socket
+    this.onSignal = onSignal
+    socket.on("data", (chunk: Buffer) => this.take(chunk))
+    socket.on("close", () => this.end("the session's bus has gone"))
+    this.take(rest)
+  }
+
+  get isOpen(): boolean {
+    return !this.socket.destroyed
+  }
+
+  end(why: string): void {
+    this.socket.destroy()
+    for (const answer of this.waiting.values()) answer(away(why))
+    this.waiting.clear()
+  }
+
+  private take(chunk: Buffer): void {
+    this.bytes = Buffer.concat([this.bytes, chunk])
+    try {
+      for (let found = DBusMessage.decode(this.bytes); found !== undefined; found = DBusMessage.decode(this.bytes)) {
+        this.bytes = this.bytes.subarray(found.length)
+        this.hear(found.message)
+      }
+    } catch {
+      this.end("the session's bus does not speak D-Bus")
+    }
+  }
+
+  private hear(message: DBusMessage.Received): void {
+    if (message.kind === "signal") return this.onSignal(message)
+    const answer = this.waiting.get(message.replyTo)
+    this.waiting.delete(message.replyTo)
+    answer?.(message.kind === "error" ? away(`the desktop refuses: ${String(message.body[0] ?? "")}`) : message)
+  }
+
+  call(call: DBusMessage.Call): Effect.Effect<DBusMessage.Received, SendError> {
+    return Effect.callback<DBusMessage.Received, SendError>((resume) => {
+      if (!this.isOpen) return resume(Effect.fail(away("the session's bus has gone")))
+      const serial = ++this.serial
+      this.waiting.set(serial, (answer) =>
+        resume(answer instanceof SendError ? Effect.fail(answer) : Effect.succeed(answer))
+      )
+      this.socket.write(DBusMessage.encode(call, serial))
+      return Effect.sync(() => this.waiting.delete(serial))
+    }).pipe(
+      Effect.timeoutOrElse({ duration: WITHIN, orElse: () => Effect.fail(away("the desktop did not answer in time")) })
+    )
+  }
+}
+
+const BUS = {
+  destination: "org.freedesktop.DBus",
+  path: "/org/freedesktop/DBus",
+  interface: "org.freedesktop.DBus"
+} as const
+
+/** The bytes that the bus said behind its greeting, once it knows who we are. */
+const greeted = (socket: Socket): Effect.Effect<Buffer, SendError> =>
+  Effect.callback((resume) => {
+    const uid = Buffer.from(String(process.getuid?.() ?? 0)).toString("hex")
+    let said = Buffer.alloc(0)
+    const failed = (why: string) => resume(Effect.fail(away(why)))
+    const closed = () => failed("the session's bus turns us away")
+    const heard = (chunk: Buffer) => {
+      said = Buffer.concat([said, chunk])
+      const end = said.indexOf("\r\n")
+      if (end < 0 && said.length < 4_096) return
+      if (!said.subarray(0, end).toString().startsWith("OK ")) return closed()
+      socket.off("data", heard)
+      socket.off("close", closed)
+      socket.write("BEGIN\r\n")
+      resume(Effect.succeed(said.subarray(end + 2)))
+    }
+    socket.on("error", (error: NodeJS.ErrnoException) => failed(`there is no bus of a session: ${error.code ?? "?"}`))
+    socket.on("close", closed)
+    socket.on("data", heard)
+    socket.write(`\0AUTH EXTERNAL ${uid}\r\n`)
+  })
+
+const ready = Effect.fnUntraced(function* (socket: Socket, onSignal: (signal: DBusMessage.Received) => void) {
+  const rest = yield* Effect.timeoutOrElse(greeted(socket), {
+    duration: WITHIN,
+    orElse: () => Effect.fail(away("the session's bus did not answer in time"))
+  })
+  const bus = new DBus(socket, rest, onSignal)
+  yield* bus.call({ ...BUS, member: "Hello", body: [] })
+  return bus
+})
+
+/** Connects, and does what must be done before the connection is used; a connection that is made is the caller's to end. */
+export const connect = <A>(
+  address: string,
+  onSignal: (signal: DBusMessage.Received) => void,
+  prepare: (bus: DBus) => Effect.Effect<A, SendError>
+): Effect.Effect<A, SendError> => {
+  const path = DBusMessage.socketOf(address)
+  if (path === undefined)
+    return Effect.fail(away(`the bus ${address} cannot be reached: its address is none of unix:path=`))
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.suspend(() => {
+      const socket = createConnection({ path })
+      return restore(Effect.flatMap(ready(socket, onSignal), prepare)).pipe(
+        Effect.onError(() => Effect.sync(() => socket.destroy()))
+      )
+    })
+  )
+}
+
+/** Asks for signals of an interface. */
+export const listen = (bus: DBus, name: string) =>
+  bus.call({ ...BUS, member: "AddMatch", body: [{ type: "s", value: `type='signal',interface='${name}'` }] })

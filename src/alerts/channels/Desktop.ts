@@ -1,0 +1,152 @@
+/**
+ * Desktop: a notification by the session's bus (org.freedesktop.Notifications), with the actions Look, which opens the
+ * page, and Later, which tells it again in a while. It approves nothing: an approval wants the whole call on screen.
+ *
+ * Guarantees: a text is shown as it is, never as markup; of each bus one connection is kept, and made anew once it has
+ * ended; a bus that does not answer holds up no other; a click counts for what was shown on its own bus.
+ */
+import { Effect, FiberMap, Queue, Semaphore } from "effect"
+import type { AlertChannel, Message } from "../AlertChannel.ts"
+import { variable } from "../Secret.ts"
+import { setup } from "../SendError.ts"
+import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
+import * as DBus from "./DBus.ts"
+import type { Received, Value } from "./DBusMessage.ts"
+
+const NAME = "org.freedesktop.Notifications"
+const AT = { destination: NAME, path: "/org/freedesktop/Notifications", interface: NAME } as const
+
+/** Connections that are kept; a config has fewer channels. */
+const MAX_BUSES = 20
+
+/** Shown notifications whose actions are heard. */
+const MAX_SHOWN = 100
+
+/** low, normal, critical: one that is critical stays until it is seen. */
+const URGENCY = { digest: 0, soon: 1, now: 2 } as const
+
+const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+
+const addressOf = Effect.fnUntraced(function* (config: ChannelConfig) {
+  const { bus } = config as ChannelOf<"desktop">
+  if (bus !== undefined) return bus
+  const address = yield* variable("DBUS_SESSION_BUS_ADDRESS")
+  if (address !== "") return address
+  const runtime = yield* variable("XDG_RUNTIME_DIR")
+  if (runtime !== "") return `unix:path=${runtime}/bus`
+  return yield* setup(
+    "the daemon knows of no desktop: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR is set for it",
+    "Start it within your session, or name the bus in the channel: bus."
+  )
+})
+
+const bodyOf = ({ body, command }: Pick<Message, "body" | "command">): string => `${body}\n\n${command}`
+
+interface Connection {
+  readonly bus: DBus.DBus
+  readonly isMarkup: boolean
+}
+
+/** A bus by its address, and how it is reached now. */
+interface Bus {
+  readonly address: string
+  /** Attempts to connect come one after another. */
+  readonly lock: Semaphore.Semaphore
+  connection: Connection | undefined
+}
+
+/** A message without notices is a test: there is nothing to tell again. */
+const actionsOf = ({ notices }: Message): ReadonlyArray<string> =>
+  notices.length === 0 ? ["look", "Look"] : ["look", "Look", "later", "Later"]
+
+const hintsOf = (message: Message, text: string): ReadonlyArray<Value> => [
+  { type: "s", value: "agentd" },
+  { type: "u", value: 0 },
+  { type: "s", value: "" },
+  { type: "s", value: message.title },
+  { type: "s", value: text },
+  { type: "as", value: actionsOf(message) },
+  { type: "a{sv}", value: [["urgency", { type: "y", value: URGENCY[message.urgency] }]] },
+  { type: "i", value: -1 }
+]
+
+/** Asks the desktop what it can, and for its signals; from then on the connection is the bus's own. */
+const prepared = (bus: Bus) =>
+  Effect.fnUntraced(function* (line: DBus.DBus) {
+    yield* DBus.listen(line, NAME)
+    const { body } = yield* line.call({ ...AT, member: "GetCapabilities", body: [] })
+    const able = Array.isArray(body[0]) ? (body[0] as ReadonlyArray<string>) : []
+    const made = { bus: line, isMarkup: able.includes("body-markup") }
+    bus.connection = made
+    return made
+  })
+
+/** The buses that configs mean, each by one connection that is kept. `heard`: what a desktop says, and at which address. */
+const connections = Effect.fnUntraced(function* (heard: (address: string, signal: Received) => void) {
+  const buses = new Map<string, Bus>()
+  const end = (why: string, ...all: ReadonlyArray<Bus>) => all.forEach(({ connection }) => connection?.bus.end(why))
+  yield* Effect.addFinalizer(() => Effect.sync(() => end("the daemon ends", ...buses.values())))
+  const busAt = (address: string): Bus => {
+    const bus = buses.get(address) ?? { address, lock: Semaphore.makeUnsafe(1), connection: undefined }
+    // the one that was used longest ago stands first
+    buses.delete(address)
+    buses.set(address, bus)
+    if (buses.size > MAX_BUSES) {
+      const oldest = buses.values().next().value!
+      buses.delete(oldest.address)
+      end("other buses are asked for", oldest)
+    }
+    return bus
+  }
+  return Effect.fnUntraced(function* (config: ChannelConfig) {
+    const bus = busAt(yield* addressOf(config))
+    const connect = DBus.connect(bus.address, (signal) => heard(bus.address, signal), prepared(bus))
+    const { bus: line, isMarkup } = yield* bus.lock.withPermit(
+      Effect.suspend(() => (bus.connection?.bus.isOpen === true ? Effect.succeed(bus.connection) : connect))
+    )
+    // one that was pushed out meanwhile is ended: the message is tried again
+    if (buses.get(bus.address) !== bus) end("other buses are asked for", bus)
+    return { line, isMarkup, address: bus.address }
+  })
+})
+
+/** `look`: opens the page, in a person's session. */
+export const make = Effect.fnUntraced(function* (look: Effect.Effect<void>) {
+  const shown = new Map<string, Message>()
+  const put = yield* Queue.sliding<Message>(MAX_SHOWN)
+  const tasks = yield* FiberMap.make<string>()
+  const run = yield* FiberMap.runtime(tasks)<never>()
+  const idAt = (address: string, id: unknown): string => `${address} ${String(id)}`
+
+  const heard = (address: string, { body: [id, key], interface: from, member }: Received): void => {
+    const message = from === NAME ? shown.get(idAt(address, id)) : undefined
+    if (message === undefined || (member !== "NotificationClosed" && member !== "ActionInvoked")) return
+    shown.delete(idAt(address, id))
+    if (member === "NotificationClosed") return
+    if (key === "look" || key === "default") run(idAt(address, id), look)
+    if (key === "later") Queue.offerUnsafe(put, message)
+  }
+  const connection = yield* connections(heard)
+
+  const channel: AlertChannel = {
+    name: "desktop",
+    send: Effect.fnUntraced(function* (config, message) {
+      const { address, isMarkup, line } = yield* connection(config)
+      const text = bodyOf(message)
+      const body = hintsOf(message, isMarkup ? escaped(text) : text)
+      const id = Number((yield* line.call({ ...AT, member: "Notify", body })).body[0] ?? 0)
+      if (shown.size >= MAX_SHOWN) shown.delete(shown.keys().next().value!)
+      shown.set(idAt(address, id), message)
+      return { response: `shown as ${id}`, handle: String(id) }
+    }),
+    later: Queue.take(put),
+    withdraw: Effect.fnUntraced(function* (config, { handle }) {
+      const { address, line } = yield* connection(config)
+      shown.delete(idAt(address, handle))
+      yield* line.call({ ...AT, member: "CloseNotification", body: [{ type: "u", value: Number(handle) }] })
+      return { response: "taken back" }
+    }),
+    check: (config) => Effect.as(connection(config), "the desktop answers; nothing was shown")
+  }
+  return channel
+})

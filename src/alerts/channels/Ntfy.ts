@@ -1,0 +1,80 @@
+/**
+ * Ntfy: a push by a server of ntfy. The message's id is its sequence id: one that comes again takes the place of the
+ * first on the phone, and one that somebody answered elsewhere is deleted there (ntfy 2.16 and later).
+ */
+import { Effect } from "effect"
+import type { AlertChannel, Message } from "../AlertChannel.ts"
+import { setup } from "../SendError.ts"
+import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
+import * as Fit from "./Fit.ts"
+import { hostOf, type Post } from "./Post.ts"
+import type { Reveal } from "./Reveal.ts"
+
+/** Bytes: what a server takes that is as it came; of a longer one it makes a file, or refuses it. */
+const MAX_MESSAGE = 4_096
+const MAX_COMMAND = 1_000
+
+const inBytes = { escape: Fit.asItIs, size: Fit.bytes }
+
+export const textOf = ({ body, command }: Pick<Message, "body" | "command">): string => {
+  const last = `\n\n${Fit.fit(command, MAX_COMMAND, inBytes)}`
+  return `${Fit.fit(body, MAX_MESSAGE - Fit.bytes(last), inBytes)}${last}`
+}
+
+/** A topic of so many characters is made known as a secret. */
+const MIN_SECRET = 8
+
+const PRIORITY = { now: 4, soon: 3, digest: 2 } as const
+
+/** The server's root and the topic, of a topic's address. */
+const topicOf = (url: string) => {
+  const [, root, topic] = /^(.*)\/([-_A-Za-z0-9]{1,64})\/?$/u.exec(url) ?? []
+  return root === undefined || topic === undefined || /^https?:\/*$/u.test(root) ? undefined : { root, topic }
+}
+
+export const make = (post: Post, { hide, reveal, urlOf }: Reveal): AlertChannel => {
+  const partsOf = Effect.fnUntraced(function* (config: ChannelConfig) {
+    const { click, token, url } = config as ChannelOf<"ntfy">
+    const address = yield* urlOf(url)
+    const at = topicOf(address)
+    if (at === undefined) {
+      return yield* setup("the address names no topic", "Name the topic's own address: https://ntfy.sh/TOPIC.")
+    }
+    // a short one may be a word of every text
+    if (typeof url !== "string" && at.topic.length >= MIN_SECRET) yield* hide(at.topic)
+    const headers: { readonly [name: string]: string } =
+      token === undefined ? {} : { authorization: `Bearer ${yield* reveal(token)}` }
+    return { ...at, address, headers, click }
+  })
+  return {
+    name: "ntfy",
+    send: Effect.fnUntraced(function* (config, message) {
+      const { address, click, headers, root, topic } = yield* partsOf(config)
+      const body = JSON.stringify({
+        topic,
+        title: message.title,
+        message: textOf(message),
+        priority: PRIORITY[message.urgency],
+        sequence_id: message.id,
+        ...(click === undefined ? {} : { click })
+      })
+      const { status } = yield* post({ url: `${root}/`, address, headers, body, type: "application/json" })
+      return { response: `${hostOf(root)} answered ${status}`, handle: message.id }
+    }),
+    withdraw: Effect.fnUntraced(function* (config, { handle }) {
+      const { headers, root, topic } = yield* partsOf(config)
+      const { status } = yield* post({
+        method: "DELETE",
+        url: `${root}/${topic}/${handle}`,
+        headers,
+        body: "",
+        type: ""
+      })
+      return { response: `${hostOf(root)} answered ${status}` }
+    }),
+    check: (config) =>
+      Effect.map(partsOf(config), ({ headers, root }) =>
+        "authorization" in headers ? `pushes by ${hostOf(root)}, with a token` : `pushes by ${hostOf(root)}`
+      )
+  }
+}

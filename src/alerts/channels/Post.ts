@@ -1,0 +1,136 @@
+/**
+ * Post: one request to a receiver of notices over HTTP.
+ *
+ * Guarantees: it ends within its time; it follows no redirect, so nothing goes to an address that nobody named; of an
+ * answer a bounded part is read; no error holds the address, which may be a secret, or any word of it, also where the
+ * receiver says it.
+ */
+import { Effect, Stream } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { attempt } from "../../config/Attempt.ts"
+import { SendError, setup } from "../SendError.ts"
+import { masked } from "../../core/event-log/Redact.ts"
+import { wordsOfAddress } from "../../core/event-log/SecretValues.ts"
+
+const WITHIN = "15 seconds"
+const MAX_ANSWER = 64 * 1024
+/** Of an answer that is told to a person. */
+const MAX_SAID = 200
+
+export interface Request {
+  readonly method?: "POST" | "PUT" | "DELETE"
+  readonly url: string
+  /** The address that the config names, where the request goes to another. */
+  readonly address?: string
+  readonly headers?: { readonly [name: string]: string }
+  readonly body: string
+  readonly type: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** Where it goes, for people: no path, which may be a secret. */
+export const hostOf = (url: string): string => attempt(() => new URL(url).host) ?? "the address"
+
+const isAddress = (url: string): boolean => attempt(() => /^https?:$/u.test(new URL(url).protocol)) ?? false
+
+/** Whether trying again will help. */
+const refusalOf = ({ address = "", url }: Request, { status, text }: Answer): SendError => {
+  const host = hostOf(url)
+  const words = [...wordsOfAddress(url), ...wordsOfAddress(address)]
+  // a secret that is cut in two is not found
+  const said = masked(text.replaceAll(/\s+/gu, " ").trim(), words).slice(0, MAX_SAID).toWellFormed()
+  const message = `${host} answered ${status}${said === "" ? "" : `: ${said}`}`
+  if (status === 429 || status >= 500) {
+    return new SendError({ message, remedy: "The receiver asks to try again later; agentd does.", class: "transient" })
+  }
+  if (status >= 300 && status < 400) {
+    return setup(message, "The address has moved: put the new one into notify.channels.")
+  }
+  if ([401, 403, 404, 405, 410].includes(status)) {
+    return setup(message, "Check the channel's address and its secret in notify.channels.")
+  }
+  return new SendError({ message, remedy: "The receiver will not take this message.", class: "permanent" })
+}
+
+const textOf = (stream: Stream.Stream<Uint8Array, unknown>) =>
+  Stream.runFold(
+    stream,
+    () => ({ text: "", bytes: 0, decoder: new TextDecoder() }),
+    ({ bytes, decoder, text }, chunk) => ({
+      decoder,
+      bytes: bytes + chunk.length,
+      text: bytes > MAX_ANSWER ? text : text + decoder.decode(chunk, { stream: true })
+    })
+  ).pipe(
+    Effect.map(({ text }) => text),
+    // whether it took the message, its status says
+    Effect.orElseSucceed(() => "")
+  )
+
+const requestOf = ({ body, headers = {}, method = "POST", type, url }: Request) =>
+  HttpClientRequest.make(method)(url).pipe(
+    HttpClientRequest.setHeaders({ "user-agent": "agentd", ...headers }),
+    method === "DELETE" ? (request) => request : HttpClientRequest.bodyText(body, type)
+  )
+
+export type Post = (request: Request) => Effect.Effect<Answer, SendError>
+
+/** Sends, and fails on any answer that is none of success. */
+export const make: Effect.Effect<Post, never, HttpClient.HttpClient> = Effect.map(
+  HttpClient.HttpClient,
+  (client): Post =>
+    (request) =>
+      Effect.gen(function* () {
+        if (!isAddress(request.url)) {
+          return yield* setup(
+            "the address is none of http or https",
+            "Mend the channel's url, or the file that holds it."
+          )
+        }
+        const host = hostOf(request.url)
+        const answer = yield* Effect.scoped(
+          Effect.flatMap(client.execute(requestOf(request)), ({ status, stream }) =>
+            Effect.map(textOf(stream), (text): Answer => ({ status, text }))
+          )
+        ).pipe(
+          Effect.mapError(
+            (error) =>
+              new SendError({
+                message: `${host} cannot be reached: ${causeOf(error)}`,
+                remedy: "Check the address and the network; agentd tries again.",
+                class: "transient"
+              })
+          ),
+          Effect.timeoutOrElse({
+            duration: WITHIN,
+            orElse: () =>
+              Effect.fail(
+                new SendError({
+                  message: `${host} did not answer in time`,
+                  remedy: "Check that the receiver is up; agentd tries again.",
+                  class: "transient"
+                })
+              )
+          })
+        )
+        if (answer.status >= 200 && answer.status < 300) return answer
+        return yield* refusalOf(request, answer)
+      }).pipe(
+        Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual" }),
+        // whose notice it is concerns nobody else
+        Effect.provideService(HttpClient.TracerPropagationEnabled, false)
+      )
+)
+
+/** The system's code of what went wrong, which holds no address. */
+const causeOf = (error: unknown): string => {
+  for (let at: unknown = error; typeof at === "object" && at !== null;) {
+    if ("code" in at && typeof at.code === "string") return at.code
+    at = "cause" in at ? at.cause : "reason" in at ? at.reason : undefined
+  }
+  return "no connection"
+}

@@ -1,0 +1,43 @@
+/**
+ * Webhook: the notice as JSON by a POST, signed where there is a key: `agentd-signature` is `sha256=` and the HMAC of
+ * `TIMESTAMP.BODY`, `agentd-timestamp` the seconds since the epoch, `agentd-id` the same at each attempt.
+ */
+import { createHmac } from "node:crypto"
+import { Clock, Effect } from "effect"
+import type { AlertChannel, Message } from "../AlertChannel.ts"
+import type { ChannelConfig, ChannelOf } from "../../config/NotifyConfig.ts"
+import { hostOf, type Post } from "./Post.ts"
+import type { Reveal } from "./Reveal.ts"
+
+/** The body that programs are given, also by a command's stdin. */
+export const bodyOf = (message: Message): string => JSON.stringify({ version: 1, ...message })
+
+export const signatureOf = (secret: string, timestamp: number, body: string): string =>
+  `sha256=${createHmac("sha256", secret).update(`${timestamp}.${body}`).digest("hex")}`
+
+export const make = (post: Post, { reveal, urlOf }: Reveal): AlertChannel => {
+  const partsOf = Effect.fnUntraced(function* (config: ChannelConfig) {
+    const { secret, url } = config as ChannelOf<"webhook">
+    return { url: yield* urlOf(url), secret: secret === undefined ? undefined : yield* reveal(secret) }
+  })
+  return {
+    name: "webhook",
+    send: Effect.fnUntraced(function* (config, message) {
+      const { secret, url } = yield* partsOf(config)
+      const timestamp = Math.floor((yield* Clock.currentTimeMillis) / 1000)
+      const body = bodyOf(message)
+      const headers = {
+        "agentd-id": message.id,
+        "agentd-timestamp": String(timestamp),
+        ...(secret === undefined ? {} : { "agentd-signature": signatureOf(secret, timestamp, body) })
+      }
+      const { status } = yield* post({ url, headers, body, type: "application/json" })
+      return { response: `${hostOf(url)} answered ${status}` }
+    }),
+    check: (config) =>
+      Effect.map(
+        partsOf(config),
+        ({ secret, url }) => `posts to ${hostOf(url)}, ${secret === undefined ? "not signed" : "signed"}`
+      )
+  }
+}

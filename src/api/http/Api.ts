@@ -1,0 +1,329 @@
+/**
+ * Api: what each route does, as one table. Both listeners share it; only the door
+ * that a request came through differs.
+ *
+ * Guarantees: a hook is answered when it is received and not when it is on a disk;
+ * a body is read only after whoever sends it was let in, and never more of it than
+ * the limit; every answer that is no success says what is wrong and what to do, in
+ * one shape.
+ */
+import { ByteSize, Cause, Duration, Effect, Stream } from "effect"
+import {
+  HttpIncomingMessage,
+  HttpMiddleware,
+  HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
+import { inner } from "../../runs/claude/ClaudeRecord.ts"
+import { answered } from "../../runs/claude/ClaudeTools.ts"
+import type { Decision } from "../../plates/Approvals.ts"
+import type { Origin } from "../../plates/EventIntake.ts"
+import type { EventRefused } from "../../plates/JsonReader.ts"
+import { OVER, UNSURE } from "../../domain/PageProof.ts"
+import { attempt } from "../../config/Attempt.ts"
+import * as HookBody from "../../plates/HookBody.ts"
+import { isTooDeep, MAX_NESTING } from "../../plates/Nesting.ts"
+import { Plates, type Unwritten } from "../../plates/Plates.ts"
+import type { Grant } from "../../access/Access.ts"
+import { type Authorization, bearer, type Headers, type Needs, turnAway } from "./Authorization.ts"
+import * as Doors from "./Doors.ts"
+import type { Route } from "./Route.ts"
+import { hashOf, type Paired, type Pairing } from "./Pairing.ts"
+import { type Refusal, refusal, toResponse } from "./Refusal.ts"
+
+export const MAX_BODY = HookBody.MAX_BYTES
+
+/** The caller's name in the log. */
+const CALLER = { by: "http", config: null }
+
+const RECEIVED = HttpServerResponse.empty({ status: 202 })
+const DONE = HttpServerResponse.empty({ status: 204 })
+const json = (value: unknown) => HttpServerResponse.jsonUnsafe(value)
+
+const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal(400, message, remedy, field)
+const notWritten = (error: EventRefused | Unwritten) =>
+  error._tag === "EventRefused" ? notAnEvent(error) : refusal(503, error.message, error.remedy)
+
+/** An event that has come whole is taken in, though its sender has gone meanwhile: a hook's time was up while we stood still. */
+const received = (taken: Effect.Effect<void, EventRefused>) =>
+  Effect.uninterruptible(Effect.mapError(taken, notAnEvent)).pipe(Effect.as(RECEIVED))
+
+/** A header whose variable is not set arrives empty, or as the variable's name. */
+const header = (value: string | undefined): string | undefined =>
+  value === undefined || value === "" || value.startsWith("$") ? undefined : value
+
+const originOf = (headers: Headers): Origin => ({
+  plate: header(headers["x-agentd-plate"]),
+  run: header(headers["x-agentd-run"]),
+  pid: undefined
+})
+
+/** The input of an allowed call: as it was, with the answers to its questions. */
+const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): object =>
+  typeof body === "object" && body !== null && "tool_input" in body
+    ? { updatedInput: answers === undefined ? body.tool_input : answered(inner({ ...body }, "tool_input"), answers) }
+    : {}
+
+/** Claude Code's form of the answer; an empty one leaves the dialog to the terminal. A plan closes only with its input. */
+const toAnswer = (decision: Decision | undefined, body: unknown) =>
+  decision === undefined
+    ? HttpServerResponse.empty({ status: 204 })
+    : json({
+        hookSpecificOutput: {
+          hookEventName: "PermissionRequest",
+          decision: decision.behavior === "allow" ? { behavior: "allow", ...inputOf(body, decision.answers) } : decision
+        }
+      })
+
+/** The daemon's reports about itself. */
+export interface About {
+  /** Any JSON value. */
+  readonly status: Effect.Effect<unknown>
+  /** In Prometheus' text format. */
+  readonly metrics: Effect.Effect<string>
+  /** A hook was answered after so many seconds. */
+  readonly hook: (seconds: number) => void
+}
+
+const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+const routesOf = (plates: Plates["Service"], { metrics, status }: About): ReadonlyArray<Route> => [
+  { method: "GET", path: "/health", needs: "nothing", handle: () => Effect.succeed(json({ ok: true })) },
+  { method: "GET", path: "/status", needs: "full", handle: () => Effect.map(status, json) },
+  {
+    method: "GET",
+    path: "/metrics",
+    needs: "full",
+    handle: () => Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: PROMETHEUS }))
+  },
+  {
+    method: "GET",
+    path: "/plates",
+    needs: "full",
+    handle: ({ query }) => Effect.map(plates.list({ closed: query.get("closed") === "true" }), json)
+  },
+  {
+    method: "POST",
+    path: "/hooks/claude",
+    needs: "hooks",
+    cuts: true,
+    handle: ({ body, headers }) => Effect.flatMap(body, (hook) => received(plates.hook(hook, originOf(headers))))
+  },
+  {
+    method: "POST",
+    path: "/hooks/claude/permission",
+    // what it is told would be done, and whoever is in its place could allow it: no port is good enough
+    needs: "full",
+    cuts: true,
+    handle: ({ body, headers }) =>
+      Effect.flatMap(body, (hook) =>
+        // nobody can decide what he does not see whole: that is left to the terminal
+        HookBody.isCut(hook)
+          ? received(plates.hook(hook, originOf(headers)))
+          : Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
+              toAnswer(decision, hook)
+            )
+      )
+  },
+  {
+    method: "POST",
+    path: "/events",
+    needs: "hooks",
+    cuts: true,
+    handle: ({ body }) => Effect.flatMap(body, (event) => received(plates.event(event)))
+  },
+  {
+    method: "POST",
+    path: "/plates/register",
+    needs: "full",
+    handle: ({ body }) =>
+      Effect.flatMap(body, (plate) => Effect.mapError(plates.register(plate), notWritten)).pipe(Effect.map(json))
+  },
+  {
+    method: "POST",
+    path: "/plates/stopped",
+    needs: "full",
+    handle: ({ body }) =>
+      Effect.flatMap(body, (plate) => Effect.mapError(plates.stopped(plate), notWritten)).pipe(Effect.as(DONE))
+  },
+  {
+    method: "DELETE",
+    path: "/plates/:id",
+    needs: "full",
+    handle: ({ id }) =>
+      plates.forget(id, CALLER).pipe(
+        Effect.map(json),
+        Effect.mapError(({ _tag, message, remedy }) => refusal(_tag === "CommandRefused" ? 404 : 503, message, remedy))
+      )
+  }
+]
+
+const needsOf = ({ needs }: Route, id: string): Needs => (typeof needs === "function" ? needs(id) : needs)
+
+/** The `:id` of a path that fits the pattern, "" where it has none; undefined: it does not fit. */
+const match = (pattern: string, path: string): string | undefined => {
+  if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined
+  const prefix = pattern.slice(0, -":id".length)
+  const rest = path.startsWith(prefix) ? path.slice(prefix.length) : ""
+  if (rest === "" || rest.includes("/")) return undefined
+  return attempt(() => decodeURIComponent(rest))
+}
+
+/** Of the socket of hooks, on which there are no verbs. */
+const ELSEWHERE = "Verbs are asked at the port, with a token: agentd access new"
+
+const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix: boolean) => {
+  const fitting = routes.flatMap((route) => {
+    const id = match(route.path, path)
+    return id === undefined ? [] : [{ route, id }]
+  })
+  const found = fitting.find(({ route }) => route.method === method)
+  if (found !== undefined) return found
+  if (fitting.length === 0) {
+    return refusal(
+      404,
+      "There is no such route.",
+      `There are: ${routes.map((r) => `${r.method} ${r.path}`).join(", ")}.${isUnix ? ` ${ELSEWHERE}` : ""}`
+    )
+  }
+  const allow = [...new Set(fitting.map(({ route }) => route.method))].join(", ")
+  return { ...refusal(405, `${method} is not for this route.`, `Use ${allow}.`), allow }
+}
+
+const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
+  error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+
+const TOO_DEEP = refusal(400, `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
+
+const CHANGED = refusal(400, "The body is not the one that the page sent.", "Look who stands between them.", "body")
+
+/** Of an act that is refused for its session. */
+const unsure = (refused: Refusal): Refusal =>
+  refused.field === OVER
+    ? { ...refused, field: UNSURE, remedy: "Look whether it was done, then do it again." }
+    : refused
+
+const CROWDED = refusal(503, "Too many connections are open already.", "Try again in a moment.")
+
+const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unknown, Refusal> =>
+  isTooDeep(text)
+    ? Effect.fail(TOO_DEEP)
+    : Effect.try({
+        try: (): unknown => read(text),
+        catch: (error) =>
+          refusal(400, `The body is not JSON: ${error instanceof Error ? error.message : error}`, "Send JSON.", "body")
+      })
+
+/** The beginning of a body that is too long; what follows is let pass. */
+const headOf = ({ stream }: HttpServerRequest.HttpServerRequest) =>
+  Stream.runFold(
+    stream,
+    () => Buffer.alloc(0),
+    (head, part) => (head.length < MAX_BODY ? Buffer.concat([head, part]).subarray(0, MAX_BODY) : head)
+  ).pipe(Effect.map(String))
+
+const textOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Effect.Effect<string, Refusal> =>
+  (cuts ? headOf(request) : request.text).pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(MAX_BODY)),
+    Effect.mapError((error) =>
+      isTooLarge(error)
+        ? refusal(413, `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
+        : refusal(400, "The body did not arrive whole.", "Send it again.", "body")
+    )
+  )
+
+/** Of a page's request nothing is done before its body is known to be the page's. */
+const bodyOf = (request: HttpServerRequest.HttpServerRequest, cuts = false, paired?: Paired) => {
+  const parsed = Effect.flatMap(textOf(request, cuts), (text) => parse(text, cuts ? HookBody.parse : JSON.parse))
+  if (paired === undefined) return Effect.succeed(parsed)
+  return Effect.flatMap(textOf(request), (text) =>
+    hashOf(text) === paired.body ? Effect.succeed(parse(text, JSON.parse)) : Effect.fail(CHANGED)
+  )
+}
+
+/** `admit`: a request has shown its right to be here; false: there is no room for its connection. */
+export type Api = (
+  door: Authorization,
+  admit: (request: object) => boolean
+) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
+
+export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doors, pairing?: Pairing) {
+  const ofHooks = routesOf(yield* Plates, about)
+  const all = doors === undefined || pairing === undefined ? ofHooks : [...ofHooks, ...Doors.routesOf(doors, pairing)]
+
+  /** The grant of the token that is shown. A log that cannot be read opens nothing. */
+  const grantOf = (headers: Headers): Effect.Effect<Grant | undefined> => {
+    const token = bearer(headers["authorization"])
+    if (doors === undefined || token === undefined) return Effect.undefined
+    return Effect.orElseSucceed(doors.access.of(token), () => undefined)
+  }
+
+  /** The page that proves itself; without its key's secret none does. */
+  const pairedOf = ({ headers, method, url }: HttpServerRequest.HttpServerRequest, door: Authorization) =>
+    pairing === undefined || door._tag === "Unix"
+      ? Effect.undefined
+      : pairing
+          .open({ authorization: headers["authorization"], method, path: url, after: headers["last-event-id"] ?? "" })
+          .pipe(Effect.orElseSucceed(() => undefined))
+
+  /** With the time that it takes, where it is a hook's. */
+  const timed = (path: string, answered: Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>) =>
+    path.startsWith("/hooks/")
+      ? Effect.flatMap(Effect.timed(answered), ([took, response]) => {
+          about.hook(Duration.toSeconds(took))
+          return Effect.succeed(response)
+        })
+      : answered
+
+  const answer = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    door: Authorization,
+    admit: (request: object) => boolean,
+    paired: Paired | undefined
+  ) {
+    const [path = "", query] = request.url.split("?", 2)
+    const isUnix = door._tag === "Unix"
+    const found = find(isUnix ? ofHooks : all, request.method, path, isUnix)
+    // Who may not come in is not told what there is.
+    const needs = "route" in found ? needsOf(found.route, found.id) : "hooks"
+    // what only reads may be asked again as another session; whether an act was done, its page cannot know
+    if (paired?.refused !== undefined) return toResponse(needs === "act" ? unsure(paired.refused) : paired.refused)
+    const isOpen = door._tag === "Unix" || needs === "hooks" || needs === "full"
+    const grant = isOpen ? undefined : paired === undefined ? yield* grantOf(request.headers) : paired.grant
+    const turned = turnAway(door, request.headers, needs, grant?.right, paired !== undefined)
+    if (turned !== undefined) return toResponse(turned)
+    if (!("route" in found)) return toResponse(found)
+    // whoever shows no token stays a stranger, whatever is answered
+    const shows = door._tag === "Unix" || needs !== "nothing"
+    if (shows && !admit(request.source)) return toResponse(CROWDED)
+    const handled = Effect.flatMap(bodyOf(request, found.route.cuts, paired), (body) =>
+      found.route.handle({ headers: request.headers, grant, query: new URLSearchParams(query), id: found.id, body })
+    )
+    return yield* Effect.catch(timed(path, handled), (refused) => Effect.succeed(toResponse(refused)))
+  })
+
+  const answered = (...[request, door, admit, paired]: Parameters<typeof answer>) =>
+    answer(request, door, admit, paired).pipe(
+      // The server masks its handlers; whoever hangs up, or a stop, ends what waits for a person.
+      Effect.interruptible,
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.succeed(toResponse(refusal(503, "The daemon is stopping.", "Ask again when it is up.")))
+          : Effect.as(
+              Effect.logError("a request crashed", cause),
+              toResponse(refusal(500, "The request crashed.", "See the daemon's log, and report it."))
+            )
+      ),
+      Effect.map((response) => paired?.prove(response) ?? response)
+    )
+
+  const api: Api = (door, admit) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      Effect.flatMap(pairedOf(request, door), (paired) => answered(request, door, admit, paired))
+    ).pipe(
+      // A span for each hook would cost more than the hook.
+      Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)
+    )
+  return api
+})

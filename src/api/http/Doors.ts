@@ -1,0 +1,210 @@
+/**
+ * Doors: what pages and programs find at the HTTP server: the page, every verb, the board and the log as streams.
+ *
+ * Guarantees: what is decided or done is under the name of whoever let the page or the program in, and names it; a stream
+ * ends as soon as its right is taken back; one of runes goes on from where it broke (`Last-Event-ID`); the page runs no
+ * script but its own, and nothing frames it.
+ */
+import { Effect, Option, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
+import type { Access, Grant } from "../../access/Access.ts"
+import type { Board } from "../../domain/BoardMessages.ts"
+import { glimpseOf } from "../../domain/Glimpse.ts"
+import type { Problem, Verb, Verbs } from "../../domain/Verb.ts"
+import type { Pairing } from "./Pairing.ts"
+import * as OpenApi from "./OpenApi.ts"
+import * as PageFiles from "./PageFiles.ts"
+import { type Refusal, refusal } from "./Refusal.ts"
+import type { Call, Route } from "./Route.ts"
+
+export interface Doors {
+  readonly access: Access["Service"]
+  readonly verbs: Verbs
+  readonly page: PageFiles.PageFiles
+  readonly versions: OpenApi.Versions
+}
+
+type Response = HttpServerResponse.HttpServerResponse
+
+/** A comment of a stream, so that what lies between sees that it lives. */
+const BEAT = "20 seconds"
+
+const json = (value: unknown): Response =>
+  HttpServerResponse.jsonUnsafe(value, { headers: { "cache-control": "no-store" } })
+
+/** The name under which it is done: of the person, and of the token. */
+const askerOf = (grant: Grant | undefined) => ({
+  by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
+})
+
+const refused = (problem: Problem): Refusal =>
+  refusal(problem._tag === "CommandRefused" ? 409 : 503, problem.message, problem.remedy)
+
+const unknown = (id: string, verbs: Verbs): Refusal =>
+  refusal(404, `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`)
+
+/** A request without a body asks with nothing. */
+const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>
+  headers["content-length"] === "0" || (headers["content-length"] ?? headers["transfer-encoding"]) === undefined
+    ? Effect.undefined
+    : body
+
+const lines = (values: Stream.Stream<unknown, Problem>): Response => {
+  const told = Stream.catch(values, (problem) =>
+    Stream.succeed({ error: problem.message, field: null, remedy: problem.remedy })
+  )
+  const texts = Stream.map(told, (value) => `${JSON.stringify(value)}\n`)
+  return HttpServerResponse.stream(Stream.encodeText(texts), {
+    contentType: "application/x-ndjson",
+    headers: { "cache-control": "no-store" }
+  })
+}
+
+interface Told {
+  readonly id: number
+  readonly data: unknown
+}
+
+/** Events of a page's stream; its problem is the last of them. */
+const events = (values: Stream.Stream<Told, Problem>): Response => {
+  const told = values.pipe(
+    Stream.map(({ data, id }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`),
+    Stream.catch(({ message, remedy }) =>
+      Stream.succeed(`event: refused\ndata: ${JSON.stringify({ error: message, remedy })}\n\n`)
+    )
+  )
+  // the first goes out at once: whoever asks knows that it is heard
+  const beats = Stream.concat(Stream.succeed(": agentd\n\n"), Stream.as(Stream.drop(Stream.tick(BEAT), 1), ": \n\n"))
+  return HttpServerResponse.stream(Stream.encodeText(Stream.merge(told, beats, { haltStrategy: "left" })), {
+    contentType: "text/event-stream",
+    headers: { "cache-control": "no-store" }
+  })
+}
+
+/** Until the token is revoked. */
+const whileGranted =
+  (access: Access["Service"], grant: Grant | undefined) =>
+  <A, E>(stream: Stream.Stream<A, E>): Stream.Stream<A, E> =>
+    grant === undefined ? stream : Stream.interruptWhen(stream, access.ended(grant.id))
+
+const called = Effect.fnUntraced(function* ({ access, verbs }: Doors, call: Call) {
+  const verb = verbs.get(call.id)
+  if (verb === undefined) return yield* Effect.fail(unknown(call.id, verbs))
+  const payload = yield* bodyOf(call)
+  const asker = askerOf(call.grant)
+  if (verb.streams) return lines(whileGranted(access, call.grant)(verb.stream(payload, asker)))
+  return yield* Effect.mapBoth(verb.call(payload, asker), {
+    onSuccess: (value) => json(value ?? null),
+    onFailure: refused
+  })
+})
+
+const numberIn = (text: string | null | undefined): number | undefined =>
+  text !== null && text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
+
+/** The runes after a cursor, then those that come: `?after=N&kinds=a,b&agent=NAME&stream=ID&internal=true`. */
+const runes = ({ access, verbs }: Doors, { grant, headers, query }: Call): Response => {
+  const after = numberIn(headers["last-event-id"]) ?? numberIn(query.get("after"))
+  const text = (name: string) => {
+    const value = query.get(name)
+    return value === null || value === "" ? {} : { [name]: value }
+  }
+  const kinds = query.get("kinds")
+  const payload = {
+    follow: true,
+    ...(after === undefined ? { tail: numberIn(query.get("tail")) ?? 0 } : { after }),
+    ...(kinds === null || kinds === "" ? {} : { kinds: kinds.split(",") }),
+    internal: query.get("internal") === "true",
+    ...text("agent"),
+    ...text("stream")
+  }
+  const all = verbs.get("Log")!.stream(payload, askerOf(grant))
+  return events(
+    whileGranted(
+      access,
+      grant
+    )(all).pipe(Stream.map((data) => ({ id: (data as { readonly eventId: number }).eventId, data })))
+  )
+}
+
+const board = ({ access, verbs }: Doors, { grant }: Call): Response =>
+  events(
+    whileGranted(
+      access,
+      grant
+    )(verbs.get("BoardNews")!.stream({ follow: true }, askerOf(grant))).pipe(
+      Stream.map((data) => ({ id: (data as { readonly head: { readonly rune: number } }).head.rune, data }))
+    )
+  )
+
+/** The head of the board, as those see it who watch it already; null: there is none. */
+const glimpse = Effect.fnUntraced(function* ({ verbs }: Doors, { grant }: Call) {
+  const whole = verbs.get("BoardNews")!.stream({ follow: false }, askerOf(grant))
+  const board = yield* Effect.mapError(Stream.runHead(whole), refused)
+  return json(Option.getOrNull(Option.map(board, (board) => glimpseOf(board as Board))))
+})
+
+const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
+
+/** A page comes in by its link: what another one left at its origin goes first. */
+const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing, { body }: Call) {
+  const { handle, page } = ((yield* body) ?? {}) as { readonly handle?: unknown; readonly page?: unknown }
+  if (typeof handle !== "string" || typeof page !== "string")
+    return yield* Effect.fail(refusal(400, "The link's handle is missing.", "Get a link: agentd open", "handle"))
+  const taken = yield* Effect.mapError(access.claim(handle), refused)
+  return HttpServerResponse.setHeader(json(yield* pairing.seal(taken, page)), "clear-site-data", '"cache", "storage"')
+})
+
+const hello = (pairing: Pairing, { query }: Call) =>
+  Effect.map(pairing.hello(query.get("id") ?? "", query.get("page") ?? ""), json)
+
+/** The asker's right; and tags of the page and the service worker that are the daemon's. */
+const me = Effect.fnUntraced(function* ({ page }: Doors, { grant }: Call) {
+  const [build, worker] = [yield* PageFiles.tag(page, "index.html"), yield* PageFiles.tag(page, "worker.js")]
+  return json({ id: grant?.id ?? null, right: grant?.right ?? "act", label: grant?.label ?? "", build, worker })
+})
+
+const ADDRESS = /^[\w:/.?=&%#~+-]{1,200}$/
+
+const toldWorkers = Effect.fnUntraced(function* (pairing: Pairing, { body, grant }: Call) {
+  const { foreign } = ((yield* body) ?? {}) as { readonly foreign?: unknown }
+  const found = (Array.isArray(foreign) ? foreign : []).filter((one) => typeof one === "string" && ADDRESS.test(one))
+  if (grant !== undefined) yield* pairing.tell(grant.id, found.slice(0, 5))
+  return json(null)
+})
+
+/** As `agentd schema --openapi` prints it. */
+const described = ({ verbs, versions }: Doors): Response => json(OpenApi.describe([...verbs.values()], versions))
+
+export const routesOf = (doors: Doors, pairing: Pairing): ReadonlyArray<Route> => [
+  { method: "GET", path: "/", needs: "nothing", handle: () => PageFiles.file(doors.page, "index.html") },
+  {
+    method: "GET",
+    path: "/worker.js",
+    needs: "nothing",
+    handle: ({ query }) => PageFiles.file(doors.page, "worker.js", query.get("tag"))
+  },
+  {
+    method: "GET",
+    path: "/page/:id",
+    needs: "nothing",
+    handle: ({ id, query }) => PageFiles.file(doors.page, id, query.get("tag"))
+  },
+  { method: "POST", path: "/access/claim", needs: "nothing", handle: (call) => claimed(doors, pairing, call) },
+  { method: "GET", path: "/access/hello", needs: "nothing", handle: (call) => hello(pairing, call) },
+  { method: "GET", path: "/access/me", needs: "view", handle: (call) => me(doors, call) },
+  { method: "POST", path: "/access/workers", needs: "view", handle: (call) => toldWorkers(pairing, call) },
+  { method: "GET", path: "/glimpse", needs: "view", handle: (call) => glimpse(doors, call) },
+  { method: "GET", path: "/events", needs: "view", handle: (call) => Effect.succeed(runes(doors, call)) },
+  { method: "GET", path: "/board", needs: "view", handle: (call) => Effect.succeed(board(doors, call)) },
+  { method: "GET", path: "/openapi.json", needs: "view", handle: () => Effect.sync(() => described(doors)) },
+  {
+    method: "POST",
+    path: "/v1/:id",
+    needs: (id) => {
+      const verb = doors.verbs.get(id)
+      return verb === undefined ? "view" : rightOf(verb)
+    },
+    handle: (call) => called(doors, call)
+  }
+]

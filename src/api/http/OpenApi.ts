@@ -1,0 +1,178 @@
+/**
+ * OpenApi: the description of what the HTTP server answers to pages and programs, made of the verbs' schemas. Pure.
+ *
+ * Guarantees: it is of the very schemas that a call is checked against, so that it cannot be out of date; each verb
+ * says which right it needs, and which refusals it has.
+ */
+import { JsonSchema, Schema, SchemaRepresentation } from "effect"
+import type { VerbForm } from "../../domain/Verb.ts"
+import * as ApiWords from "./ApiWords.ts"
+
+/** The versions that the description names. */
+export interface Versions {
+  readonly version: string
+  readonly protocol: number
+}
+
+const REFUSAL = Schema.Struct({
+  error: Schema.String.annotate({ description: "What went wrong." }),
+  field: Schema.NullOr(Schema.String).annotate({ description: "Of the request; null: none in particular." }),
+  remedy: Schema.String.annotate({ description: "What to do." })
+})
+
+const refusals: { readonly [status: string]: string } = {
+  "400": "The body is no JSON, or did not come whole.",
+  "401": "A token is missing, or is none of ours.",
+  "403": "The token has not this right; or the request is by another name, or of another page's.",
+  "409": "It is refused: a value does not fit, a name means nothing, or it cannot be done now.",
+  "413": "The body is too long.",
+  "503": "The daemon is stopping, cannot write, or is full. Ask again."
+}
+
+const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` })
+const content = (type: string, name: string) => ({ content: { [type]: { schema: ref(name) } } })
+const refused = Object.fromEntries(
+  Object.keys(refusals).map((status) => [status, { $ref: `#/components/responses/${status}` }])
+)
+
+const rightOf = ({ reads }: VerbForm): string => (reads ? "view" : "act")
+
+const operation = (form: VerbForm) => ({
+  operationId: form.name,
+  tags: [form.reads ? "reads" : "acts"],
+  summary: ApiWords.verbs[form.name] ?? "",
+  description: form.streams
+    ? `Needs the right to ${rightOf(form)}. Answers with many values, a line of JSON each, as they come; a refusal on the way is the last.`
+    : `Needs the right to ${rightOf(form)}.`,
+  "x-agentd-right": rightOf(form),
+  security: [{ token: [] }],
+  ...(form.payload === undefined
+    ? {}
+    : { requestBody: { required: true, ...content("application/json", `${form.name}Request`) } }),
+  responses: {
+    "200": {
+      description: form.streams ? "A line for each value." : form.reads ? "What was asked for." : "Done.",
+      ...content(form.streams ? "application/x-ndjson" : "application/json", `${form.name}Reply`)
+    },
+    ...refused
+  }
+})
+
+const query = (name: string, type: string, description: string) => ({
+  name,
+  in: "query",
+  required: false,
+  description,
+  schema: { type }
+})
+
+/** A stream of server-sent events, each of which has such a value as its data. */
+const stream = (operationId: string, description: string, of: string, parameters: ReadonlyArray<object>) => ({
+  get: {
+    operationId,
+    tags: ["streams"],
+    summary: description,
+    description: `${description} Needs the right to view. Ends when the token is revoked; \`event: refused\` is the last of one that fails.`,
+    "x-agentd-right": "view",
+    security: [{ token: [] }],
+    parameters,
+    responses: {
+      "200": {
+        description: "Server-sent events: `id` is a rune's number, `data` is JSON.",
+        content: { "text/event-stream": { schema: { type: "string" }, "x-agentd-data": ref(of) } }
+      },
+      "401": refused["401"],
+      "403": refused["403"]
+    }
+  }
+})
+
+const streams = {
+  "/events": stream("events", "The log's runes after a cursor, then those that come.", "LogReply", [
+    {
+      name: "Last-Event-ID",
+      in: "header",
+      required: false,
+      description: "The number of the last rune that was heard.",
+      schema: { type: "integer" }
+    },
+    query("after", "integer", "The same, where that header is not there."),
+    query("tail", "integer", "Without a cursor: so many of the newest first."),
+    query("kinds", "string", "Of these kinds alone, separated by commas."),
+    query("agent", "string", "Of this agent alone."),
+    query("stream", "string", "Of this stream alone."),
+    query("internal", "boolean", "Internal runes, too.")
+  ]),
+  "/board": stream("board", "The board, whole at first, then what changes in it.", "BoardNewsReply", [])
+}
+
+type Node = { readonly [key: string]: unknown }
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The schema with a description for each field in it that has none of its own. */
+const worded = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(worded)
+  if (!isNode(value)) return value
+  const { properties, ...rest } = value
+  const others = Object.fromEntries(Object.entries(rest).map(([key, one]) => [key, worded(one)]))
+  if (!isNode(properties)) return properties === undefined ? others : { ...others, properties }
+  const named = Object.entries(properties).map(([name, one]) => {
+    const field = worded(one)
+    const word = ApiWords.fields[name]
+    return [
+      name,
+      isNode(field) && !("description" in field) && word !== undefined ? { ...field, description: word } : field
+    ]
+  })
+  return { ...others, properties: Object.fromEntries(named) }
+}
+
+/** Each schema under its name, in one table. */
+const schemasOf = (named: ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]>) => {
+  const asts = named.map(([, schema]) => Schema.toCodecJson(schema).ast)
+  const made = JsonSchema.toMultiDocumentOpenApi3_1(
+    SchemaRepresentation.toJsonSchemaMultiDocument(
+      SchemaRepresentation.toRepresentations(asts as [(typeof asts)[0], ...typeof asts])
+    )
+  )
+  return { ...made.definitions, ...Object.fromEntries(named.map(([name], index) => [name, made.schemas[index]!])) }
+}
+
+export const describe = (forms: ReadonlyArray<VerbForm>, { protocol, version }: Versions) => ({
+  openapi: "3.1.0",
+  info: {
+    title: "agentd",
+    version: `${version}`,
+    description: `What a daemon of agentd answers over HTTP, on loopback. Protocol ${protocol}. A token is made by: agentd access new`,
+    "x-agentd-protocol": protocol
+  },
+  servers: [
+    {
+      url: "http://127.0.0.1:{port}",
+      description: "agentd access new says which port it is.",
+      variables: { port: { default: "20000" } }
+    }
+  ],
+  paths: {
+    ...Object.fromEntries(forms.map((form) => [`/v1/${form.name}`, { post: operation(form) }])),
+    ...streams
+  },
+  components: {
+    securitySchemes: { token: { type: "http", scheme: "bearer" } },
+    responses: Object.fromEntries(
+      Object.entries(refusals).map(([status, description]) => [
+        status,
+        { description, ...content("application/json", "Refusal") }
+      ])
+    ),
+    schemas: worded(
+      schemasOf([
+        ["Refusal", REFUSAL as Schema.Codec<unknown, unknown>],
+        ...forms.flatMap((form): ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]> => [
+          ...(form.payload === undefined ? [] : [[`${form.name}Request`, form.payload] as const]),
+          [`${form.name}Reply`, form.success]
+        ])
+      ])
+    ) as ReturnType<typeof schemasOf>
+  }
+})

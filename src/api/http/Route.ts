@@ -1,0 +1,26 @@
+/** Route: what the HTTP server does at one path. */
+import type { Effect } from "effect"
+import type { HttpServerResponse } from "effect/http"
+import type { Grant } from "../../access/Access.ts"
+import type { Headers, Needs } from "./Authorization.ts"
+import type { Refusal } from "./Refusal.ts"
+
+export interface Call {
+  readonly headers: Headers
+  /** Of the token that is shown; undefined: there is none, or it is none that was granted. */
+  readonly grant: Grant | undefined
+  readonly query: URLSearchParams
+  /** The value of `:id` in the path. */
+  readonly id: string
+  readonly body: Effect.Effect<unknown, Refusal>
+}
+
+export interface Route {
+  readonly method: "GET" | "POST" | "DELETE"
+  /** At most one segment is `:id`. */
+  readonly path: string
+  readonly needs: Needs | ((id: string) => Needs)
+  /** A hook's body: what is too long is cut. Of the others it is refused. */
+  readonly cuts?: true
+  readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
+}

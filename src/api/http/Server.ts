@@ -1,0 +1,339 @@
+/**
+ * Server: the daemon's HTTP listeners: a unix socket for hooks and our own commands,
+ * and loopback TCP where the user asks for it.
+ *
+ * Guarantees: without its port the daemon goes on, says why and whose program has it,
+ * and takes the port as soon as it is free; the socket is for its owner alone; a client that is slow,
+ * silent or one of too many costs a bounded time and a bounded number of
+ * connections; those without a token take no room from those with one; stopping waits for no client.
+ */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import { createServer, type IncomingMessage, type Server } from "node:http"
+import type { Socket } from "node:net"
+import { dirname } from "node:path"
+import { Clock, Deferred, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
+import { type HttpServerError, HttpServerRequest } from "effect/http"
+import * as KeptSocket from "../../runs/KeptSocket.ts"
+import { Strangers } from "../../domain/Strangers.ts"
+import * as Api from "./Api.ts"
+import type * as Doors from "./Doors.ts"
+import type { Authorization } from "./Authorization.ts"
+import { Listening } from "./Listening.ts"
+import * as Pairing from "./Pairing.ts"
+import { ownerOf } from "./PortOwner.ts"
+import { refusal } from "./Refusal.ts"
+import { quote } from "./HookCommand.ts"
+import * as Tokens from "./Tokens.ts"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+
+export const HOST = "127.0.0.1"
+/** Where a browser asks, too, for a name below localhost: in other hands, the port is not ours. */
+const HOST6 = "::1"
+const NO_IPV6 = ["EADDRNOTAVAIL", "EAFNOSUPPORT"]
+
+/** Of each listener: open permission requests, each of which holds its connection until a person answers … */
+const WAITING = 256
+/** … and room besides those, for hooks that are answered at once. */
+const CONNECTIONS = WAITING + 64
+const WAITS = /^\/hooks\/claude\/permission\b/
+/**
+ * Besides those: connections that have not been let in yet, by a token or by the socket's folder. The oldest goes
+ * first: so many would have to come in the moment between a hook's connection and its words.
+ */
+const STRANGERS = 1024
+/**
+ * How long a client may take for its headers, and for the whole of its request. Long, for it takes no room from the
+ * others: where two hundred sessions call at once, a hook may get no time of the machine for seconds.
+ */
+const PATIENCE: Patience = { headers: 60_000, request: 90_000, look: 30_000 }
+const HEADER_BYTES = 16 * 1024
+/** The time that requests under way have when the daemon stops. */
+const GRACE = "500 millis"
+/** How often a port that somebody else has is tried. */
+const AGAIN = Backoff.constant("2 seconds")
+
+export interface Options<E, R> {
+  /** The state folder, which holds the tokens. */
+  readonly state: string
+  /** Absolute path of the unix socket. */
+  readonly socket: string
+  /** Makes that path free to listen on, or says who is there. */
+  readonly claim: (path: string) => Effect.Effect<void, E, R>
+  /** The TCP port; undefined: the socket only, until somebody asks (`Listening.ask`). */
+  readonly port: number | undefined
+  /** The port that is taken then; undefined: the config forbids it. Left out: none is asked for. */
+  readonly spare?: number | undefined
+  /** Where somebody else listens on the port for the daemon: systemd. */
+  readonly given?: ReadonlyArray<GivenPort>
+  /** Other names that lead to the port, behind what speaks https for them. */
+  readonly names?: ReadonlyArray<string>
+  /** For pages and programs; left out: hooks alone are answered. */
+  readonly doors?: Doors.Doors
+  /** The answers of `GET /status` and `GET /metrics`. */
+  readonly about: Api.About
+  /** Left out: what suits a daemon. */
+  readonly patience?: Patience
+  /** Told when another program has the port, and when that program's owner is another one. */
+  readonly taken: (by: Taken) => Effect.Effect<void>
+}
+
+/** A port on which somebody else listens, and its loopback address. */
+export interface GivenPort {
+  readonly host: string
+  readonly port: number
+  readonly socket: {
+    /** Hands over each connection that has come or comes, for the length of the scope. */
+    readonly answer: (take: (conn: Socket) => void) => Effect.Effect<void, never, Scope.Scope>
+  }
+}
+
+/** ms that a client has for its headers and for its request, and between two looks: each wakes an idle daemon. */
+export interface Patience {
+  readonly headers: number
+  readonly request: number
+  readonly look: number
+}
+
+/** Another program has the port; null: the owner is not known. */
+export interface Taken {
+  readonly port: number
+  readonly uid: number | null
+  readonly foreign: boolean
+}
+
+/** The socket cannot be listened on. */
+export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** Rooms of a listener: for those that were let in, and for strangers. */
+class Rooms {
+  private readonly strangers = new Strangers<Socket>(STRANGERS, (conn) => void conn.destroy())
+  private readonly guests = new Set<Socket>()
+  /** Of the guests: those whose request waits for a person. */
+  private readonly waiting = new Set<Socket>()
+
+  enter(conn: Socket): void {
+    this.strangers.enter(conn)
+    conn.once("close", () => {
+      this.strangers.leave(conn)
+      this.guests.delete(conn)
+      this.waiting.delete(conn)
+    })
+    // what has come by then was read once
+    setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
+  }
+
+  /** False: it has the right, and there is no room. */
+  admit({ socket: conn, url = "" }: IncomingMessage): boolean {
+    const waits = WAITS.test(url)
+    if (waits && !this.waiting.has(conn) && this.waiting.size >= WAITING) return false
+    if (!this.guests.has(conn)) {
+      if (this.guests.size >= CONNECTIONS) return false
+      this.strangers.leave(conn)
+      this.guests.add(conn)
+    }
+    if (waits) this.waiting.add(conn)
+    return true
+  }
+}
+
+/** An http server that does not listen itself: connections are brought to it. */
+const unlistened = (node: Server, { host, port }: GivenPort): Server => {
+  node.listen = (...words: ReadonlyArray<unknown>) => {
+    const listening = words.at(-1)
+    if (typeof listening === "function") listening()
+    return node
+  }
+  node.address = () => ({ address: host, port, family: host === HOST ? "IPv4" : "IPv6" })
+  return node
+}
+
+/** Listens in the current scope; `doorOf` is asked once it is known where. `given`: somebody else listens there. */
+const listen = Effect.fnUntraced(function* (
+  at: NodeHttpServer.Options,
+  api: Api.Api,
+  doorOf: (server: Server) => Authorization,
+  { headers, look, request }: Patience = PATIENCE,
+  given?: GivenPort
+) {
+  const node = createServer({
+    headersTimeout: headers,
+    requestTimeout: request,
+    connectionsCheckingInterval: look,
+    maxHeaderSize: HEADER_BYTES
+  })
+  const rooms = new Rooms()
+  node.on("connection", (conn) => rooms.enter(conn))
+  const makes = () => (given === undefined ? node : unlistened(node, given))
+  const server = yield* NodeHttpServer.make(makes, { ...at, gracefulShutdownTimeout: GRACE })
+  // Between the grace and the wait for the last connection, which a silent client would never end.
+  yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
+  const answers = api(doorOf(node), (request) => rooms.admit(request as IncomingMessage))
+  // a caller on this machine can be looked at: which process it is
+  yield* server.serve(
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ source }) =>
+      Effect.provideService(answers, NodeSocket.NetSocket, (source as IncomingMessage).socket)
+    )
+  )
+  const take = (conn: Socket): void => {
+    node.emit("connection", conn)
+    conn.resume()
+  }
+  if (given !== undefined) yield* given.socket.answer(take)
+  return node
+})
+
+const codeOf = ({ cause }: HttpServerError.ServeError): string =>
+  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : String(cause)
+
+const onSocket = Effect.fnUntraced(function* <E, R>({ claim, patience, socket }: Options<E, R>, api: Api.Api) {
+  const fs = yield* FileSystem.FileSystem
+  const listening = yield* Listening
+  yield* claim(socket)
+  const node = yield* listen({ path: socket }, api, () => ({ _tag: "Unix" }), patience).pipe(
+    Effect.tap(fs.chmod(socket, 0o600)),
+    Effect.mapError(
+      (error) =>
+        new HttpRefused({
+          message: `Cannot listen at ${socket}: ${error._tag === "ServeError" ? codeOf(error) : error.message}`,
+          remedy: "Choose another state folder with --state DIR."
+        })
+    )
+  )
+  const take = (conn: Socket) => void node.emit("connection", conn)
+  yield* KeptSocket.keep({ path: socket, claim: claim(socket), take, allowHalfOpen: true })
+  yield* listening.update({ socket })
+  yield* Effect.addFinalizer(() => listening.update({ socket: null }))
+})
+
+const portOf = (server: Server): number => {
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+/** A world whose sockets lie in its own state folder is named by that folder. */
+const commandOf = ({ socket, state }: { readonly socket: string; readonly state: string }): string =>
+  dirname(socket) === state ? `agentd --state ${/^[\w@%+=:,./-]+$/.test(state) ? state : quote(state)}` : "agentd"
+
+const problemOf = (port: number, command: string, error: HttpServerError.ServeError, taken: Taken | undefined) => ({
+  message:
+    taken === undefined
+      ? `cannot listen on port ${port} (${codeOf(error)})`
+      : taken.foreign
+        ? `a program of user ${taken.uid} listens on port ${port}, in this daemon's place: it hears what is sent there, and can answer it`
+        : `another program listens on port ${port}`,
+  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set another http.port in the user's config.jsonc, then: ${command} restart. Hooks that were installed with --http: ${command} hooks install`,
+  ...(taken?.foreign === true ? { foreign: true } : {})
+})
+
+/** The program that has the port, by its owner; undefined: that is not why it cannot be had. */
+const takenBy = Effect.fnUntraced(function* (port: number, error: HttpServerError.ServeError) {
+  if (codeOf(error) !== "EADDRINUSE") return undefined
+  const uid = yield* ownerOf(port)
+  return { port, uid, foreign: uid !== null && uid !== process.getuid?.() } satisfies Taken
+})
+
+/** Until the scope closes; `tried` when it is known whether the port could be had at first. */
+const onPort = Effect.fnUntraced(function* <E, R>(
+  port: number,
+  { taken, ...options }: Options<E, R>,
+  tokens: Tokens.Tokens,
+  api: Api.Api,
+  tried: Deferred.Deferred<void>
+) {
+  const listening = yield* Listening
+  let told: number | null | undefined = undefined
+  yield* listening.update({ port })
+  const once = Effect.gen(function* () {
+    const { names = [] } = options
+    const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens, names }) as const
+    const at = (host: string) => options.given?.find((one) => one.host === host && one.port === port)
+    const node = yield* listen({ host: HOST, port }, api, door, options.patience, at(HOST))
+    yield* listen({ host: HOST6, port: portOf(node) }, api, door, options.patience, at(HOST6)).pipe(
+      Effect.catchIf(
+        (error) => NO_IPV6.includes(codeOf(error)),
+        () => Effect.void
+      )
+    )
+    yield* listening.update({ port: portOf(node), listening: true, problem: null })
+    yield* Effect.addFinalizer(() => listening.update({ listening: false }))
+    yield* Deferred.succeed(tried, undefined)
+    return yield* Effect.never
+  })
+  const refused = Effect.fnUntraced(function* (error: HttpServerError.ServeError) {
+    const by = yield* takenBy(port, error)
+    const { problem: before } = yield* listening.report
+    const since = before?.since ?? (yield* Clock.currentTimeMillis)
+    const problem = { ...problemOf(port, commandOf(options), error, by), since }
+    yield* listening.update({ problem })
+    if (by !== undefined && by.uid !== told) {
+      told = by.uid
+      yield* taken(by)
+    }
+    const first = yield* Deferred.succeed(tried, undefined)
+    if (first) yield* Effect.logWarning(`${problem.message}. ${problem.remedy}`)
+  })
+  yield* Effect.scoped(once).pipe(
+    Effect.tapError(refused),
+    Effect.retry(Backoff.waits(AGAIN)),
+    Effect.catchTag("ServeError", () => Effect.void)
+  )
+})
+
+const forbidden = {
+  message: "the user's config says that no port is listened on (http.enabled: false)",
+  remedy: "Remove that from the user's config.jsonc, then: agentd restart"
+}
+
+/** Takes the spare port once somebody asks for it, and at once where a token was granted: its page comes back. */
+const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api) {
+  const { asked, update } = yield* Listening
+  const { doors, spare: port } = options
+  const granted = doors === undefined ? Effect.succeed([]) : Effect.orElseSucceed(doors.access.list, () => [])
+  if (port === undefined || (yield* granted).length === 0) yield* asked
+  if (port === undefined) return yield* update({ problem: forbidden })
+  const tokens = yield* Tokens.all(options.state)
+  yield* onPort(port, options, tokens, api, yield* Deferred.make<void>())
+})
+
+/** Pages are known by keys of one secret, which is made when the first of them comes. */
+const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.Doors) {
+  const fs = yield* FileSystem.FileSystem
+  const { update } = yield* Listening
+  const workers = new Map<string, string>()
+  let known: string | undefined
+  const read = Tokens.read(state, "pages").pipe(
+    Effect.provideService(FileSystem.FileSystem, fs),
+    Effect.mapBoth({
+      onSuccess: (text) => (known = text),
+      onFailure: ({ message, remedy }) => refusal(503, message, remedy)
+    })
+  )
+  return Pairing.make(
+    access,
+    Effect.suspend(() => (known === undefined ? read : Effect.succeed(known))),
+    (id, found) => {
+      if (found.length === 0) workers.delete(id)
+      else workers.set(id, `${found.join(" ")} (page ${id})`)
+      return update({ workers: [...workers.values()] })
+    }
+  )
+})
+
+/** Answers from now on: on the socket for certain, on the port if it can be had. */
+export const layer = <E, R>(options: Options<E, R>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const { about, doors, state } = options
+      const api = yield* Api.make(about, doors, doors === undefined ? undefined : yield* pairingOf(state, doors))
+      yield* onSocket(options, api)
+      if (options.port === undefined) return yield* Effect.forkScoped(whenAsked(options, api))
+      const tokens = yield* Tokens.all(options.state)
+      const tried = yield* Deferred.make<void>()
+      yield* Effect.forkScoped(onPort(options.port, options, tokens, api, tried))
+      yield* Deferred.await(tried)
+    })
+  )

@@ -1,0 +1,196 @@
+/**
+ * Spool: the folder through which SessionStart reaches the daemon. Claude Code
+ * runs only commands on that hook, so a small shell script drops what it is given
+ * into the folder, whole, by rename; the daemon reads it when it is up.
+ *
+ * Guarantees: the script never fails, says nothing, and waits for nobody; what was
+ * dropped while no daemon ran is taken in oldest first, and lies there until it is in the
+ * log; a file that holds no hook is moved aside and said so; the number and size of what
+ * is read, and of what is kept aside, are bounded.
+ */
+import { join } from "node:path"
+import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
+import * as HookBody from "../../plates/HookBody.ts"
+import { isTooDeep } from "../../plates/Nesting.ts"
+import { type Kept, Plates } from "../../plates/Plates.ts"
+import * as HookCommand from "./HookCommand.ts"
+
+/** So many are read in one go; the next look finds the others. */
+const MAX_FILES = 1000
+const MAX_ASIDE = 100
+/** A watch may miss: what it missed is found within this. */
+const LOOK = "30 seconds"
+/** A machine may have no watches left: how often is looked then. */
+const LOOK_UNWATCHED = "5 seconds"
+/** A file that is still being written after so long never will be whole. */
+const STILLBORN = Duration.hours(1)
+
+const WHOLE = ".hook"
+const PART = ".part"
+
+export interface Folders {
+  /** Where the scripts of the hooks are. */
+  readonly hooks: string
+  /** The script of SessionStart. */
+  readonly script: string
+  readonly spool: string
+  readonly aside: string
+}
+
+export const foldersOf = (state: string): Folders => ({
+  hooks: join(state, "hooks"),
+  script: join(state, "hooks", "session-start.sh"),
+  spool: join(state, "hooks", "spool"),
+  aside: join(state, "hooks", "refused")
+})
+
+export const scriptOf = (spool: string): string => `#!/bin/sh
+# Written by agentd: tells it that a session of Claude Code has started.
+# It says nothing, fails never, and works while agentd is down.
+umask 077
+case \${CLAUDE_PID-} in *[!0-9]* | ??????????*) CLAUDE_PID= ;; esac
+name=${HookCommand.quote(spool)}/$$-\${CLAUDE_PID:-0}
+${HookCommand.reading}{
+  {
+    printf 'pid=%s\\nplate=%s\\nrun=%s\\n\\n' "\${CLAUDE_PID-}" "$(clean "\${AGENTD_PLATE-}")" "$(clean "\${AGENTD_RUN-}")"
+    said
+  } >"$name${PART}" && mv "$name${PART}" "$name${WHOLE}"
+} 2>/dev/null
+exit 0
+`
+
+/** The spool's form of an event that `agentd hook` could not deliver to a daemon. */
+export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify(event)}`
+
+const FIELDS = new Set(["as", "pid", "plate", "run"])
+
+/** `at`: when it was dropped, ms since the epoch. Undefined: it is none. */
+export const parse = (text: string, at: number): Kept | undefined => {
+  const gap = text.indexOf("\n\n")
+  if (gap < 0) return undefined
+  const fields = new Map<string, string>()
+  for (const line of text.slice(0, gap).split("\n")) {
+    const sign = line.indexOf("=")
+    if (sign < 0 || !FIELDS.has(line.slice(0, sign))) return undefined
+    if (sign + 1 < line.length) fields.set(line.slice(0, sign), line.slice(sign + 1))
+  }
+  const pid = Number(fields.get("pid") ?? 0)
+  const as = fields.get("as") ?? "hook"
+  if (isTooDeep(text.slice(gap))) return undefined
+  if (!Number.isSafeInteger(pid) || pid < 0 || (as !== "hook" && as !== "event")) return undefined
+  try {
+    return {
+      body: HookBody.parse(text.slice(gap + 2)),
+      origin: { plate: fields.get("plate"), run: fields.get("run"), pid: pid === 0 ? undefined : pid, at },
+      as
+    }
+  } catch {
+    return undefined
+  }
+}
+
+interface Entry {
+  readonly path: string
+  readonly name: string
+  readonly mtime: number
+  readonly size: number
+}
+
+/** Plain files of the folder, oldest first. */
+const filesOf = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const names = yield* fs.readDirectory(folder)
+  const found = yield* Effect.forEach(names, (name) =>
+    fs.stat(join(folder, name)).pipe(
+      Effect.map((info): ReadonlyArray<Entry> =>
+        info.type === "File"
+          ? [
+              {
+                path: join(folder, name),
+                name,
+                mtime: Option.match(info.mtime, { onNone: () => 0, onSome: (at) => at.getTime() }),
+                size: Number(info.size)
+              }
+            ]
+          : []
+      ),
+      // Whoever wrote it may just have renamed it.
+      Effect.orElseSucceed((): ReadonlyArray<Entry> => [])
+    )
+  )
+  return found.flat().toSorted((a, b) => a.mtime - b.mtime || a.name.localeCompare(b.name))
+})
+
+const moveAside = Effect.fnUntraced(function* (entry: Entry, { aside }: Folders, why: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.logWarning(`${entry.path} holds no hook (${why}); it was moved to ${aside}`)
+  yield* fs.rename(entry.path, join(aside, entry.name))
+  const kept = yield* filesOf(aside)
+  yield* Effect.forEach(kept.slice(0, Math.max(0, kept.length - MAX_ASIDE)), ({ path }) => fs.remove(path), {
+    discard: true
+  })
+})
+
+const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
+  const fs = yield* FileSystem.FileSystem
+  if (entry.size > HookBody.MAX_BYTES * 2) return yield* moveAside(entry, folders, `${entry.size} bytes are too many`)
+  const dropped = parse(yield* fs.readFileString(entry.path), entry.mtime)
+  if (dropped === undefined) return yield* moveAside(entry, folders, "it is not in the form that the script writes")
+  const plates = yield* Plates
+  yield* plates.keep(dropped).pipe(
+    Effect.matchEffect({
+      onSuccess: () => fs.remove(entry.path),
+      onFailure: (error) =>
+        error._tag === "EventRefused"
+          ? moveAside(entry, folders, `${error.field}: ${error.message}`)
+          : Effect.logWarning(`${entry.path} is taken in later: ${error.message}`)
+    })
+  )
+})
+
+/** Everything that lies there. One file that cannot be read holds up no other. */
+export const drain = Effect.fnUntraced(function* (folders: Folders) {
+  const fs = yield* FileSystem.FileSystem
+  const now = yield* Clock.currentTimeMillis
+  const files = yield* filesOf(folders.spool)
+  const whole = files.filter(({ name }) => name.endsWith(WHOLE)).slice(0, MAX_FILES)
+  yield* Effect.forEach(
+    whole,
+    (entry) => Effect.catch(takeIn(entry, folders), (error) => Effect.logWarning(`${entry.path}: ${error.message}`)),
+    { discard: true }
+  )
+  const stillborn = files.filter(({ mtime, name }) => name.endsWith(PART) && now - mtime > Duration.toMillis(STILLBORN))
+  yield* Effect.forEach(stillborn, ({ path }) => Effect.ignore(fs.remove(path)), { discard: true })
+})
+
+/** Makes the folders; the scripts of all hooks too, so that they are never older than the daemon. */
+export const prepare = Effect.fnUntraced(function* (state: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folders = foldersOf(state)
+  for (const folder of [folders.spool, folders.aside]) {
+    yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  }
+  yield* HookCommand.writeScript(folders.script, scriptOf(folders.spool))
+  yield* HookCommand.write(folders.hooks)
+  return folders
+})
+
+/** Takes in what is there, and what comes. */
+export const layer = ({ state }: { readonly state: string }) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folders = yield* prepare(state)
+      const every = (pause: typeof LOOK | typeof LOOK_UNWATCHED) => Stream.fromSchedule(Schedule.spaced(pause))
+      const watched = Stream.map(fs.watch(folders.spool), () => 0).pipe(Stream.catchCause(() => every(LOOK_UNWATCHED)))
+      yield* Stream.make(0).pipe(
+        Stream.concat(Stream.merge(watched, every(LOOK))),
+        // However much happened meanwhile, one look sees all of it.
+        Stream.buffer({ capacity: 1, strategy: "sliding" }),
+        Stream.runForEach(() =>
+          Effect.catch(drain(folders), (error) => Effect.logWarning(`the hooks' spool: ${error.message}`))
+        ),
+        Effect.forkScoped
+      )
+    })
+  )

@@ -1,0 +1,81 @@
+/**
+ * Tokens: the secrets of the daemon's TCP port: two tokens, and the one of which the keys of pages are made.
+ *
+ * Guarantees: each lies in a file of the state folder that only its owner reads;
+ * it is made once, whole or not at all, by whoever needs it first; comparing one
+ * takes the same time however much of it is right.
+ */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { join } from "node:path"
+import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
+
+/** `hooks` reports and does nothing else: it may lie in the settings of other programs. */
+export type Level = "hooks" | "full"
+
+export type Tokens = { readonly [level in Level]: string }
+
+/** `pages` is sent to nobody. */
+type Secret = Level | "pages"
+
+/** No token can be had. */
+export class TokenError extends Schema.TaggedError<TokenError>()("TokenError", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+const BYTES = 32
+const FORM = /^[\w-]{43}$/
+
+const fileOf = (state: string, level: Secret): string =>
+  join(state, level === "pages" ? "http-pages.key" : `http-${level}.token`)
+
+const failed = (path: string) => (error: PlatformError.PlatformError) =>
+  new TokenError({
+    message: `${path} cannot be used: ${troubleOf(error)}`,
+    remedy: remedyOf(error, "See that the state folder is yours: agentd doctor")
+  })
+
+/** From the operating system and not from Effect's Random, whose seed a test may choose. */
+const fresh = Effect.sync(() => randomBytes(BYTES).toString("base64url"))
+
+/** Linked into place, so that of two who make it at once both have the same. */
+const create = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const token = yield* fresh
+  const made = `${path}.${token.slice(0, 8)}`
+  yield* fs.writeFileString(made, `${token}\n`, { mode: 0o600, flag: "wx" })
+  yield* fs.link(made, path).pipe(
+    Effect.catchIf(
+      (error) => error.reason._tag === "AlreadyExists",
+      () => Effect.void
+    ),
+    Effect.ensuring(Effect.ignore(fs.remove(made)))
+  )
+})
+
+/** The token of that level; made where there is none. */
+export const read = Effect.fnUntraced(function* (state: string, level: Secret) {
+  const fs = yield* FileSystem.FileSystem
+  const path = fileOf(state, level)
+  const text = yield* Effect.gen(function* () {
+    if (!(yield* fs.exists(path))) {
+      yield* fs.makeDirectory(state, { recursive: true, mode: 0o700 })
+      yield* create(path)
+    }
+    if (((yield* fs.stat(path)).mode & 0o077) !== 0) yield* fs.chmod(path, 0o600)
+    return (yield* fs.readFileString(path)).trim()
+  }).pipe(Effect.mapError(failed(path)))
+  if (FORM.test(text)) return text
+  return yield* new TokenError({
+    message: `${path} holds no token.`,
+    remedy: `Remove it, then: agentd restart, and agentd hooks install`
+  })
+})
+
+export const all = (state: string): Effect.Effect<Tokens, TokenError, FileSystem.FileSystem> =>
+  Effect.all({ hooks: read(state, "hooks"), full: read(state, "full") })
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
+
+export const same = (given: string, token: string): boolean => timingSafeEqual(digest(given), digest(token))

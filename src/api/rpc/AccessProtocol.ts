@@ -1,0 +1,63 @@
+/** AccessProtocol: the procedures by which people say who may come in over HTTP. */
+import { Effect, Schema } from "effect"
+import { Rpc } from "effect/rpc"
+import { nameOf } from "../../access/Access.ts"
+import { Right } from "../../access/AccessKinds.ts"
+import * as Bounds from "../../board/Bounds.ts"
+import { command, error, input, procedure, Speaks } from "./Procedure.ts"
+
+/** A token that opens the HTTP server, as people see it. */
+export const AccessRow = Schema.Struct({
+  id: Schema.String,
+  right: Right,
+  label: Schema.String,
+  by: Schema.String,
+  /** ms since the epoch */
+  since: Schema.Finite
+})
+export type AccessRow = typeof AccessRow.Type
+
+const wanted = { right: Right, label: Bounds.line(100), caller: Bounds.caller }
+
+export const access = [
+  /** A link that hands a page a token, once, within two minutes; the daemon listens on its port from then on. */
+  procedure(
+    Rpc.make("Invite", { payload: input(wanted), success: Schema.Struct({ url: Schema.String }), error }).annotate(
+      Speaks,
+      "decides"
+    ),
+    ({ access, daemon }, { caller, label, right }) =>
+      Effect.gen(function* () {
+        const address = yield* daemon.address
+        const code = yield* access.invite({ right, label }, caller)
+        // a fragment is sent to nobody
+        return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }
+      })
+  ),
+  /** A token for a program; it is told once. */
+  procedure(
+    Rpc.make("Grant", {
+      payload: input(wanted),
+      success: Schema.Struct({ id: Schema.String, token: Schema.String, address: Schema.String }),
+      error
+    }).annotate(Speaks, "decides"),
+    ({ access, daemon }, { caller, label, right }) =>
+      Effect.gen(function* () {
+        const address = yield* daemon.address
+        const { id, token } = yield* access.grant({ right, label }, caller)
+        return { id, token, address }
+      })
+  ),
+  procedure(Rpc.make("Accesses", { success: Schema.Array(AccessRow), error }), ({ access }) =>
+    Effect.map(access.list, (grants) =>
+      grants.map(({ by, id, label, right, since }) => ({ id, right, label, by, since }))
+    )
+  ),
+  /** By its id or a unique beginning of it. */
+  procedure(command("Revoke", {}, "decides"), ({ access }, { caller, name }) =>
+    Effect.map(access.revoke(name, caller), ({ eventId, grant }) => ({
+      eventId,
+      message: `Revoked: ${grant.id} (${grant.right}, ${grant.label}). It opens nothing any more.`
+    }))
+  )
+] as const

@@ -1,0 +1,153 @@
+/**
+ * AgentApiProtocol: what a managed agent may ask of the daemon for itself, through
+ * `agentd mcp`. It names itself by its run's id; on its run's own socket it can name no other.
+ *
+ * Guarantees: each asks the agents first whose run it is, and whether it is under way;
+ * a run that is over is refused; so is what the agent's `may` does not name, with that field's name; nothing reaches beyond the agent's own
+ * conversation. On the control socket it tells agents apart; it does not lock out a process of
+ * the same user, which can reach that socket anyway.
+ */
+import { GivenFile } from "../../runs/GivenFile.ts"
+import { Effect, Schema } from "effect"
+import { Rpc } from "effect/rpc"
+import type { Agents } from "../../projects/service/Agents.ts"
+import type { InboxMessage, VoiceOf } from "../../agents/actors/AgentVoice.ts"
+import { type Voice, VOICES } from "../../config/AgentConfig.ts"
+import { type Caller, CommandRefused, Done, Report } from "../../domain/Messages.ts"
+import * as Bounds from "../../board/Bounds.ts"
+import { spawnRequest } from "./ConversationProtocol.ts"
+import { Limits } from "../../board/Limits.ts"
+import { error, input, procedure, Speaks } from "./Procedure.ts"
+import * as Suggestion from "./Suggestion.ts"
+
+const run = { runId: Bounds.name }
+
+const report = Schema.Struct({
+  ...Report.fields,
+  summary: Bounds.text(),
+  evidence: Bounds.list(Bounds.line(Limits.evidence.length), Limits.evidence.count, "Name the ones that prove it.")
+})
+
+export const VoiceInfo = Schema.Struct({
+  conversation: Schema.String,
+  agent: Schema.String,
+  may: Schema.Array(Schema.Literals(VOICES))
+})
+export type VoiceInfo = typeof VoiceInfo.Type
+
+/** As much of an inbox as fits into one answer. */
+export const VoiceInboxReply = Schema.Struct({
+  /** Oldest first. */
+  messages: Schema.Array(
+    Schema.Struct({
+      messageId: Schema.String,
+      from: Schema.String,
+      text: Schema.String,
+      at: Schema.Finite,
+      /** True where the agent's turn carries the message already. */
+      carried: Schema.Boolean,
+      /** Files that come with it: the turn that carries it is handed them. */
+      files: Schema.optional(Schema.Array(GivenFile))
+    })
+  ),
+  /** So many more wait behind them. */
+  more: Schema.Int
+})
+export type VoiceInboxReply = typeof VoiceInboxReply.Type
+
+/** Of an inbox's texts, in one answer. */
+const INBOX_BYTES = 2 * Limits.textBytes
+
+/** As much as fits, oldest first, and one at least. */
+export const fitting = (messages: ReadonlyArray<InboxMessage>): VoiceInboxReply => {
+  let [size, count] = [0, 0]
+  for (const { text } of messages) {
+    size += Buffer.byteLength(text)
+    if (count > 0 && size > INBOX_BYTES) break
+    count++
+  }
+  return { messages: messages.slice(0, count), more: messages.length - count }
+}
+
+const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
+  const field = `agents.${of.agent}.may`
+  return new CommandRefused({
+    message: `${of.agent} may not do this: "${voice}" is not in ${field}.`,
+    remedy: `Go on without it, or let a person add "${voice}" to ${field}${config === null ? "" : ` in ${config}`}.`
+  })
+}
+
+/** Checks who speaks, and whether the agent may: the first step of each procedure. Names are looked up in its conversation. */
+export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
+  const of = yield* agents.voice(runId)
+  const by = `agent:${of.agent}`
+  const home = yield* Effect.option(agents.conversation(of.conversation, { by, config: null }))
+  const config = home._tag === "Some" ? home.value.config : null
+  if (!of.may.includes(voice)) return yield* forbidden(of, voice, config)
+  const caller: Caller = { by, config }
+  return { of, caller }
+})
+
+/** Another agent of the same conversation. */
+const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: VoiceOf, name: string, caller: Caller) {
+  const found = yield* agents
+    .agent(name, caller)
+    .pipe(Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(agents, name, caller, error))))
+  const others = (yield* agents.all)
+    .filter(({ agent, conversation }) => conversation === of.conversation && agent !== of.agent)
+    .map(({ agent }) => agent)
+  const remedy = others.length === 0 ? "There is nobody else here." : `Message one of these: ${others.join(", ")}.`
+  if (found.conversation !== of.conversation) {
+    return yield* new CommandRefused({ message: `${name} belongs to another conversation.`, remedy })
+  }
+  if (found.agent === of.agent) {
+    return yield* new CommandRefused({ message: "A message to yourself would only come back to you.", remedy })
+  }
+})
+
+export const voices = [
+  procedure(
+    Rpc.make("Voice", { payload: input(run), success: VoiceInfo, error }).annotate(Speaks, "speaks"),
+    ({ agents }, { runId }) =>
+      Effect.map(agents.voice(runId), ({ agent, conversation, may }) => ({ agent, conversation, may }))
+  ),
+  procedure(
+    Rpc.make("VoiceInbox", { payload: input(run), success: VoiceInboxReply, error }).annotate(Speaks, "speaks"),
+    ({ agents }, { runId }) =>
+      Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))
+  ),
+  /** To an agent of its own conversation, by name. */
+  procedure(
+    Rpc.make("VoiceMessage", {
+      payload: input({ ...run, agent: Bounds.name, text: Bounds.text() }),
+      success: Done,
+      error
+    }).annotate(Speaks, "speaks"),
+    Effect.fnUntraced(function* ({ agents }, { agent, runId, text }) {
+      const { caller, of } = yield* speaking(agents, runId, "message")
+      yield* neighbour(agents, of, agent, caller)
+      return yield* agents.send(agent, { text, how: "queue" }, caller)
+    })
+  ),
+  procedure(
+    Rpc.make("VoiceReport", { payload: input({ ...run, report }), success: Done, error }).annotate(Speaks, "speaks"),
+    ({ agents }, { report, runId }) =>
+      Effect.flatMap(speaking(agents, runId, "report"), ({ of }) => agents.report(of, report))
+  ),
+  procedure(
+    Rpc.make("VoiceAsk", { payload: input({ ...run, question: Bounds.text() }), success: Done, error }).annotate(
+      Speaks,
+      "speaks"
+    ),
+    ({ agents }, { question, runId }) =>
+      Effect.flatMap(speaking(agents, runId, "ask"), ({ of }) => agents.ask(of, question))
+  ),
+  procedure(
+    Rpc.make("VoiceSpawn", { payload: input({ ...run, request: spawnRequest }), success: Done, error }).annotate(
+      Speaks,
+      "speaks"
+    ),
+    ({ agents }, { request, runId }) =>
+      Effect.flatMap(speaking(agents, runId, "spawn"), ({ caller, of }) => agents.spawn(of.agent, request, caller))
+  )
+] as const

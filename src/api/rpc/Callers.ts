@@ -1,0 +1,112 @@
+/**
+ * Callers: who a command is from, as far as its connection tells: what a caller says of itself is
+ * not taken where its process bears a run's mark.
+ *
+ * Guarantees: a command of a marked caller is that agent's in the log, whoever it says it is; what
+ * decides for a person (approve, deny, answer) is refused to a marked caller and to one that
+ * cannot be found, and each agent that tried is in the log; nobody speaks as another run; a connection is looked at once, and for
+ * what only reads never. For what decides nothing a caller is believed which process it is, and searched for where it
+ * does not say. Honest, and no boundary (PeerProcess).
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import { Context, Effect, Option } from "effect"
+import type { Socket } from "node:net"
+import type { Agents } from "../../projects/service/Agents.ts"
+import type { Peer } from "../../runs/process/PeerProcess.ts"
+import { CommandRefused } from "../../domain/Messages.ts"
+import type { EventLog } from "../../core/event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../../core/event-log/Rune.ts"
+import type { Voice } from "./Procedure.ts"
+
+interface Looking {
+  readonly search: (socket: Socket) => Effect.Effect<Peer>
+  /** Looks at the process that the other end says it is. */
+  readonly believe: (pid: number) => Effect.Effect<Peer>
+}
+
+const untold = Effect.succeed<Peer>({ _tag: "Untold" })
+
+/** Without a socket, or in a world that has none, nobody is looked at. */
+export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
+  defaultValue: () => ({ search: () => untold, believe: () => untold })
+})
+
+/** Agents that tried to decide: so many are remembered, so that each is in the log once. */
+const MAX_TRIED = 1_000
+
+const another = new CommandRefused({
+  message: "This is another run than that of the process that calls.",
+  remedy: "Speak for your own run: agentd mcp, as it was given to you"
+})
+
+const refusal = (who: string) =>
+  new CommandRefused({
+    message: `${who} may not decide what waits for a person.`,
+    remedy: "A person answers it, in a terminal that no agent started: agentd approve"
+  })
+
+export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log: EventLog["Service"]) {
+  const look = yield* Look
+  const introduced = new WeakMap<Socket, number>()
+  const believed = new WeakMap<Socket, Peer>()
+  const searched = new WeakMap<Socket, Peer>()
+  const tried = new Set<string>()
+
+  const connection = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), Option.getOrUndefined)
+
+  /** A connection that is unknown now may be found the next time. */
+  const peer = Effect.fnUntraced(function* (isBelieved: boolean): Effect.fn.Return<Peer> {
+    const socket = yield* connection
+    if (socket === undefined) return { _tag: "Untold" }
+    const known = searched.get(socket) ?? (isBelieved ? believed.get(socket) : undefined)
+    if (known !== undefined) return known
+    const pid = isBelieved ? introduced.get(socket) : undefined
+    const said = pid === undefined ? undefined : yield* look.believe(pid)
+    if (said !== undefined && said._tag !== "Unknown") {
+      believed.set(socket, said)
+      return said
+    }
+    const found = yield* look.search(socket)
+    if (found._tag !== "Unknown") searched.set(socket, found)
+    return found
+  })
+
+  const agentOf = (runId: string) =>
+    agents.voice(runId).pipe(
+      Effect.map(({ agent, conversation }) => ({ by: `agent:${agent}`, stream: conversation })),
+      Effect.orElseSucceed(() => ({ by: `run:${runId}`, stream: DAEMON_STREAM }))
+    )
+
+  const refused = Effect.fnUntraced(function* (runId: string, what: string) {
+    const { by, stream } = yield* agentOf(runId)
+    const key = `${runId} ${what}`
+    if (!tried.has(key) && tried.size < MAX_TRIED) {
+      tried.add(key)
+      const payload = { by, run_id: runId, what }
+      yield* Effect.ignore(log.append([{ stream, kind: "caller.refused", actor: "daemon", payload }]))
+    }
+    return yield* refusal(by)
+  })
+
+  /** Notes which process the connection's other end says it is. */
+  const introduce = (pid: number) =>
+    Effect.map(connection, (socket) => {
+      if (socket !== undefined) introduced.set(socket, pid)
+    })
+
+  /** The name under which the command is carried out and logged; `said`: what the caller calls itself, or its run. */
+  const sign = Effect.fnUntraced(function* (how: Voice, what: string, said: string) {
+    const found = yield* peer(how === "acts")
+    switch (found._tag) {
+      case "Run":
+        if (how === "speaks") return found.runId === said ? said : yield* another
+        return how === "decides" ? yield* refused(found.runId, what) : (yield* agentOf(found.runId)).by
+      case "Unknown":
+        return how === "decides" ? yield* refusal(`A caller that cannot be found (${found.why})`) : said
+      default:
+        return said
+    }
+  })
+
+  return { introduce, sign }
+})

@@ -1,0 +1,132 @@
+/**
+ * ControlClient: calls to the daemon over its control socket.
+ *
+ * Guarantees: every way in which the daemon cannot be reached becomes one typed
+ * error that says which and what to do; a daemon that accepts and never answers
+ * is given up after a bounded time.
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
+import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
+import { Socket } from "effect/socket"
+import * as StoreHolder from "../../core/event-log/StoreHolder.ts"
+import { Exported } from "../../telemetry/Collector.ts"
+import { codeOf } from "./Endpoint.ts"
+import { Limits } from "../../board/Limits.ts"
+import { lostAnswer } from "./LostAnswer.ts"
+import { Control } from "./Protocol.ts"
+import { introduction } from "./Version.ts"
+
+export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
+  message: Schema.String,
+  remedy: Schema.String,
+  /** "not-running", "forbidden", "lost", "older", "protocol" */
+  reason: Schema.String,
+  /** Of a daemon that runs all the same, as its lock says. */
+  pid: Schema.optionalKey(Schema.Int)
+}) {}
+
+export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClientError.RpcClientError>
+
+/** Silence for so long means that nobody is there. A ping goes out every 5 s. */
+const PING_TIMEOUT = "20 seconds"
+
+/** A daemon without its socket: it is about to begin, or somebody has taken the socket away. */
+export const cutOff = (socket: string, pid: number) =>
+  new DaemonUnreachable({
+    reason: "not-running",
+    pid,
+    message: `The daemon runs (pid ${pid}), and nobody answers at ${socket}: it begins or ends just now, or its socket was taken away.`,
+    remedy: `It listens there again within 10 s: try it then. If it does not, end it in order: kill ${pid}. Then: agentd start`
+  })
+
+const unreachable = (
+  socket: string,
+  error: RpcClientError.RpcClientError,
+  holder: () => number | undefined
+): DaemonUnreachable => {
+  const { reason } = error
+  // EAGAIN: somebody listens and accepts nobody.
+  if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
+    const how = reason._tag === "SocketCloseError" ? "went away." : `went away or does not answer: ${reason.message}`
+    return new DaemonUnreachable({
+      reason: "lost",
+      message: `The daemon at ${socket} ${how}`,
+      remedy: "See what it is doing: agentd status. If it hangs: agentd restart."
+    })
+  }
+  const code = codeOf(reason)
+  if (code === "EACCES" || code === "EPERM") {
+    return new DaemonUnreachable({
+      reason: "forbidden",
+      message: `The daemon at ${socket} belongs to another user.`,
+      remedy: "Run this as the user that runs the daemon."
+    })
+  }
+  const pid = holder()
+  return pid !== undefined
+    ? cutOff(socket, pid)
+    : new DaemonUnreachable({
+        reason: "not-running",
+        message: `No daemon is running: nobody answers at ${socket}.`,
+        remedy: "Start it: agentd start. If it runs with another state folder, give the same --state DIR."
+      })
+}
+
+/** A daemon of before the procedure: so the server of the protocol's library says it. */
+const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && String(reason.defect).startsWith("Unknown request tag"))
+
+const older = (socket: string) =>
+  new DaemonUnreachable({
+    reason: "older",
+    message: `The daemon at ${socket} is of an older version: it does not know what it was asked.`,
+    remedy: "Restart it, and it is the installed one: agentd restart"
+  })
+
+/** A daemon that goes away while it is written to: so the protocol's library says it. */
+const isUnwritten = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && Socket.isSocketError(reason.defect))
+
+/** The first frame says which protocol is spoken here; a daemon that does not speak it is asked nothing. */
+const greeted = Effect.tap(
+  Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
+  (client) =>
+    Effect.catchTag(
+      client.Hello(introduction()),
+      "CommandRefused",
+      ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
+    )
+)
+
+const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
+
+const transport = (socket: string) =>
+  RpcClient.layerProtocolSocket({ pingTimeout: PING_TIMEOUT, retryPolicy: Schedule.recurs(0) }).pipe(
+    Layer.provide(Layer.effect(Socket.Socket)(NodeSocket.makeNet({ path: socket, openTimeout: "5 seconds" }))),
+    Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes * 8 }))
+  )
+
+/** Connects, calls, and closes. */
+export const call = <A, E, R>(
+  socket: string,
+  use: (client: Client) => Effect.Effect<A, E, R>
+): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
+  Effect.flatMap(greeted, use).pipe(
+    Effect.scoped,
+    // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
+    Effect.catchCauseIf(
+      (cause) => Cause.hasInterruptsOnly(cause) || isUnwritten(cause),
+      () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))
+    ),
+    Effect.catchCauseIf(isUnknown, () => Effect.fail(older(socket))),
+    (called) =>
+      Effect.flatMap(StoreHolder.Here, (here) =>
+        Effect.mapError(called, (error) =>
+          isRpcClientError(error)
+            ? unreachable(socket, error, here)
+            : (error as Exclude<E, RpcClientError.RpcClientError>)
+        )
+      ),
+    Effect.provide(transport(socket))
+  ) as Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>>

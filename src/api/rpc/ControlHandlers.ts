@@ -1,0 +1,94 @@
+/**
+ * ControlHandlers: the procedures of the protocol, over the daemon's features, behind the gate; a
+ * command that speaks for its caller is under the name that its connection tells (Callers). On a run's own socket
+ * there are those by which an agent speaks, and no others.
+ */
+import { Allowance } from "../../domain/Allowance.ts"
+import { Context, Effect, Layer, type Scope } from "effect"
+import type { Rpc, RpcGroup } from "effect/rpc"
+import { Access } from "../../access/Access.ts"
+import { Agents } from "../../projects/service/Agents.ts"
+import { Channels } from "../../channels/Channels.ts"
+import { EventLog } from "../../core/event-log/EventLog.ts"
+import { Goals } from "../../goals/Goals.ts"
+import { Plates } from "../../plates/Plates.ts"
+import { Schedules } from "../../schedules/Schedules.ts"
+import * as Admission from "./Admission.ts"
+import * as Callers from "./Callers.ts"
+import { DaemonControl } from "./DaemonControl.ts"
+import * as LiveBoard from "../../board/LiveBoard.ts"
+import * as Inquiries from "./Inquiries.ts"
+import * as LiveGate from "./LiveGate.ts"
+import type { Features } from "./Features.ts"
+import { type AnyProcedure, Speaks } from "./Procedure.ts"
+import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
+
+const features = Effect.gen(function* (): Effect.fn.Return<
+  Features,
+  never,
+  Access | Agents | Channels | DaemonControl | EventLog | Goals | Plates | Schedules | Scope.Scope
+> {
+  const access = yield* Access
+  const agents = yield* Agents
+  const channels = yield* Channels
+  const plates = yield* Plates
+  const daemon = yield* DaemonControl
+  const goals = yield* Goals
+  const schedules = yield* Schedules
+  const log = yield* EventLog
+  const allowances = yield* Allowance
+  const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
+  const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
+  const parts = Inquiries.someOf(agents, channels, goals, plates, daemon)
+  const board = yield* LiveBoard.make({ given, parts, addresses: agents.addresses, log, allowances })
+  return { access, agents, board, channels, goals, plates, schedules, daemon, inquiries }
+})
+
+type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
+
+type Signing = Effect.Success<ReturnType<typeof Callers.make>>
+type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
+type Introduction = { readonly pid?: number }
+
+/** The procedure under its caller's name, once that is known. */
+const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: AnyProcedure) => {
+  const how = Context.get((rpc as Rpc.AnyWithProps).annotations, Speaks)
+  if (how === undefined) return (payload: unknown) => run(given, payload as never)
+  if (how === "introduces")
+    return (payload: Introduction) =>
+      Effect.andThen(
+        payload.pid === undefined ? Effect.void : introduce(payload.pid),
+        Effect.suspend(() => run(given, payload as never) as Effect.Effect<unknown>)
+      )
+  return (payload: Spoken) =>
+    Effect.suspend(() => {
+      if ("runId" in payload)
+        return Effect.flatMap(
+          sign(how, rpc._tag, payload.runId),
+          () => run(given, payload as never) as Effect.Effect<unknown>
+        )
+      const said = "caller" in payload ? payload.caller.by : payload.by
+      return Effect.flatMap(sign(how, rpc._tag, said), (by) => {
+        const signed = "caller" in payload ? { ...payload, caller: { ...payload.caller, by } } : { ...payload, by }
+        return run(given, signed as never) as Effect.Effect<unknown>
+      })
+    })
+}
+
+/** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
+const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
+  Effect.gen(function* () {
+    const given = yield* features
+    const signing = yield* Callers.make(given.agents, yield* EventLog)
+    return Object.fromEntries(
+      all.map((procedure) => [procedure.rpc._tag, spoken(given, signing, procedure)])
+    ) as unknown as Handlers<Group>
+  })
+
+export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(LiveGate.layer()))
+
+/** `run`: whose socket the call came by. */
+export const ofRuns = (run: Effect.Effect<string>) =>
+  AgentApi.toLayer(handlersOf<typeof AgentApi>(agentApi)).pipe(
+    Layer.provideMerge(LiveGate.layer(Admission.ofRuns(run)))
+  )

@@ -1,0 +1,95 @@
+/**
+ * ControlServer: the daemon's control socket.
+ *
+ * Guarantees: only the daemon's own user can connect (a folder that others
+ * cannot write in, a socket of mode 0600); a client that sends rubbish, too much, or
+ * nothing, or that goes away in the middle, costs at most its own connection; those that
+ * have not sent a line yet take no room from those that have, and half lines no memory
+ * beyond a limit; a socket that is taken away comes back.
+ */
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
+import { Effect, FileSystem, Layer, Tracer } from "effect"
+import { RpcSerialization, RpcServer } from "effect/rpc"
+import { SocketServer } from "effect/socket"
+import * as KeptSocket from "../../runs/KeptSocket.ts"
+import * as PeerProcess from "../../runs/process/PeerProcess.ts"
+import { Traces, type Tracing } from "../../telemetry/Tracing.ts"
+import { Look } from "./Callers.ts"
+import { serverOf } from "./Connections.ts"
+import * as ControlHandlers from "./ControlHandlers.ts"
+import { claim, EndpointRefused } from "./Endpoint.ts"
+import type { GivenSocket } from "./GivenSocket.ts"
+import { Limits } from "../../board/Limits.ts"
+import { Control } from "./Protocol.ts"
+import { ControlRooms, limited } from "./Rooms.ts"
+
+export interface Options {
+  /** Absolute path of the socket. */
+  readonly socket: string
+  /** Where the spans of commands go; without it they have none. */
+  readonly tracing?: Tracing | undefined
+  /** The store whose runs callers may be of; left out, nobody is looked at. */
+  readonly store?: string
+  /** The socket itself, where somebody else listens on it. */
+  readonly given?: GivenSocket | undefined
+}
+
+/** The connections of both servers, as those of one. */
+const both = (
+  one: SocketServer.SocketServer["Service"],
+  other: SocketServer.SocketServer["Service"]
+): SocketServer.SocketServer["Service"] => ({
+  ...one,
+  run: (handler) => Effect.raceFirst(one.run(handler), other.run(handler))
+})
+
+/** Also where the socket is taken away. `now`: somebody else listens at first, who may have lost it before we came. */
+const kept = Effect.fnUntraced(function* (path: string, first: SocketServer.SocketServer["Service"], now: boolean) {
+  const claimed = Effect.provideContext(claim(path), yield* Effect.context<FileSystem.FileSystem>())
+  const again = serverOf(path, (take) => KeptSocket.keep({ path, claim: claimed, take, now }))
+  return yield* limited(both(first, again), new ControlRooms())
+})
+
+const listen = Effect.fnUntraced(function* (path: string) {
+  yield* claim(path)
+  const fs = yield* FileSystem.FileSystem
+  const server = yield* NodeSocketServer.make({ path }).pipe(
+    Effect.mapError(
+      (error) =>
+        new EndpointRefused({
+          reason: "io",
+          message: `Cannot listen at ${path}: ${error.reason.cause}`,
+          remedy: "Choose another state folder with --state DIR."
+        })
+    )
+  )
+  yield* fs.chmod(path, 0o600).pipe(Effect.orDie)
+  return yield* kept(path, server, false)
+})
+
+const lookAt = (store: string) => Layer.sync(Look, () => PeerProcess.make(store))
+
+/** Answers on the socket from now on; needs what the handlers need. */
+export const layer = (options: Options) =>
+  RpcServer.layer(Control, {
+    disableFatalDefects: true,
+    disableTracing: options.tracing === undefined,
+    spanPrefix: "agentd"
+  }).pipe(
+    Layer.provide(ControlHandlers.layer),
+    Layer.provide(
+      options.tracing === undefined
+        ? Layer.empty
+        : Layer.mergeAll(Layer.succeed(Tracer.Tracer, options.tracing.tracer), Layer.succeed(Traces, options.tracing))
+    ),
+    Layer.provide(options.store === undefined ? Layer.empty : lookAt(options.store)),
+    Layer.provide(RpcServer.layerProtocolSocketServer),
+    Layer.provide(
+      Layer.effect(SocketServer.SocketServer)(
+        options.given === undefined
+          ? listen(options.socket)
+          : kept(options.given.path, serverOf(options.given.path, options.given.answer), true)
+      )
+    ),
+    Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))
+  )

@@ -1,0 +1,78 @@
+/**
+ * ConversationProtocol: the procedures on conversations, on the tool calls of
+ * their agents, and on sub-agents.
+ */
+import { Effect, Schema } from "effect"
+import { Rpc } from "effect/rpc"
+import { CallInfo, ConversationInfo, SpawnRequest } from "../../domain/Messages.ts"
+import * as Bounds from "../../board/Bounds.ts"
+import { AtOnce, command, error, input, procedure, question, Speaks } from "./Procedure.ts"
+
+/** A sub-agent's name is checked where names are; here only that nothing is beyond its bound. */
+export const spawnRequest = Schema.Struct({
+  ...SpawnRequest.fields,
+  name: Bounds.name,
+  role: Schema.optionalKey(Bounds.reason),
+  instructions: Schema.optionalKey(Bounds.text()),
+  task: Bounds.text()
+})
+
+export const conversations = [
+  /** Lists calls without a result yet, the asking ones first, oldest first. */
+  procedure(
+    Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.calls
+  ),
+  /** Closed and archived ones, too. */
+  procedure(
+    Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.conversations
+  ),
+  /** By its id, a unique beginning of it, or its project's name; empty: the caller's own. */
+  procedure(question("Conversation", ConversationInfo, "conversation"), ({ agents }, { caller, name }) =>
+    agents.conversation(name, caller)
+  ),
+  procedure(
+    Rpc.make("NewConversation", {
+      payload: input({ config: Bounds.path, caller: Bounds.caller }),
+      success: ConversationInfo,
+      error
+    }).annotate(Speaks, "acts"),
+    ({ agents }, { caller, config }) => agents.newConversation(config, caller)
+  ),
+  /** Ends all agents of a project; none starts until it is started again. */
+  procedure(command("StopProject", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.stopProject(name, caller)
+  ),
+  procedure(command("StartProject", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.startProject(name, caller)
+  ),
+  procedure(
+    command(
+      "Pause",
+      { inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason },
+      "acts",
+      "conversation"
+    ),
+    ({ agents }, { caller, inFlight, name, reason }) => agents.pause(name, { inFlight, reason }, caller)
+  ),
+  procedure(command("Resume", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.resume(name, caller)
+  ),
+  /** Answers when every agent of it is stopped and its log is sealed. */
+  procedure(
+    command("Close", { reason: Bounds.reason, force: Schema.Boolean }, "acts", "conversation"),
+    ({ agents, goals }, { caller, force, name, reason }) =>
+      agents.conversation(name, caller).pipe(
+        Effect.tap(({ conversation }) => goals.stopAll(conversation, caller.by, "its conversation is closed")),
+        Effect.andThen(agents.close(name, { reason, force }, caller))
+      )
+  ),
+  procedure(command("Archive", {}, "acts", "conversation"), ({ agents }, { caller, name }) =>
+    agents.archive(name, caller)
+  ),
+  /** `name`: the parent. */
+  procedure(command("Spawn", { request: spawnRequest }, "acts", "agent"), ({ agents }, { caller, name, request }) =>
+    agents.spawn(name, request, caller)
+  )
+] as const

@@ -1,0 +1,95 @@
+/**
+ * GoalProtocol: the procedures on goals, their plans and tasks.
+ */
+import { Schema } from "effect"
+import { Rpc } from "effect/rpc"
+import { AskedPlan, GoalInfo, GoalPage, GoalRequest, MergeReply } from "../../domain/GoalMessages.ts"
+import { Done } from "../../domain/Messages.ts"
+import { MAX_CHECKS } from "../../config/GoalConfig.ts"
+import * as Bounds from "../../board/Bounds.ts"
+import { Limits } from "../../board/Limits.ts"
+import { command, error, input, procedure, Speaks } from "./Procedure.ts"
+
+const goalRequest = Schema.Struct({
+  ...GoalRequest.fields,
+  goal: Bounds.text(Limits.goal, "Put the long part into a file, and name it."),
+  plan: Schema.NullOr(Bounds.path),
+  planner: Schema.optionalKey(Bounds.name),
+  critic: Schema.optionalKey(Bounds.name),
+  target: Schema.optionalKey(Bounds.name),
+  checks: Schema.optionalKey(
+    Bounds.list(Bounds.text(Limits.check, "Put it into a script."), MAX_CHECKS, "Put them into a script.")
+  ),
+  rounds: Schema.optionalKey(Bounds.between(1, Limits.rounds, "Leave it out for the default."))
+})
+
+export const goals = [
+  procedure(
+    Rpc.make("GoalSubmit", {
+      payload: input({ request: goalRequest, caller: Bounds.caller }),
+      success: Schema.Struct({ ...Done.fields, goalId: Schema.String }),
+      error
+    }).annotate(Speaks, "acts"),
+    ({ goals }, { caller, request }) => goals.submit(request, caller)
+  ),
+  /** Of the caller's project, or of all; newest first. */
+  procedure(
+    Rpc.make("Goals", {
+      payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
+      success: Schema.Array(GoalInfo),
+      error
+    }),
+    ({ goals }, { all, caller }) => goals.list({ all }, caller)
+  ),
+  /** With its tasks from that place on, as many as a reply holds. */
+  procedure(
+    Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
+    ({ goals }, { caller, from, name }) => goals.page(name, Math.max(0, from), caller)
+  ),
+  /** `path`: of a plan's file, absolute. */
+  procedure(command("GoalPlan", { path: Bounds.path }, "acts"), ({ goals }, { caller, name, path }) =>
+    goals.plan(name, path, caller)
+  ),
+  /** The plan that an approval would let be carried out, whole, from that task on. */
+  procedure(
+    Rpc.make("GoalAsked", { payload: input({ ...Bounds.named, from: Schema.Int }), success: AskedPlan, error }),
+    ({ goals }, { caller, from, name }) => goals.asked(name, Math.max(0, from), caller)
+  ),
+  procedure(
+    command(
+      "GoalApprove",
+      {
+        /** Of what was seen: leave is given to a plan that is still this one, and to none without it. */
+        hash: Schema.optionalKey(Bounds.name)
+      },
+      "decides"
+    ),
+    ({ goals }, { caller, hash, name }) => goals.approve(name, hash, caller)
+  ),
+  procedure(command("GoalReject", { reason: Bounds.reason }, "decides"), ({ goals }, { caller, name, reason }) =>
+    goals.reject(name, reason, caller)
+  ),
+  procedure(command("GoalCancel", { reason: Bounds.reason }, "acts"), ({ goals }, { caller, name, reason }) =>
+    goals.cancel(name, reason, caller)
+  ),
+  /** `task`: null for all that failed. */
+  procedure(command("GoalRetry", { task: Schema.NullOr(Bounds.name) }, "acts"), ({ goals }, { caller, name, task }) =>
+    goals.retry(name, task, caller)
+  ),
+  procedure(
+    Rpc.make("GoalMerge", {
+      payload: input({
+        ...Bounds.named,
+        into: Schema.NullOr(Bounds.name),
+        unreviewed: Schema.Boolean,
+        all: Schema.Boolean,
+        /** The merge that the person's own git has carried out in the branch's checkout. */
+        done: Schema.optionalKey(Schema.Struct({ from: Bounds.name, commit: Bounds.name }))
+      }),
+      success: MergeReply,
+      error
+    }).annotate(Speaks, "acts"),
+    ({ goals }, { all, caller, done, into, name, unreviewed }) =>
+      goals.merge(name, { into, unreviewed, all, done }, caller)
+  )
+] as const

@@ -1,0 +1,52 @@
+/**
+ * HistoryProtocol: the procedures by which people see what happened, and what they were told of it.
+ */
+import { Schema } from "effect"
+import { Rpc } from "effect/rpc"
+import { AlertRow, MOST_ALERTS, NotifyRow } from "../../domain/AlertMessages.ts"
+import * as Bounds from "../../board/Bounds.ts"
+import { ExplainReply } from "../../board/DaemonMessages.ts"
+import { AtOnce, error, input, procedure } from "./Procedure.ts"
+import { Causes, question, TimelinePage } from "../../board/TimelineMessages.ts"
+
+export const histories = [
+  /** The alerts, newest first; `failed`: only what did not come to anybody. */
+  procedure(
+    Rpc.make("Alerts", {
+      payload: input({ count: Bounds.between(1, MOST_ALERTS, "Ask for fewer."), failed: Schema.Boolean }),
+      success: Schema.Array(AlertRow),
+      error
+    }).annotate(AtOnce, true),
+    ({ daemon }, options) => daemon.alerts(options)
+  ),
+  /** The channels of the user's own config, each with whether it could be used. */
+  procedure(Rpc.make("NotifyList", { success: Schema.Array(NotifyRow), error }), ({ daemon }) => daemon.notifyList),
+  /** Sends a message by a channel, now, and answers what its receiver said. */
+  procedure(
+    Rpc.make("NotifyTest", {
+      payload: input({ name: Bounds.name }),
+      success: Schema.Struct({ message: Schema.String }),
+      error
+    }),
+    ({ daemon }, { name }) => daemon.notifyTest(name)
+  ),
+  /** Why a goal, or an agent, is where it is: `name` is an agent where one is called so. */
+  procedure(
+    Rpc.make("Explain", { payload: input(Bounds.named), success: ExplainReply, error }),
+    ({ inquiries }, { caller, name }) => inquiries.explain(name, caller)
+  ),
+  /** Runes by their place in what a filter finds, and how many there were when. */
+  procedure(
+    Rpc.make("Timeline", { payload: input(question), success: TimelinePage, error }),
+    ({ inquiries }, question) => inquiries.timeline.page(question)
+  ),
+  /** A rune, and what led to it. */
+  procedure(
+    Rpc.make("Causes", {
+      payload: input({ eventId: Schema.Int, internal: Schema.optionalKey(Schema.Boolean) }),
+      success: Causes,
+      error
+    }),
+    ({ inquiries }, { eventId, internal }) => inquiries.timeline.causes(eventId, internal)
+  )
+] as const

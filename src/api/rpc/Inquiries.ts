@@ -1,0 +1,348 @@
+/**
+ * Inquiries: what the daemon tells of itself and its log where that takes more than one feature:
+ * its status, why an agent is where it is, the log's runes, whom an answer means.
+ *
+ * Guarantees: it holds no state of its own.
+ */
+import { Clock, Effect, Stream } from "effect"
+import { Agents } from "../../projects/service/Agents.ts"
+import type { Agreed } from "../../projects/ConfigTrust.ts"
+import { explain } from "../../projects/service/Explain.ts"
+import type { Answer } from "../../agents/machines/CallRow.ts"
+import type { Channels } from "../../channels/Channels.ts"
+import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../../domain/Messages.ts"
+import type { Goals } from "../../goals/Goals.ts"
+import * as GoalWhy from "../../goals/GoalWhy.ts"
+import * as WaitingList from "../../board/WaitingList.ts"
+import type { Plates } from "../../plates/Plates.ts"
+import type { Allowances } from "../../domain/Allowance.ts"
+import { EventLog, type RuneRefused, type StorageError } from "../../core/event-log/EventLog.ts"
+import { repeatsOf } from "../../core/event-log/Repeats.ts"
+import { type CostKey, grouped, limitsOf } from "../../board/CostMessages.ts"
+import * as Answers from "../../board/Answers.ts"
+import type * as BoardParts from "../../board/BoardParts.ts"
+import type { DaemonControl } from "./DaemonControl.ts"
+import { actorsOf, select } from "../../board/LogReader.ts"
+import { WORDS } from "../../domain/Words.ts"
+import type { LogSelection, StateCount, VerifyEvent, WordCount } from "../../board/DaemonMessages.ts"
+import { partsOf } from "../../board/TreeMessages.ts"
+import * as Timeline from "../../board/Timeline.ts"
+import * as Version from "./Version.ts"
+
+/** In the order in which a person looks for them. */
+export const countWords = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<WordCount> =>
+  WORDS.flatMap((word) => {
+    const so = agents.filter((agent) => agent.word === word)
+    return so.length === 0 ? [] : [{ word, agents: so.length, restsOn: Math.max(...so.map(({ restsOn }) => restsOn)) }]
+  })
+
+export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
+  const counts = new Map<string, StateCount>()
+  for (const { state, restsOn } of agents) {
+    const before = counts.get(state)
+    counts.set(state, {
+      state,
+      agents: (before?.agents ?? 0) + 1,
+      restsOn: Math.max(before?.restsOn ?? 0, restsOn)
+    })
+  }
+  return [...counts.values()].toSorted((a, b) => a.state.localeCompare(b.state))
+}
+
+/** The log's check of itself, with a sign of life each second. */
+const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, StorageError> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const started = yield* Clock.currentTimeMillis
+      const runes = yield* log.head
+      const beat = Stream.tick("1 second").pipe(
+        Stream.drop(1),
+        Stream.mapEffect(() => Clock.currentTimeMillis),
+        Stream.map((now): VerifyEvent => ({ _tag: "Progress", elapsed: now - started }))
+      )
+      const verdict = Stream.fromEffect(log.verify).pipe(
+        Stream.map((found): VerifyEvent => ({ _tag: "Verdict", ...found }))
+      )
+      return Stream.concat(
+        Stream.succeed<VerifyEvent>({ _tag: "Started", runes }),
+        Stream.merge(verdict, beat, { haltStrategy: "left" })
+      )
+    })
+  )
+
+const reading = (log: EventLog["Service"], agents: Agents["Service"], known: ReadonlyArray<string>) =>
+  Effect.fnUntraced(function* (input: LogSelection) {
+    const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
+    const stream = agent?.conversation ?? input.stream
+    const selection = {
+      ...(input.after === undefined ? {} : { after: input.after }),
+      ...(input.since === undefined ? {} : { since: input.since }),
+      ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
+      ...(stream === undefined ? {} : { stream }),
+      ...(agent === undefined ? {} : { actors: actorsOf(agent.agent) })
+    }
+    return select(log, selection, input, known)
+  })
+
+const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>
+  agents.agent(name, caller).pipe(
+    Effect.flatMap((agent) => Effect.map(explain(agent), (story) => ({ agent, ...story }))),
+    Effect.provideService(Agents, agents),
+    Effect.provideService(EventLog, log)
+  )
+
+/** `g3` is a goal, unless an agent is called so. */
+const explainingAny = (log: EventLog["Service"], agents: Agents["Service"], goals: Goals["Service"]) =>
+  Effect.fnUntraced(function* (name: string, caller: Caller) {
+    const why = explaining(log, agents)
+    if (!GoalWhy.isName(name)) return yield* why(name, caller)
+    const isAgent = yield* Effect.option(agents.agent(name, caller))
+    if (isAgent._tag === "Some") return yield* why(name, caller)
+    const page = yield* goals.page(name, 0, caller)
+    return { goal: page.goal, ...GoalWhy.whyOf(page, yield* GoalWhy.stepsOf(log, page.goal)) }
+  })
+
+const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
+  const status = yield* daemon.status
+  const now = yield* Clock.currentTimeMillis
+  const accounts = yield* daemon.accounts
+  const all = yield* agents.all
+  return {
+    daemon: status,
+    uptime: Math.max(0, now - status.startedAt),
+    projects: yield* agents.projects,
+    states: countStates(all),
+    words: countWords(all),
+    accounts: accounts.filter(({ state, windows }) => state !== "Available" || windows.length > 0)
+  }
+})
+
+/** A feature that still reads its log has nothing to tell yet. */
+const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
+  Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
+
+/** All of it that is no agent's. */
+const others = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  goals: Goals["Service"],
+  plates: Plates["Service"],
+  daemon: DaemonControl["Service"],
+  closed: boolean
+) {
+  const status = yield* daemon.status
+  return {
+    startedAt: status.startedAt,
+    http: status.http,
+    channels: yield* soon(channels.list),
+    conversations: yield* agents.conversations,
+    goals: yield* soon(goals.list({ all: true }, everybody)),
+    outbox: status.outbox,
+    log: status.log,
+    outages: yield* daemon.outages,
+    plates: yield* plates.list({ closed }),
+    replaced: status.replaced === true,
+    ownConfig: status.ownConfig,
+    keeper: status.keeper,
+    doubt: status.zone?.doubt ?? null,
+    behind: status.reading?.behind,
+    aside: status.reading?.aside ?? [],
+    projects: yield* agents.projects
+  }
+})
+
+/** All that the lists of what needs a person are made of. */
+export const gathered = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  goals: Goals["Service"],
+  plates: Plates["Service"],
+  daemon: DaemonControl["Service"],
+  closed = false
+) {
+  const rest = yield* others(agents, channels, goals, plates, daemon, closed)
+  const given: WaitingList.Given & { readonly startedAt: number } = {
+    ...rest,
+    agents: yield* agents.all,
+    backlog: yield* agents.backlog,
+    calls: yield* agents.calls
+  }
+  return given
+})
+
+const everybody: Caller = { by: "agentd", config: null }
+
+/** Parts of what `gathered` gathers. */
+export const someOf = (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  goals: Goals["Service"],
+  plates: Plates["Service"],
+  daemon: DaemonControl["Service"]
+) =>
+  Effect.fnUntraced(function* (parts: BoardParts.Parts): Effect.fn.Return<BoardParts.News> {
+    const { lists } = parts
+    const read = yield* agents.some(parts.agents.values())
+    if (lists.has("others")) return { agents: read, ...(yield* others(agents, channels, goals, plates, daemon, false)) }
+    return {
+      agents: read,
+      ...(lists.has("channels") ? { channels: yield* soon(channels.list) } : {}),
+      ...(lists.has("goals") ? { goals: yield* soon(goals.list({ all: true }, everybody)) } : {}),
+      ...(lists.has("plates") ? { plates: yield* plates.list({ closed: false }) } : {})
+    }
+  })
+
+export const listing = (...features: Parameters<typeof gathered>) =>
+  Effect.map(gathered(...features), WaitingList.listOf)
+
+/** Waits for the channels of a sound project file, so that the next command finds them. */
+const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
+  problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
+
+const greeting = (peer: Version.Peer) => {
+  const refused = Version.mismatch(peer)
+  return refused === undefined
+    ? Effect.succeed({ ...Version.ourselves, oldest: Version.OLDEST_PROTOCOL })
+    : Effect.fail(new CommandRefused(refused))
+}
+
+const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], name: string | null) {
+  const tree = yield* daemon.tree
+  if (name === null) return tree.map((row) => ({ ...row, newest: [] }))
+  const found = partsOf(tree, name)
+  return found.length > 0
+    ? found
+    : yield* new CommandRefused({
+        message: `The daemon has no part "${name}".`,
+        remedy: "See which there are: agentd tree"
+      })
+})
+
+/** `keep`: another daemon is to come. A run that ends with this one would leave nobody to begin it, or begin its turn again and again. */
+const ending = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  daemon: DaemonControl["Service"],
+  reason: string,
+  by: string,
+  keep: boolean
+) {
+  const own = (yield* agents.all).find(({ agent, busy, outlives }) => by === `agent:${agent}` && busy && !outlives)
+  if (keep && own !== undefined) {
+    return yield* new CommandRefused({
+      message: `${by} may not restart the daemon: its own run would end with it.`,
+      remedy: "A person does it, in a terminal that no agent started: agentd restart"
+    })
+  }
+  const { pid } = yield* daemon.status
+  yield* daemon.shutdown(reason, by, keep)
+  return { pid }
+})
+
+const refusing = <A>(effect: Effect.Effect<A, StorageError | RuneRefused>) =>
+  Effect.catchTag(effect, "RuneRefused", ({ message }) =>
+    Effect.fail(
+      new CommandRefused({
+        message: `Nothing was erased: ${message}.`,
+        remedy: "See the runes and what they hold: agentd log --json"
+      })
+    )
+  )
+
+const erasable = Effect.fnUntraced(function* (log: EventLog["Service"], eventId: number) {
+  const found = yield* log.erasable(eventId)
+  const { more, runes } = yield* repeatsOf(log, eventId)
+  return { ...found, also: runes, more }
+})
+
+const spending = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  allowances: Allowances,
+  by: ReadonlyArray<CostKey>,
+  since: string
+) {
+  const conversations = yield* agents.conversations
+  const projects = new Map(conversations.map(({ conversation, project }) => [conversation, project]))
+  return grouped(yield* allowances.costs(since, { hours: by.includes("hour") }), by, projects)
+})
+
+const limiting = (agents: Agents["Service"], allowances: Allowances) =>
+  Effect.map(agents.conversations, (all) =>
+    limitsOf(allowances.limits(), new Map(all.map(({ conversation, project }) => [conversation, project])))
+  )
+
+/** Hashes of files that a payload tells of, at any depth. */
+const filesIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value !== "object" || value === null
+    ? []
+    : Object.entries(value).flatMap(([name, inner]) =>
+        typeof inner === "string" ? (name === "sha256" ? [inner] : []) : filesIn(inner)
+      )
+
+/** Calls that a payload tells of, at any depth. */
+const callsIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value !== "object" || value === null
+    ? []
+    : Object.entries(value).flatMap(([name, inner]) =>
+        typeof inner === "string" ? (name === "call_id" || name === "callId" ? [inner] : []) : callsIn(inner)
+      )
+
+/**
+ * The whole input of a call that waits lies in a file of its own, and so does what was sent with a message. They go
+ * first: where this is cut off, the call can be denied, and no copy outlives the log's.
+ */
+const erasing = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  log: EventLog["Service"],
+  { also, by, eventId }: { readonly eventId: number; readonly also: boolean; readonly by: string }
+) {
+  const one = Effect.fnUntraced(function* (id: number) {
+    const { fields } = yield* log.erasable(id)
+    const rune = yield* log.get(id)
+    if (fields.some((field) => field.split(".").includes("arguments")))
+      yield* agents.forgetInputs(callsIn(rune?.payload))
+    // what is erased of a message is its files, too
+    if (fields.some((field) => field.endsWith("sha256"))) yield* agents.forgetFiles(filesIn(rune?.payload))
+    return yield* log.erase(id, by)
+  })
+  const { runes } = also ? yield* repeatsOf(log, eventId) : { runes: [] }
+  const found = yield* one(eventId)
+  const gone = yield* Effect.forEach(runes, (rune) =>
+    one(rune.eventId).pipe(
+      Effect.as([rune]),
+      // its texts are what states are made of
+      Effect.catchTag("RuneRefused", () => Effect.succeed([]))
+    )
+  )
+  return { ...found, also: gone.flat(), more: also && (yield* repeatsOf(log, eventId)).more }
+})
+
+export const make = (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  plates: Plates["Service"],
+  log: EventLog["Service"],
+  daemon: DaemonControl["Service"],
+  allowances: Allowances,
+  goals: Goals["Service"]
+) => ({
+  greeting,
+  status: reporting(daemon, agents),
+  register: (config: string, caller: Caller, agreed: Agreed) =>
+    Effect.tap(agents.register(config, caller, agreed), (project) => furnished(channels, project)),
+  asked: (name: string, caller: Caller) => Answers.asked({ agents, log, plates }, name, caller),
+  answer: (name: string, answer: Answer, caller: Caller) =>
+    Answers.answer({ agents, log, plates }, name, answer, caller),
+  log: (input: LogSelection) => Stream.unwrap(reading(log, agents, daemon.kinds)(input)),
+  why: explaining(log, agents),
+  explain: explainingAny(log, agents, goals),
+  timeline: Timeline.make(log, agents, daemon.kinds),
+  waiting: listing(agents, channels, goals, plates, daemon),
+  verify: verifying(log),
+  erasable: (eventId: number) => refusing(erasable(log, eventId)),
+  erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
+  shutdown: (reason: string, by: string, keep: boolean) => ending(agents, daemon, reason, by, keep),
+  tree: (name: string | null) => partsNamed(daemon, name),
+  costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since),
+  limits: Effect.suspend(() => limiting(agents, allowances))
+})
+export type Inquiries = ReturnType<typeof make>

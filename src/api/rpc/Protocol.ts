@@ -1,0 +1,352 @@
+/**
+ * Protocol: the whole command surface of the daemon, as one group of procedures.
+ * The CLI, HTTP's writes and the tests all call these and nothing else. Each says what it
+ * does beside its form; a new one is written here, or in the file of its topic, and nowhere else.
+ *
+ * Guarantees: every input is bounded, and what exceeds a bound is refused by
+ * name with a remedy; a reply reports what is durable; no rune of visibility
+ * `secret` is ever part of a reply.
+ */
+import { Effect, Schema, Stream } from "effect"
+import { Rpc } from "effect/rpc"
+import {
+  AgentInfo,
+  AskedCall,
+  CommandRefused,
+  ConfigChangeInfo,
+  OffersInfo,
+  PlateInfo,
+  ProjectInfo
+} from "../../domain/Messages.ts"
+import { Board, BoardNews } from "../../domain/BoardMessages.ts"
+import { DiffInfo } from "../../domain/DiffMessages.ts"
+import { MAX_FILE, MAX_FILES } from "../../runs/GivenFile.ts"
+import { Rune } from "../../core/event-log/Rune.ts"
+import { access } from "./AccessProtocol.ts"
+import { AccountRow } from "../../board/AccountMessages.ts"
+import { COST_KEYS, CostRow, LimitRow } from "../../board/CostMessages.ts"
+import { channels, voiceChannel } from "./ChannelProtocol.ts"
+import { conversations } from "./ConversationProtocol.ts"
+import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "../../board/DaemonMessages.ts"
+import { goals } from "./GoalProtocol.ts"
+import { schedules } from "./ScheduleProtocol.ts"
+import { histories } from "./HistoryProtocol.ts"
+import * as Bounds from "../../board/Bounds.ts"
+import { Limits } from "../../board/Limits.ts"
+import {
+  About,
+  AtOnce,
+  command,
+  error,
+  Gate,
+  type Gated,
+  groupOf,
+  input,
+  procedure,
+  question,
+  Speaks
+} from "./Procedure.ts"
+import { AgentReach } from "../../board/ReachMessages.ts"
+import { voices } from "./AgentApiProtocol.ts"
+import { TreeRow } from "../../board/TreeMessages.ts"
+import { WaitingReply } from "../../board/WaitingMessages.ts"
+
+/** The first frame of a connection: refused where the two cannot understand each other. */
+const hello = procedure(
+  Rpc.make("Hello", {
+    payload: input({
+      protocol: Schema.Int,
+      version: Bounds.name,
+      /** The caller's process; an older agentd does not say. */
+      pid: Schema.optionalKey(Bounds.pid)
+    }),
+    success: Greeting,
+    error: CommandRefused
+  })
+    .annotate(AtOnce, true)
+    .annotate(Speaks, "introduces"),
+  ({ inquiries }, peer) => inquiries.greeting(peer)
+)
+
+/** The daemon, its agents one by one, the sessions, the log. */
+const daemon = [
+  hello,
+  procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
+  procedure(
+    Rpc.make("Register", {
+      payload: input({
+        config: Bounds.path,
+        caller: Bounds.caller,
+        /** The hash of the text that the caller agrees to; null: none. Not there, as an older agentd has it: the file as it stands. */
+        trust: Schema.optionalKey(Schema.NullOr(Bounds.name))
+      }),
+      success: ProjectInfo,
+      error
+    }).annotate(Speaks, "decides"),
+    ({ inquiries }, { caller, config, trust }) =>
+      inquiries.register(
+        config,
+        caller,
+        trust === undefined ? "as it stands" : trust === null ? "nothing" : { hash: trust }
+      )
+  ),
+  /** `name`: of the project or its conversation; empty: the caller's own. */
+  procedure(question("ConfigChange", ConfigChangeInfo, "conversation"), ({ agents }, { caller, name }) =>
+    agents.configChange(name, caller)
+  ),
+  /** Keeps what is in force: the change asks no more until the file changes again. `hash`: of the text that was shown. */
+  procedure(
+    command("ConfigKeep", { hash: Schema.optionalKey(Bounds.name) }, "decides", "conversation"),
+    ({ agents }, { caller, hash, name }) => agents.configKeep(name, hash, caller)
+  ),
+  procedure(
+    Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.projects
+  ),
+  /** Spending since the day, by these keys; `since`: a day or a month, empty for all. */
+  procedure(
+    Rpc.make("Costs", {
+      payload: input({ by: Schema.Array(Schema.Literals(COST_KEYS)), since: Bounds.day }),
+      success: Schema.Array(CostRow),
+      error
+    }),
+    ({ inquiries }, { by, since }) => inquiries.costs(by, since)
+  ),
+  /** Limits on spending, of agents that live, their projects and the machine, with what is spent of them. */
+  procedure(Rpc.make("Limits", { success: Schema.Array(LimitRow) }), ({ inquiries }) => inquiries.limits),
+  /** The accounts with providers of models, and the windows of their use. */
+  procedure(
+    Rpc.make("Accounts", { success: Schema.Array(AccountRow) }).annotate(AtOnce, true),
+    ({ daemon }) => daemon.accounts
+  ),
+  procedure(
+    Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.all
+  ),
+  procedure(question("Agent", AgentInfo, "agent"), ({ agents }, { caller, name }) => agents.agent(name, caller)),
+  procedure(command("Start", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.start(name, caller)),
+  procedure(command("Stop", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.stop(name, caller)),
+  procedure(command("Restart", {}, "acts", "agent"), ({ agents }, { caller, name }) => agents.restart(name, caller)),
+  procedure(command("Interrupt", {}, "acts", "agent"), ({ agents }, { caller, name }) =>
+    agents.interrupt(name, caller)
+  ),
+  procedure(
+    command(
+      "Set",
+      {
+        /** Null: as it was chosen before. */
+        model: Schema.NullOr(Bounds.name),
+        mode: Schema.NullOr(Bounds.name),
+        /** Forgets first what was chosen before. */
+        reset: Schema.Boolean
+      },
+      "acts",
+      "agent"
+    ),
+    ({ agents }, { caller, name, ...choice }) => agents.choose(name, choice, caller)
+  ),
+  procedure(question("Offers", OffersInfo, "agent"), ({ agents }, { caller, name }) => agents.offers(name, caller)),
+  /** The changes of the agent in its folder since its work began: files, and a patch. */
+  procedure(question("Diff", DiffInfo, "agent"), ({ agents }, { caller, name }) => agents.diff(name, caller)),
+  procedure(
+    command(
+      "Send",
+      {
+        text: Bounds.text(),
+        how: Schema.Literals(["queue", "steer", "urgent"]),
+        /** Files that come with it, once their contents are here (`AddFile`). */
+        files: Schema.optionalKey(
+          Bounds.list(
+            Schema.Struct({ filename: Bounds.filename, sha256: Bounds.sha256 }),
+            MAX_FILES,
+            "Send some of them with a message of their own."
+          )
+        )
+      },
+      "acts",
+      "agent"
+    ),
+    ({ agents }, { caller, name, ...message }) => agents.send(name, message, caller)
+  ),
+  /**
+   * A piece of a file's content, in base64; an empty one asks. Answers how many bytes of it are here: the next piece
+   * begins there, and all of them are durable. A message may name it then.
+   */
+  procedure(
+    Rpc.make("AddFile", {
+      payload: input({
+        sha256: Bounds.sha256,
+        size: Bounds.between(1, MAX_FILE, "Put a larger file into the agent's workspace, and name its path."),
+        at: Bounds.between(0, MAX_FILE, "Go on where the content is at."),
+        data: Bounds.piece,
+        caller: Bounds.caller
+      }),
+      success: Schema.Struct({ has: Schema.Int }),
+      error: CommandRefused
+    }).annotate(Speaks, "acts"),
+    ({ agents }, { at, data, sha256, size }) =>
+      Effect.map(agents.addFile({ sha256, size, at, data: Buffer.from(data, "base64") }), (has) => ({ has }))
+  ),
+  /** All that needs a person, what asks first. */
+  procedure(
+    Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
+    ({ inquiries }) => inquiries.waiting
+  ),
+  /** Agents, sessions, goals, channels and all else that needs a person, in one list. */
+  procedure(
+    Rpc.make("Board", {
+      payload: input({
+        /** Also what ended long ago. */
+        all: Schema.Boolean
+      }),
+      success: Board,
+      error
+    }).annotate(AtOnce, true),
+    ({ board }, { all }) => board.now(all)
+  ),
+  /** The same, and then what changes in it. */
+  procedure(
+    Rpc.make("BoardNews", {
+      payload: input({
+        /** False: ends with the first. */
+        follow: Schema.Boolean
+      }),
+      success: BoardNews,
+      error,
+      stream: true
+    }),
+    ({ board }, { follow }) => (follow ? board.news : Stream.take(board.news, 1))
+  ),
+  /** Asks again what came to no answer: the message of that id, or all of the agent's. */
+  procedure(
+    command("Retry", { message: Schema.optionalKey(Bounds.name) }, "acts", "agent"),
+    ({ agents }, { caller, message, name }) => agents.retry(name, message, caller)
+  ),
+  /** Lets it go; `held`: the messages that the agent holds, instead. */
+  procedure(
+    command("Dismiss", { message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }, "acts", "agent"),
+    ({ agents }, { caller, held, message, name }) => agents.dismiss(name, { which: message, held }, caller)
+  ),
+  /** Attention first, then the newest. */
+  procedure(
+    Rpc.make("Plates", {
+      payload: input({
+        /** Also those that closed long ago. */
+        all: Schema.Boolean
+      }),
+      success: Schema.Array(PlateInfo)
+    }).annotate(AtOnce, true),
+    ({ plates }, { all }) => plates.list({ closed: all })
+  ),
+  /** By its id, a unique beginning of it, or its session's id. */
+  procedure(
+    Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
+    ({ plates }, { name }) => plates.find(name)
+  ),
+  procedure(command("ForgetPlate", {}, "acts"), ({ plates }, { caller, name }) => plates.forget(name, caller)),
+  /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
+  procedure(
+    command(
+      "Answer",
+      {
+        decision: Schema.Literals(["allow", "deny"]),
+        reason: Bounds.reason,
+        /** To what the call asks to choose: the number of an option, its label, or a text. */
+        answers: Schema.optionalKey(
+          Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
+        ),
+        /** Of what was seen: leave is given to a call that is still this one, and to none without it. */
+        hash: Schema.optionalKey(Bounds.name)
+      },
+      "decides"
+    ),
+    ({ inquiries }, { caller, name, ...input }) =>
+      inquiries.answer(name, { ...input, behavior: input.decision }, caller)
+  ),
+  /** The matter that an answer of that name would decide, whole. */
+  procedure(
+    Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }),
+    ({ inquiries }, { caller, name }) => inquiries.asked(name, caller)
+  ),
+  /** Every kind of rune that this daemon writes. */
+  procedure(Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true), ({ daemon }) =>
+    Effect.succeed(daemon.kinds)
+  ),
+  procedure(
+    Rpc.make("Log", { payload: input(selection), success: Rune, error, stream: true }),
+    ({ inquiries }, input) => inquiries.log(input)
+  ),
+  procedure(
+    Rpc.make("Why", { payload: input(Bounds.named), success: WhyReply, error }).annotate(About, "agent"),
+    ({ inquiries }, { caller, name }) => inquiries.why(name, caller)
+  ),
+  procedure(Rpc.make("Verify", { success: VerifyEvent, error, stream: true }), ({ inquiries }) => inquiries.verify),
+  /** Says what an erasure of the rune would take; nothing is changed. */
+  procedure(
+    Rpc.make("Erasable", { payload: input({ eventId: Schema.Int }), success: Erasable, error }),
+    ({ inquiries }, { eventId }) => inquiries.erasable(eventId)
+  ),
+  procedure(
+    Rpc.make("Erase", {
+      payload: input({
+        eventId: Schema.Int,
+        caller: Bounds.caller,
+        /** Erases the runes of its stream that repeat its texts, too. */
+        also: Schema.optionalKey(Schema.Boolean)
+      }),
+      success: Erasable,
+      error
+    }).annotate(Speaks, "decides"),
+    ({ inquiries }, { also = false, caller, eventId }) => inquiries.erase(eventId, also, caller)
+  ),
+  procedure(
+    Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
+    ({ daemon }) => daemon.alertTest
+  ),
+  /** Answers before the daemon ends; its end is seen by its pid. */
+  procedure(
+    Rpc.make("Shutdown", {
+      /** `keep`: runs are left to the daemon that comes next. */
+      payload: input({ reason: Bounds.reason, by: Bounds.name, keep: Schema.optional(Schema.Boolean) }),
+      success: Schema.Struct({ pid: Schema.Int }),
+      error: CommandRefused
+    })
+      .annotate(Speaks, "acts")
+      .annotate(AtOnce, true),
+    ({ inquiries }, { by, keep = false, reason }) => inquiries.shutdown(reason, by, keep)
+  ),
+  procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),
+  /** The reach of each agent, by the configs in force. */
+  procedure(
+    Rpc.make("Reach", { success: Schema.Array(AgentReach) }).annotate(AtOnce, true),
+    ({ daemon }) => daemon.reach
+  ),
+  /** The supervision tree; or the parts of a name, with the newest messages of their actors. */
+  procedure(
+    Rpc.make("Tree", {
+      payload: input({ name: Schema.NullOr(Bounds.name) }),
+      success: Schema.Array(TreeRow),
+      error: CommandRefused
+    }).annotate(AtOnce, true),
+    ({ inquiries }, { name }) => inquiries.tree(name)
+  )
+] as const
+
+/** The whole: a line for each topic. */
+export const procedures = [
+  ...daemon,
+  ...channels, // channels, by people and by agents
+  ...conversations, // conversations, tool calls, sub-agents
+  ...goals, // goals, their plans and tasks
+  ...schedules, // messages and goals that are due at certain times
+  ...histories, // what happened, and who was told
+  ...access, // who may come in over HTTP
+  ...voices // what an agent asks for itself
+] as const
+
+export const Control: Gated<typeof procedures> = groupOf(procedures).middleware(Gate)
+
+/** The procedures of a run's own socket: by them it is greeted, and speaks as itself. None reads or acts as anybody. */
+export const agentApi = [hello, voiceChannel, ...voices] as const
+
+export const AgentApi: Gated<typeof agentApi> = groupOf(agentApi).middleware(Gate)

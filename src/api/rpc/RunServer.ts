@@ -1,0 +1,63 @@
+/**
+ * RunServer: answers the runs on their own sockets (RunSockets): the agent's API, and nothing else.
+ *
+ * Guarantees: a call is that of the run whose socket it came by, whatever it says of itself; one that names
+ * another run is refused; no other procedure of the daemon is known here; the sockets are the runs', so
+ * that this part may end and begin anew while they live.
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import type { Socket } from "node:net"
+import { Effect, Layer, Option } from "effect"
+import { RpcSerialization, RpcServer } from "effect/rpc"
+import { SocketServer } from "effect/socket"
+import { RunSockets } from "../../runs/RunSockets.ts"
+import { Look } from "./Callers.ts"
+import { serverOf } from "./Connections.ts"
+import * as ControlHandlers from "./ControlHandlers.ts"
+import { Limits } from "../../board/Limits.ts"
+import { AgentApi } from "./Protocol.ts"
+import { limited } from "./Rooms.ts"
+import { RunRooms } from "./RunRooms.ts"
+
+/** Origins: the run on whose socket each connection came. */
+class Origins {
+  private readonly runs = new WeakMap<Socket, string>()
+
+  note(conn: Socket, runId: string): void {
+    this.runs.set(conn, runId)
+  }
+
+  readonly of = (conn: Socket): string => this.runs.get(conn) ?? ""
+
+  /** Of the connection that the present call came by. */
+  readonly here = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), (conn) =>
+    Option.isSome(conn) ? this.of(conn.value) : ""
+  )
+}
+
+/** The connections of all runs' sockets, as those of one server. */
+const connectionsOf = (sockets: RunSockets["Service"], origins: Origins) =>
+  serverOf("runs", (take) =>
+    sockets.answer((conn, runId) => {
+      origins.note(conn, runId)
+      take(conn)
+    })
+  )
+
+/** Answers from now on; needs what the handlers need. */
+export const layer = Layer.unwrap(
+  Effect.sync(() => {
+    const origins = new Origins()
+    const listening = Effect.flatMap(RunSockets, (sockets) =>
+      limited(connectionsOf(sockets, origins), new RunRooms(origins.of))
+    )
+    const run = (conn: Socket) => Effect.succeed({ _tag: "Run", runId: origins.of(conn) } as const)
+    return RpcServer.layer(AgentApi, { disableFatalDefects: true, disableTracing: true }).pipe(
+      Layer.provide(ControlHandlers.ofRuns(origins.here)),
+      Layer.provide(Layer.succeed(Look, { search: run, believe: () => Effect.succeed({ _tag: "Untold" } as const) })),
+      Layer.provide(RpcServer.layerProtocolSocketServer),
+      Layer.provide(Layer.effect(SocketServer.SocketServer)(listening)),
+      Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))
+    )
+  })
+)

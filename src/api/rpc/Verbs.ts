@@ -1,0 +1,72 @@
+/**
+ * Verbs: the procedures of the protocol, by name and with values as JSON has them, for doors that are no socket: HTTP.
+ *
+ * Guarantees: a call passes the same gate as one by the socket; who calls is said by the door, whatever the payload
+ * says.
+ */
+import { Effect, Layer, Schema, type Scope, Stream } from "effect"
+import { RpcClient, RpcServer } from "effect/rpc"
+import type { Asker, Problem, Verb, Verbs } from "../../domain/Verb.ts"
+import * as ControlHandlers from "./ControlHandlers.ts"
+import { Control } from "./Protocol.ts"
+import { type Declared, declared, isObject } from "./VerbForms.ts"
+
+/** The payload under the door's name for its caller. */
+const sign = (payload: unknown, { form, signed }: Declared, { by }: Asker): unknown => {
+  if (form.payload === undefined || (payload !== undefined && !isObject(payload))) return payload
+  const given = payload ?? {}
+  if (signed !== "caller") return signed === "by" ? { ...given, by } : given
+  const config = isObject(given["caller"]) ? (given["caller"]["config"] ?? null) : null
+  return { ...given, caller: { by, config } }
+}
+
+type Call = (tag: string, payload: unknown) => unknown
+
+const verbOf = (declared: Declared, call: Call): Verb => {
+  const { form } = declared
+  const encode = Schema.encodeEffect(Schema.toCodecJson(form.success))
+  const plain = (value: unknown) => Effect.orDie(encode(value)) as Effect.Effect<unknown>
+  const asked = (payload: unknown, asker: Asker) => call(form.name, sign(payload, declared, asker))
+  const stream: Verb["stream"] = (payload, asker) =>
+    Stream.suspend(() => asked(payload, asker) as Stream.Stream<unknown, Problem>).pipe(Stream.mapEffect(plain))
+  const one: Verb["call"] = (payload, asker) =>
+    Effect.flatMap(
+      Effect.suspend(() => asked(payload, asker) as Effect.Effect<unknown, Problem>),
+      plain
+    )
+  return {
+    ...form,
+    call: form.streams ? (payload, asker) => Stream.runCollect(stream(payload, asker)) : one,
+    stream
+  }
+}
+
+/** A client and a server without anything between them. */
+const joined = Effect.gen(function* () {
+  // each is told of the other
+  const ends: { toClient?: Effect.Success<ReturnType<typeof RpcClient.makeNoSerialization<never, never>>>["write"] } =
+    {}
+  const server = yield* RpcServer.makeNoSerialization(Control, {
+    disableFatalDefects: true,
+    disableTracing: true,
+    onFromServer: (response) => Effect.suspend(() => ends.toClient!(response as never))
+  })
+  const { client, write } = yield* RpcClient.makeNoSerialization(Control, {
+    supportsAck: true,
+    disableTracing: true,
+    flatten: true,
+    onFromClient: ({ message }) => server.write(0, message)
+  })
+  ends.toClient = write as never
+  return client as unknown as Call
+})
+
+const made: Effect.Effect<Verbs, never, Scope.Scope | Effect.Services<typeof joined>> = Effect.map(
+  joined,
+  (call) => new Map(declared.map((each) => [each.form.name, verbOf(each, call)]))
+)
+
+/** Needs what the handlers need; ends with its scope. */
+export const make = Effect.flatMap(Layer.build(ControlHandlers.layer), (handlers) =>
+  Effect.provideContext(made, handlers)
+)

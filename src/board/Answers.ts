@@ -1,0 +1,136 @@
+/**
+ * Answers: which of the matters that wait for a person an answer means: a tool
+ * call of an agent of ours, or a permission request of a session.
+ *
+ * Guarantees: an answer goes to one matter only, and to none where a beginning
+ * fits several: ids that were made in the same minute begin alike. One that has
+ * asked and asks no more is never mistaken for another one. An agent's name means
+ * the call of its that asks, where that is one.
+ */
+import { Effect } from "effect"
+import { isOf } from "../config/ProjectName.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import type { Agents } from "../projects/service/Agents.ts"
+import type { Answer } from "../agents/machines/CallRow.ts"
+import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
+import type { Decision } from "../plates/Approvals.ts"
+import type { Plates } from "../plates/Plates.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import type { EventLog } from "../core/event-log/EventLog.ts"
+
+export type Meant =
+  | { readonly _tag: "Call"; readonly callId: string }
+  /** As Plates takes it. */
+  | { readonly _tag: "Session"; readonly name: string }
+  | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
+  | { readonly _tag: "None" }
+
+const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
+
+/** Finds the call or session that a name means: one that asks before one that does not, an exact id before a beginning. */
+export const meant = (
+  name: string,
+  calls: ReadonlyArray<CallInfo>,
+  plates: ReadonlyArray<PlateInfo>,
+  /** The file of the caller's project: there a bare name is one of its agents. */
+  config: string | null = null
+): Meant => {
+  const exact = calls.find(({ callId }) => callId === name)
+  if (exact !== undefined) return call(exact)
+  const asking = plates.filter(({ approval }) => approval !== null)
+  if (asking.some((plate) => [plate.plateId, plate.sessionId, plate.approval].includes(name))) {
+    return { _tag: "Session", name }
+  }
+  const isHere = (conversation: string) => config === null || isOf(config, conversation)
+  const open = calls.filter(
+    ({ agent, callId, conversation, project, state }) =>
+      state === "awaiting_approval" &&
+      (callId.startsWith(name) || name === `${project}/${agent}` || (name === agent && isHere(conversation)))
+  )
+  const byPlate = asking.filter(({ plateId }) => plateId.startsWith(name))
+  const byRequest = asking.filter((plate) => !byPlate.includes(plate) && plate.approval?.startsWith(name) === true)
+  if (open.length + byPlate.length + byRequest.length > 1) {
+    const which = [
+      ...open.map(({ agent, callId, project, tool }) => `${callId} (${tool} of ${project}/${agent})`),
+      ...[...byPlate, ...byRequest].map(({ detail, plateId }) => `${plateId} (${detail})`)
+    ]
+    return { _tag: "Several", which }
+  }
+  if (open.length === 1) return call(open[0]!)
+  if (byPlate.length === 1) return { _tag: "Session", name: byPlate[0]!.plateId }
+  if (byRequest.length === 1) return { _tag: "Session", name: byRequest[0]!.approval! }
+  const known = calls.filter(({ callId }) => callId.startsWith(name))
+  return known.length === 1 ? call(known[0]!) : { _tag: "None" }
+}
+
+/** So many of the newest questions are looked through for one that is settled. */
+const SETTLED = 1000
+/** Kinds of runes of calls that asked or were answered. Their payloads are small. */
+const ASKED = {
+  "tool.approval_requested": agentKinds["tool.approval_requested"],
+  "tool.approved": agentKinds["tool.approved"],
+  "tool.denied": agentKinds["tool.denied"]
+}
+const readAsked = reader(ASKED)
+/** A shorter beginning says nothing of what is over. */
+const TELLING = 8
+
+/** Calls that have asked, whatever became of them: the one of that very id, or the newest that begins so. */
+const asks = Effect.fnUntraced(function* (log: EventLog["Service"], name: string) {
+  const runes = yield* log.tail({ kinds: Object.keys(ASKED) }, SETTLED)
+  const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
+  return {
+    exact: ids.includes(name),
+    begins: name.length < TELLING ? undefined : ids.findLast((id) => id.startsWith(name))
+  }
+})
+
+/** A session that is refused something is told something. */
+const told = (reason: string): string => reason.trim() || "Refused by the user."
+
+interface Deciders {
+  readonly agents: Agents["Service"]
+  readonly log: EventLog["Service"]
+  readonly plates: Plates["Service"]
+}
+
+/** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
+const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, name: string, { config }: Caller) {
+  if (name.trim() === "") {
+    return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
+  }
+  const known = yield* asks(log, name)
+  // One id may be the beginning of another: a call that is over must not stand for one that asks.
+  if (known.exact) return { _tag: "Call", callId: name } as const
+  const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
+  if (which._tag === "Several")
+    return yield* new CommandRefused({
+      message: `"${name}" fits ${which.which.length} that wait for an answer.`,
+      remedy: `Say which, by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
+    })
+  if (which._tag !== "None") return which
+  // The agents say what became of it.
+  return known.begins === undefined
+    ? ({ _tag: "Session", name } as const)
+    : ({ _tag: "Call", callId: known.begins } as const)
+})
+
+/** The matter that an answer would decide, whole. */
+export const asked = Effect.fnUntraced(function* (of: Deciders, name: string, caller: Caller) {
+  const which = yield* found(of, name, caller)
+  return which._tag === "Call" ? yield* of.agents.askedCall(which.callId) : yield* of.plates.asked(which.name)
+})
+
+export const answer = Effect.fnUntraced(function* (
+  of: Deciders,
+  name: string,
+  { answers, behavior, hash, reason }: Answer,
+  caller: Caller
+) {
+  const which = yield* found(of, name, caller)
+  if (which._tag === "Call") {
+    return yield* of.agents.answerCall(which.callId, { behavior, reason, answers, hash }, caller)
+  }
+  const decision: Decision = behavior === "allow" ? { behavior, answers, hash } : { behavior, message: told(reason) }
+  return yield* of.plates.answer(which.name, decision, caller)
+})

@@ -1,0 +1,185 @@
+/**
+ * Bounds: the schemas of what a caller may send. A bound is part of the field's schema, with the
+ * words in which a value beyond it is refused.
+ *
+ * Guarantees: a payload that does not fit its schema becomes a refusal that names the field, what
+ * it is, what it may be, and a remedy; never a defect.
+ */
+import { Schema, type SchemaIssue } from "effect"
+import { quoted } from "../runs/FileWords.ts"
+import { MAX_NAME } from "../runs/GivenFile.ts"
+import { CommandRefused } from "../domain/Messages.ts"
+import { NAME, NAME_FORM } from "../config/Fields.ts"
+import { Limits } from "./Limits.ts"
+
+/** How a value beyond the bound is refused. */
+type Refusal<A> = (field: string, value: A) => { readonly message: string; readonly remedy: string }
+
+const REFUSAL = "agentd/refusal"
+
+/** `json`: the keywords that say of it what JSON Schema can. */
+const bound = <A>(holds: (value: A) => boolean, refusal: Refusal<A>, json: object = {}) =>
+  Schema.makeFilter(holds, { [REFUSAL]: refusal, toJsonSchema: () => ({ ...json }) })
+
+const tooLong = (field: string, is: number, may: number, unit: string): string =>
+  `${field} has ${is} ${unit} and may have ${may}.`
+
+/** A line of so many characters at most. */
+export const line = (limit: number) =>
+  Schema.String.check(
+    bound<string>(
+      ({ length }) => length <= limit,
+      (field, { length }) => ({
+        message: tooLong(field, length, limit, "characters"),
+        remedy: `Give a shorter ${field}.`
+      }),
+      { maxLength: limit }
+    )
+  )
+
+export const pid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
+export const name = line(Limits.nameLength)
+/** A day or a month; empty: any. */
+export const day = Schema.String.check(
+  bound<string>(
+    (value) => /^(\d{4}-\d\d(-\d\d)?)?$/u.test(value),
+    (field) => ({ message: `${field} is no day.`, remedy: "Give it as 2026-11-24 or 2026-11." }),
+    { pattern: String.raw`^(\d{4}-\d\d(-\d\d)?)?$` }
+  )
+)
+export const path = line(Limits.pathLength)
+export const reason = line(Limits.reasonLength)
+
+/** A text of so many bytes at most, which says something. */
+export const text = (
+  limit: number = Limits.textBytes,
+  remedy = "Put the long part in a file that the agent can read, and send its path."
+) =>
+  Schema.String.check(
+    bound<string>(
+      (value) => Buffer.byteLength(value) <= limit,
+      (field, value) => ({ message: tooLong(field, Buffer.byteLength(value), limit, "bytes"), remedy }),
+      { maxLength: limit }
+    ),
+    bound<string>(
+      (value) => value.trim() !== "",
+      (field) => ({ message: `${field} is empty.`, remedy: `Give a ${field} that says something.` }),
+      { pattern: String.raw`\S` }
+    )
+  )
+
+/** So many entries at most. */
+export const list = <S extends Schema.Constraint>(item: S, limit: number, remedy: string) =>
+  Schema.Array(item).check(
+    bound<ReadonlyArray<S["Type"]>>(
+      ({ length }) => length <= limit,
+      (field, { length }) => ({ message: tooLong(field, length, limit, "entries"), remedy }),
+      { maxItems: limit }
+    )
+  )
+
+/** A whole number from one to another, both included. */
+export const between = (least: number, most: number, remedy: string) =>
+  Schema.Int.check(
+    bound<number>(
+      (value) => value >= least && value <= most,
+      (field, value) => ({ message: `${field} is ${value} and must lie between ${least} and ${most}.`, remedy }),
+      { minimum: least, maximum: most }
+    )
+  )
+
+/** The name of a file: no path, and not empty. */
+export const filename = line(MAX_NAME).check(
+  bound<string>(
+    (value) => value !== "" && value !== "." && value !== ".." && !/[/\0]/u.test(value),
+    (_, value) => ({ message: `${quoted(value)} is no name of a file.`, remedy: "Give its name without a path." })
+  )
+)
+
+export const sha256 = Schema.String.check(
+  bound<string>(
+    (value) => /^[0-9a-f]{64}$/u.test(value),
+    (field) => ({ message: `${field} is no SHA-256.`, remedy: "Give it in 64 hexadecimal digits." }),
+    { pattern: "^[0-9a-f]{64}$" }
+  )
+)
+
+/** A piece of a content, in base64. */
+export const piece = line(Math.ceil(Limits.pieceBytes / 3) * 4).check(
+  bound<string>(
+    (value) => /^[A-Za-z0-9+/]*={0,2}$/u.test(value),
+    (field) => ({ message: `${field} is not in base64.`, remedy: "Give it in base64." }),
+    { pattern: "^[A-Za-z0-9+/]*={0,2}$" }
+  )
+)
+
+export const agentName = Schema.String.check(
+  bound<string>(
+    (value) => NAME.test(value),
+    (_, value) => ({ message: `"${value.slice(0, 100)}" cannot be an agent's name.`, remedy: `Use ${NAME_FORM}.` }),
+    { pattern: NAME.source }
+  )
+)
+
+/** A login, or a program's name: neither agentd's own nor one that agents, channels and plans have. */
+const by = name.check(
+  bound<string>(
+    (value) => value !== "agentd" && !value.includes(":"),
+    (field, value) => ({
+      message: `${field}: "${value.slice(0, 100)}" is no person's name.`,
+      remedy: "Give a login, or the name of a program."
+    })
+  )
+)
+
+export const caller = Schema.Struct({ by, config: Schema.NullOr(path) })
+
+export const named = { name, caller }
+
+/** The parts of a payload that people do not name. */
+const WRAPPERS = new Set<PropertyKey>(["request", "report", "utterance"])
+
+const fieldOf = (path: ReadonlyArray<PropertyKey>): string => {
+  const named = path.filter((key) => typeof key !== "number")
+  return (WRAPPERS.has(named[0] ?? "") && named.length > 1 ? named.slice(1) : named).map(String).join(".")
+}
+
+const shown = (value: unknown): string => {
+  const json = JSON.stringify(value) ?? String(value)
+  return json.length <= 100 ? json : `${json.slice(0, 100)}…`
+}
+
+/** The first field that does not fit, and what it should be. */
+const first = (
+  issue: SchemaIssue.Issue,
+  path: ReadonlyArray<PropertyKey>
+): { readonly issue: SchemaIssue.Issue; readonly path: ReadonlyArray<PropertyKey> } => {
+  switch (issue._tag) {
+    case "Pointer":
+      return first(issue.issue, [...path, ...issue.path])
+    case "Encoding":
+      return first(issue.issue, path)
+    case "Composite":
+      return first(issue.issues[0], path)
+    case "AnyOf": {
+      const [inner] = issue.issues
+      return inner === undefined ? { issue, path } : first(inner, path)
+    }
+    default:
+      return { issue, path }
+  }
+}
+
+/** Of an issue whose input is reported. */
+export const refusalOf = (whole: SchemaIssue.Issue): CommandRefused => {
+  const { issue, path } = first(whole, [])
+  const field = path.length === 0 ? "the payload" : fieldOf(path)
+  const remedy = "Give it as this daemon's version has it. Where agentd itself sent it, the two differ: agentd restart."
+  if (issue._tag === "Filter") {
+    const says = issue.filter.annotations?.[REFUSAL] as Refusal<unknown> | undefined
+    if (says !== undefined) return new CommandRefused(says(field, issue.input))
+  }
+  if (issue._tag === "MissingKey") return new CommandRefused({ message: `${field} is missing.`, remedy })
+  if (issue._tag === "UnexpectedKey") return new CommandRefused({ message: `${field} is not known.`, remedy })
+  return new CommandRefused({ message: `${field} cannot be ${shown(issue.input)}.`, remedy })
+}

@@ -1,0 +1,170 @@
+/**
+ * LiveBoard: the board as it is, and as it changes, for all who watch it.
+ *
+ * Guarantees: while nobody watches it costs nothing; many who watch cost little more than one; a rune that changes a
+ * row is told within one pause, and a burst of them as one; what rests on no rune of its own is told within two
+ * seconds. A rune has the rows read anew that it touches, and no others; the rest is read in turns, so that no look at
+ * all keeps the others waiting; each of the two kinds of looks takes at most a tenth of a core. Whoever reads slowly is
+ * told the newest, and misses nothing of it.
+ */
+import { Clock, Duration, Effect, Queue, Stream } from "effect"
+import type { Address } from "../domain/AgentPort.ts"
+import type { Allowances } from "../domain/Allowance.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import * as Rows from "../domain/BoardRow.ts"
+import type { Board } from "../domain/BoardMessages.ts"
+import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
+import * as Monotonic from "../core/supervision/Monotonic.ts"
+import { rowsOf, type Spent } from "./BoardList.ts"
+import * as BoardParts from "./BoardParts.ts"
+import { type Facts, headOf, Shown, Told } from "./BoardShown.ts"
+import type { Given } from "./WaitingList.ts"
+
+/** Least ms between two looks, so that a burst of runes is one look. */
+const PAUSE = 15
+/** Looks of a kind take at most one part in so many of the time. */
+const SHARE = 10
+const EVERY = "2 seconds"
+/** In so many turns. */
+const TURNS = 5
+/** So old, ms, may be what was spent. */
+const SPENT_FOR = 5_000
+
+export interface Options {
+  /** `all`: with what ended long ago. */
+  readonly given: (all: boolean) => Effect.Effect<Given & { readonly startedAt: number }>
+  readonly parts: (parts: BoardParts.Parts) => Effect.Effect<BoardParts.News>
+  /** The agents that live now: some begin to without a rune, as where a daemon takes up what it had. */
+  readonly addresses: Effect.Effect<ReadonlyArray<Address>>
+  readonly log: EventLog["Service"]
+  readonly allowances: Allowances
+  /** Changes without a rune (a silence, the end of a wait) are looked for so often. */
+  readonly every?: Duration.Input
+}
+
+interface Today {
+  readonly at: number
+  readonly of: ReadonlyMap<string, Spent>
+}
+
+/** Spending since midnight, by the agents' rows. */
+const spending = (allowances: Allowances) => {
+  let known: Today | undefined
+  return Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    if (known !== undefined && Math.abs(now - known.at) < SPENT_FOR) return known.of
+    const of = new Map<string, Spent>()
+    for (const cost of yield* allowances.costs(Calendar.dayOf(now))) {
+      const id = Rows.ofAgent(cost)
+      const { tokens, usd } = of.get(id) ?? { tokens: 0, usd: 0 }
+      of.set(id, { tokens: tokens + cost.input + cost.output, usd: usd + cost.usd })
+    }
+    known = { at: now, of }
+    return of
+  })
+}
+
+/** The parts that are to be looked at, and when. Times by the monotonic clock, ms. */
+class Pace {
+  private parts = BoardParts.NOTHING
+  /** The next look at all, and the next one at some, begin not before. */
+  private readonly free = { all: 0, some: 0 }
+
+  note(parts: BoardParts.Parts): void {
+    this.parts = BoardParts.join(this.parts, parts)
+  }
+
+  /** When a look is due; undefined: there is nothing to look at. */
+  get due(): number | undefined {
+    const { all, some } = this.free
+    const due = [...(this.parts.all ? [all] : []), ...(BoardParts.hasSome(this.parts) ? [some] : [])]
+    return due.length === 0 ? undefined : Math.min(...due)
+  }
+
+  /** Takes what is due now. */
+  take(now: number): BoardParts.Parts {
+    const { parts } = this
+    const isAll = parts.all && this.free.all <= now
+    this.parts = isAll || !parts.all ? BoardParts.NOTHING : BoardParts.ALL
+    return isAll ? BoardParts.ALL : { ...parts, all: false }
+  }
+
+  looked({ all, inTurn }: BoardParts.Parts, began: number, ended: number): void {
+    const rest = Math.max(PAUSE, (ended - began) * SHARE)
+    // a turn waits for disks, and comes as often as it comes: no rune waits for it
+    this.free.some = ended + (all || inTurn ? PAUSE : rest)
+    if (all) this.free.all = ended + rest
+  }
+}
+
+export const make = Effect.fnUntraced(function* ({ addresses, allowances, every = EVERY, given, log, parts }: Options) {
+  const today = spending(allowances)
+
+  const factsOf = Effect.fnUntraced(function* (all: boolean) {
+    const spent = yield* today
+    return { ...(yield* given(all)), all, today: spent } satisfies Facts
+  })
+
+  const now = Effect.fnUntraced(function* (all: boolean) {
+    const facts = yield* factsOf(all)
+    const at = yield* Clock.currentTimeMillis
+    return { head: headOf(facts, yield* log.head), rows: rowsOf(facts, at) } satisfies Board
+  })
+
+  /** Each look's board, which is one and the same. */
+  const looks = Stream.callback<Shown, StorageError>(
+    Effect.fnUntraced(function* (queue) {
+      const pace = new Pace()
+      const noted = yield* Queue.sliding<void>(1)
+      const note = (parts: BoardParts.Parts) =>
+        Effect.suspend(() => {
+          pace.note(parts)
+          return Queue.offer(noted, undefined)
+        })
+      const runes = log.subscribe({ after: yield* log.head })
+      const heard = Stream.runForEachArray(runes, (runes) => note(BoardParts.touched(runes)))
+      const shown = new Shown()
+      let facts: Facts | undefined
+      let turns = 0
+      const passed = Stream.runForEach(Stream.tick(Duration.millis(Duration.toMillis(every) / TURNS)), () =>
+        Effect.flatMap(addresses, (living) =>
+          note(facts === undefined ? BoardParts.ALL : BoardParts.turn({ known: facts.agents, living }, turns++, TURNS))
+        )
+      )
+
+      const look = Effect.fnUntraced(function* (began: number) {
+        // a rune is told before its actors are where it brings them, in the same turn of the event loop
+        yield* Effect.yieldNow
+        const taken = pace.take(began)
+        const rune = yield* log.head
+        facts =
+          taken.all || facts === undefined
+            ? yield* factsOf(false)
+            : { ...BoardParts.withNews(facts, yield* parts(taken)), today: yield* today }
+        shown.take(facts, yield* Clock.currentTimeMillis, rune)
+        pace.looked(taken, began, yield* Monotonic.now)
+        yield* Queue.offer(queue, shown)
+      })
+      const looking = Effect.gen(function* () {
+        const at = yield* Monotonic.now
+        const { due } = pace
+        if (due === undefined) yield* Queue.take(noted)
+        else if (due > at) yield* Effect.raceFirst(Queue.take(noted), Effect.sleep(due - at))
+        else yield* look(at)
+      })
+      yield* Effect.all([heard, passed, Effect.forever(looking)], { concurrency: "unbounded", discard: true })
+    }),
+    { bufferSize: 1, strategy: "sliding" }
+  )
+  const shared = yield* Stream.share(looks, { capacity: 1, strategy: "sliding", replay: 1 })
+
+  return {
+    now,
+    /** All of it first, then what changes. */
+    news: Stream.suspend(() => {
+      const told = new Told()
+      return Stream.flatMap(shared, (shown) => Stream.fromIterable(told.news(shown)))
+    })
+  }
+})
+export type LiveBoard = Effect.Success<ReturnType<typeof make>>

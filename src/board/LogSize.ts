@@ -1,0 +1,74 @@
+/**
+ * LogSize: how large the log is on the disk, how it grows, and how long the disk lasts.
+ *
+ * Guarantees: a look reads a few runes, however long the log is; growth is told of a day, or of as much of a day as
+ * the log is old, an hour at least; what cannot be known is null.
+ */
+import { Clock, Duration, Effect } from "effect"
+import { statfsSync } from "node:fs"
+import { join } from "node:path"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import { storeBytes } from "../core/event-log/SegmentFile.ts"
+import type { DaemonStatus } from "./DaemonMessages.ts"
+
+const DAY = Duration.toMillis(Duration.days(1))
+const HOUR = Duration.toMillis(Duration.hours(1))
+
+/** Bytes on the disk that this user may still fill; null where there is no telling. */
+const freeIn = (folder: string): number | null => {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return null
+  }
+}
+
+/** The first rune that is not older than `since`; clocks that were set back make it a guess. */
+const firstSince = Effect.fnUntraced(function* (since: number) {
+  const log = yield* EventLog
+  let [low, high] = [(yield* log.sealed).last + 1, yield* log.head]
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const rune = yield* log.get(middle)
+    if (rune === undefined || rune.at >= since) high = middle
+    else low = middle + 1
+  }
+  return yield* log.get(low)
+})
+
+const runesOfDay = Effect.gen(function* () {
+  const log = yield* EventLog
+  const now = yield* Clock.currentTimeMillis
+  const first = yield* firstSince(now - DAY)
+  if (first === undefined || now - first.at < HOUR) return null
+  return (((yield* log.head) - first.eventId) * DAY) / (now - first.at)
+})
+
+/** How the log is now; its growth is looked at once a minute. `state`: the state folder. */
+export const make = Effect.fnUntraced(function* (state: string) {
+  const log = yield* EventLog
+  const daily = yield* Effect.cachedWithTTL(
+    Effect.orElseSucceed(Effect.provideService(runesOfDay, EventLog, log), () => null),
+    "1 minute"
+  )
+  return Effect.gen(function* () {
+    const head = yield* log.head
+    const { bytes: sealed, deleted } = yield* log.sealed
+    const bytes = storeBytes(join(state, "runes.db"))
+    const runes = yield* daily
+    // what has left for segments is small: a rune of the day costs what one of all costs, sooner or later
+    const kept = head - deleted
+    const perDay = runes === null || kept === 0 ? null : Math.round((runes * (bytes + sealed)) / kept)
+    const begins = deleted === 0 ? {} : { begins: deleted + 1 }
+    return {
+      head,
+      bytes,
+      sealed,
+      ...begins,
+      checked: yield* log.checked,
+      perDay,
+      free: freeIn(state)
+    } satisfies DaemonStatus["log"]
+  })
+})

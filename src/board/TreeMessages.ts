@@ -1,0 +1,102 @@
+/**
+ * TreeMessages: the supervision tree as it crosses the control socket, and how it is made of
+ * what supervisors tell.
+ */
+import { Schema } from "effect"
+import type { Inspection, Observed, Part } from "../core/supervision/Observation.ts"
+
+const Timed = { at: Schema.Finite } as const
+
+/** A part of the daemon, below the ones that stand before it with a smaller depth. */
+export const TreeRow = Schema.Struct({
+  /** 0: the root. */
+  depth: Schema.Int,
+  kind: Schema.Literals(["supervisor", "worker", "actor"]),
+  /** A child's id, or an actor's address. */
+  name: Schema.String,
+  /** Of a child: "running", "restarting", "stopping", "down", "abandoned". Null: an actor runs with its scope. */
+  status: Schema.NullOr(Schema.String),
+  /** The name of an actor's state; a supervisor's strategy. */
+  state: Schema.NullOr(Schema.String),
+  /** Messages that wait at an actor; null for what is none. */
+  mailbox: Schema.NullOr(Schema.Int),
+  /** Since its supervisor has started; null for an actor. */
+  restarts: Schema.NullOr(Schema.Int),
+  /** The newest crash. `at`: ms since the epoch */
+  crash: Schema.NullOr(Schema.Struct({ ...Timed, message: Schema.String })),
+  /** Children that are not shown, since they are very many. */
+  hidden: Schema.Int,
+  /** An actor's newest messages by their names, oldest first. `at`: ms since the epoch */
+  newest: Schema.Array(Schema.Struct({ ...Timed, message: Schema.String }))
+})
+export type TreeRow = typeof TreeRow.Type
+
+const NOTHING = {
+  status: null,
+  state: null,
+  mailbox: null,
+  restarts: null,
+  crash: null,
+  hidden: 0,
+  newest: []
+} as const
+
+const actor = ({ address, mailbox, newest, state }: Part, depth: number): TreeRow => ({
+  ...NOTHING,
+  depth,
+  kind: "actor",
+  name: address,
+  state,
+  mailbox,
+  newest
+})
+
+const below = (inside: Inspection | undefined, depth: number): ReadonlyArray<TreeRow> => {
+  if (inside === undefined) return []
+  return inside._tag === "Parts"
+    ? inside.parts.map((part) => actor(part, depth))
+    : inside.children.flatMap((child) => rows(child, depth))
+}
+
+const rows = ({ crash, id, inside, restarts, status, type }: Observed, depth: number): ReadonlyArray<TreeRow> => [
+  {
+    ...NOTHING,
+    depth,
+    kind: type,
+    name: id,
+    status,
+    restarts,
+    crash: crash ?? null,
+    ...(inside?._tag === "Supervisor" ? { state: inside.strategy, hidden: inside.count - inside.children.length } : {})
+  },
+  ...below(inside, depth + 1)
+]
+
+/** The whole tree, each part before those below it. */
+export const treeOf = (name: string, root: Inspection): ReadonlyArray<TreeRow> =>
+  rows(
+    {
+      id: name,
+      type: "supervisor",
+      status: "running",
+      restart: "permanent",
+      restarts: 0,
+      crash: undefined,
+      inside: root
+    },
+    0
+  )
+
+/** The parts that are called so, with all below them; an actor also by the end of its address. */
+export const partsOf = (tree: ReadonlyArray<TreeRow>, name: string): ReadonlyArray<TreeRow> => {
+  const found: Array<TreeRow> = []
+  for (let at = 0; at < tree.length;) {
+    const row = tree[at]!
+    const next = tree.findIndex((other, index) => index > at && other.depth <= row.depth)
+    const end = next < 0 ? tree.length : next
+    const isMeant = row.name === name || row.name.endsWith(`/${name}`)
+    if (isMeant) found.push(...tree.slice(at, end).map((part) => ({ ...part, depth: part.depth - row.depth })))
+    at = isMeant ? end : at + 1
+  }
+  return found
+}

@@ -1,0 +1,685 @@
+/**
+ * WaitingList: the one list of what needs a person: approvals and questions, work that was dropped
+ * or is held, what is suspended, blocked or at rest, configs that wait for trust, mails and
+ * logins in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
+ *
+ * Guarantees: each matter is one row with what to do and a command that works as it stands, from
+ * any folder; what is damaged comes first, then what asks, then what waits longest, and no agent's many rows hide
+ * another's; the list and each row are bounded and say what they leave out. Texts of others are as they came: whoever shows them makes them harmless.
+ */
+import { GONE } from "../config/FileTrouble.ts"
+import { putRight } from "../domain/ErrorLimit.ts"
+import type { Question } from "../runs/Question.ts"
+import type { ChannelInfo } from "../domain/ChannelMessages.ts"
+import type { GoalInfo } from "../domain/GoalMessages.ts"
+import type { AgentInfo, BacklogInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import { nameOf, type Standing, troubles } from "../domain/Weather.ts"
+import { shown } from "../config/ByteCount.ts"
+import type { DaemonStatus } from "./DaemonMessages.ts"
+import * as BoardRow from "../domain/BoardRow.ts"
+import { fairly } from "./FairRows.ts"
+import * as DiskRoom from "./DiskRoom.ts"
+import type { WaitingReply, WaitingRow } from "./WaitingMessages.ts"
+
+export interface Given {
+  readonly agents: ReadonlyArray<AgentInfo>
+  readonly backlog: ReadonlyArray<BacklogInfo>
+  readonly calls: ReadonlyArray<CallInfo>
+  readonly channels: ReadonlyArray<ChannelInfo>
+  readonly conversations: ReadonlyArray<ConversationInfo>
+  readonly goals: ReadonlyArray<GoalInfo>
+  readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "failsSince" | "lastError" | "lastSentAt" | "waiting">
+  /** When the daemon began, ms since the epoch. */
+  readonly startedAt?: number
+  readonly log: DaemonStatus["log"]
+  /** Outages of which a person was told, and logins that a person is to renew. */
+  readonly outages: ReadonlyArray<Standing>
+  readonly plates: ReadonlyArray<PlateInfo>
+  readonly http?: DaemonStatus["http"] | undefined
+  /** Another program than the daemon's is installed in its place. */
+  readonly replaced?: boolean
+  readonly ownConfig?: DaemonStatus["ownConfig"] | undefined
+  readonly keeper?: DaemonStatus["keeper"] | undefined
+  /** Why the machine's time zone is not known. */
+  readonly doubt?: string | null
+  /** In words: runes that were acknowledged are not in the log. */
+  readonly behind?: string | undefined
+  /** Parts of streams that are left out. */
+  readonly aside?: NonNullable<NonNullable<DaemonStatus["reading"]>["aside"]>
+  readonly projects: ReadonlyArray<ProjectInfo>
+}
+
+type Row = WaitingRow
+type Commands = Row["commands"]
+
+/** A row without details, without a time, and until it is settled, unless it says otherwise. */
+const matter = (of: Omit<Row, "details" | "since" | "until"> & Partial<Row>): Row => ({
+  details: [],
+  since: 0,
+  until: null,
+  ...of
+})
+
+const MAX_ROWS = 1_000
+/** Dropped messages of one agent that are named. */
+const MAX_NAMED = 5
+/** Characters of a line. */
+const MAX_LINE = 200
+/** So much of a call's arguments is shown: all that its row has, which says itself what it left out. */
+const ARGUMENTS = 2_400
+/** Shorter beginnings of ids are hardly ever unique. */
+const SHORTEST = 12
+
+const cut = (text: string, most: number = MAX_LINE): string =>
+  text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
+
+/** The least beginning that tells them all apart. */
+export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) => {
+  const longest = Math.max(0, ...ids.map((id) => id.length))
+  let length = SHORTEST
+  while (length < longest && new Set(ids.map((id) => id.slice(0, length))).size < new Set(ids).size) length++
+  return (id) => id.slice(0, length)
+}
+
+export const argumentsOf = (text: string): string =>
+  text.length <= ARGUMENTS ? text : `${text.slice(0, ARGUMENTS)} … and ${text.length - ARGUMENTS} more characters`
+
+/** The text of a plan in arguments that may have been shortened; undefined where there is none. */
+const planIn = (text: string): string | undefined => {
+  const [, plan] = /^\{"plan":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
+  if (plan === undefined) return undefined
+  try {
+    // what was left out in the middle is told on a line of its own
+    return JSON.parse(plan.replaceAll("\n", "\\n")) as string
+  } catch {
+    return undefined
+  }
+}
+
+/** A plan in its own words; nothing of a call that has no arguments; else its arguments. */
+export const shownArguments = (text: string): ReadonlyArray<string> =>
+  text === "{}" || text === "null" ? [] : [argumentsOf(planIn(text) ?? text)]
+
+/** Each question with its options, as they are answered by number. */
+const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  questions.flatMap(({ options, question, several }) => [
+    `${question}${several ? " (one or more)" : ""}`,
+    ...options.map(
+      ({ description, label }, at) => `  ${at + 1}  ${label}${description === "" ? "" : `: ${description}`}`
+    )
+  ])
+
+const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
+
+/** A command that a person can type. */
+const run = (does: string, ...words: ReadonlyArray<string>) => ({
+  does,
+  command: ["agentd", ...words.map(word)].join(" ")
+})
+
+/** How commands name what is in a conversation: by its project, or where several have that name, by its own id. */
+export const namesOf = ({ agents, conversations, projects }: Given) => {
+  const of = new Map<string, Set<string>>()
+  const add = (name: string, conversation: string) => of.set(name, (of.get(name) ?? new Set()).add(conversation))
+  for (const { conversation, name } of projects) add(name, conversation)
+  // those of one project stand together
+  let last: AgentInfo | undefined
+  for (const agent of agents) {
+    if (agent.conversation !== last?.conversation || agent.project !== last.project)
+      add(agent.project, agent.conversation)
+    last = agent
+  }
+  for (const { conversation, project, state } of conversations) if (!OVER.has(state)) add(project, conversation)
+  return ({ conversation, project }: { readonly conversation: string; readonly project: string }): string =>
+    (of.get(project)?.size ?? 0) > 1 ? conversation : project
+}
+
+const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
+const HELD: ReadonlySet<string> = new Set(["paused", "suspended"])
+
+type Named = (of: { readonly conversation: string; readonly project: string }) => string
+
+/** The answer with the first option to each question. */
+const firstOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  questions.map(({ options }) => (options.length === 0 ? "a text" : "1"))
+
+const answers = (id: string, questions: ReadonlyArray<Question> | undefined): Commands =>
+  questions === undefined
+    ? [run("let it", "approve", id), run("refuse it", "deny", id)]
+    : [run("the first option; or a text of yours", "answer", id, ...firstOf(questions))]
+
+const ofCall = (call: CallInfo, id: string): Row => {
+  const { agent, arguments: input, callId, conversation, project, questions, reason, since, tool, until } = call
+  return {
+    id: `call/${callId}`,
+    of: BoardRow.ofAgent({ agent, conversation }),
+    kind: questions === undefined ? "approval" : "question",
+    who: `${project}/${agent}`,
+    text: questions === undefined ? `wants to use ${tool}` : "asks you to choose",
+    details:
+      questions === undefined
+        ? [...shownArguments(input), ...(reason === null ? [] : [cut(reason)])]
+        : choicesOf(questions),
+    since,
+    until,
+    commands: answers(id, questions)
+  }
+}
+
+/** Whether the session waits for a person. */
+export const isAsking = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
+
+const ofPlate = (plate: PlateInfo, id: string): Row => {
+  const { agent, approval, cwd, detail, plateId, questions, since } = plate
+  const isOurs = approval !== null
+  return matter({
+    id: `plate/${plateId}/${since}`,
+    of: BoardRow.ofSession({ plateId }),
+    kind: !isOurs ? "session" : questions === undefined ? "approval" : "question",
+    who: agent ?? `the session in ${cwd ?? "an unknown folder"}`,
+    text: detail,
+    details: [...choicesOf(questions ?? []), ...(plate.arguments === undefined ? [] : shownArguments(plate.arguments))],
+    since,
+    commands: isOurs
+      ? answers(id, questions)
+      : agent === null
+        ? [run("it asks in its terminal", "focus", id)]
+        : [run("see what it does", "attach", agent)]
+  })
+}
+
+const asked = (given: Given): ReadonlyArray<Row> => {
+  const calls = given.calls.filter(({ state }) => state === "awaiting_approval")
+  // what a run that takes turns asks is one of its calls: only a command's programs ask for themselves
+  const turning = given.agents.filter(({ backend }) => backend !== "command")
+  const telling = new Set([...given.calls, ...turning].map(({ agent, project }) => `${project}/${agent}`))
+  const plates = given.plates.filter(
+    (plate) => plate.approval !== null || (isAsking(plate) && (plate.agent === null || !telling.has(plate.agent)))
+  )
+  const short = shorten([...given.calls.map(({ callId }) => callId), ...given.plates.map(({ plateId }) => plateId)])
+  return [
+    ...calls.map((call) => ofCall(call, short(call.callId))),
+    ...plates.map((plate) => ofPlate(plate, short(plate.plateId)))
+  ]
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
+const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
+  const { agent, dropped, more, project } = backlog
+  const newest = dropped.at(-1)
+  if (newest === undefined) return []
+  const name = `${named(backlog)}/${agent}`
+  const left = dropped.length - MAX_NAMED
+  return [
+    matter({
+      id: `dropped/${backlog.conversation}/${agent}/${newest.messageId}`,
+      of: BoardRow.ofAgent(backlog),
+      kind: newest.errorType === "circle" ? "bound" : "dropped",
+      who: `${project}/${agent}`,
+      text:
+        newest.errorType === "circle"
+          ? `${counted(dropped.length + more, "message")} not told: ${newest.reason}`
+          : `${counted(dropped.length + more, "message")} came to no answer: ${newest.errorType}`,
+      details: [
+        ...dropped
+          .slice(-MAX_NAMED)
+          .toReversed()
+          .map(({ errorType, from, messageId, reason, text }) =>
+            cut(`${messageId}  from ${from}: “${cut(text, 80)}” (${errorType}: ${reason})`)
+          ),
+        ...(left <= 0 ? [] : [`… and ${left} before them`]),
+        ...(more === 0 ? [] : [`… and ${more} older ones, of which only the number is kept`])
+      ],
+      since: dropped[0]!.since,
+      commands: [run("ask it again", "retry", name), run("let it go", "dismiss", name)]
+    })
+  ]
+}
+
+const ofQuestions = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
+  (backlog.questions ?? []).map(({ eventId, question, since }) => {
+    const name = `${named(backlog)}/${backlog.agent}`
+    return matter({
+      id: `asked/${backlog.conversation}/${eventId}`,
+      of: BoardRow.ofAgent(backlog),
+      kind: "question",
+      who: `${backlog.project}/${backlog.agent}`,
+      text: "asks you",
+      details: [cut(question, ARGUMENTS)],
+      since,
+      commands: [run("answer it, in words of yours", "send", name, "…"), run("let it go", "dismiss", name)]
+    })
+  })
+
+const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
+  (backlog.bounds ?? []).map(({ eventId, holds = false, since, text }) => {
+    const name = `${named(backlog)}/${backlog.agent}`
+    return matter({
+      id: `bound/${backlog.conversation}/${eventId}`,
+      of: BoardRow.ofAgent(backlog),
+      kind: "bound",
+      who: `${backlog.project}/${backlog.agent}`,
+      text: cut(text),
+      since,
+      commands: holds
+        ? [run("let it go on", "retry", name), run("stop it", "stop", name), run("see why", "why", name)]
+        : [run("let it be", "dismiss", name), run("see why", "why", name)]
+    })
+  })
+
+/** Where messages are held. */
+interface Places {
+  /** By their rows' ids. */
+  readonly agents: ReadonlyMap<string, AgentInfo>
+  readonly homes: ReadonlyMap<string, ConversationInfo>
+  /** Conversations of projects that are stopped as a whole. */
+  readonly still: ReadonlySet<string>
+}
+
+const placesOf = ({ agents, backlog, conversations, projects }: Given): Places => ({
+  agents: new Map(backlog.length === 0 ? [] : agents.map((agent) => [BoardRow.ofAgent(agent), agent])),
+  homes: new Map(conversations.map((one) => [one.conversation, one])),
+  still: new Set(projects.flatMap(({ conversation, stopped }) => (stopped === undefined ? [] : [conversation])))
+})
+
+/** Messages of an agent that nobody works on: it is stopped, its conversation takes no work, or its limit is spent. */
+const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
+  const { agent, conversation, held, heldSince, project } = backlog
+  if (held === 0) return []
+  const row = agents.get(BoardRow.ofAgent(backlog))
+  const home = homes.get(conversation)
+  const isBarred = home !== undefined && HELD.has(home.state)
+  const isSpent = row?.spent === true
+  if (row === undefined || (row.state !== "Stopped" && !isBarred && !isSpent)) return []
+  const name = `${named(backlog)}/${agent}`
+  const lets = isBarred
+    ? run("let its conversation go on", "resume", conversation)
+    : still.has(conversation)
+      ? run("start its project", "project", "start", named(backlog))
+      : isSpent
+        ? run("see what it was spent for", "cost", "--by", "agent,model")
+        : run("start it", "start", name)
+  return [
+    matter({
+      id: `held/${conversation}/${agent}`,
+      of: BoardRow.ofAgent(backlog),
+      kind: "held",
+      who: `${project}/${agent}`,
+      text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(putRight(row.detail))}`,
+      since: heldSince ?? 0,
+      until: isSpent ? row.nextAt : null,
+      commands: [lets, run("let them go", "dismiss", name, "--held")]
+    })
+  ]
+}
+
+/** An agent that has stopped for good, or that a spent limit keeps from its next run. */
+const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
+  const name = `${named(agent)}/${agent.agent}`
+  if (agent.spent === true && agent.nextAt === null && agent.inbox === 0)
+    return [
+      matter({
+        id: `spent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
+        of: BoardRow.ofAgent(agent),
+        kind: "bound",
+        who: `${agent.project}/${agent.agent}`,
+        text: cut(agent.detail),
+        since: agent.since,
+        commands: [run("see what it was spent for", "cost", "--by", "agent,model"), run("stop it", "stop", name)]
+      })
+    ]
+  if (agent.failed !== true) return []
+  return [
+    matter({
+      id: `agent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
+      of: BoardRow.ofAgent(agent),
+      kind: "agent",
+      who: `${agent.project}/${agent.agent}`,
+      text: `stopped for good: ${cut(putRight(agent.detail))}`,
+      since: agent.since,
+      commands: [run("see why", "why", name), run("start it again", "start", name)]
+    })
+  ]
+}
+
+/** Names are the damaged log's own: its commands take the id. */
+const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Row> =>
+  damage === undefined
+    ? []
+    : [
+        matter({
+          id: `damage/${conversation}`,
+          kind: "damage",
+          who: name,
+          text: `is set apart, and nothing of it runs: its log is damaged: ${cut(damage)}`,
+          commands: [
+            run("mend it, once the daemon is stopped; says first what is lost", "repair", conversation),
+            run("give it up; a new one can be begun then", "close", conversation)
+          ]
+        })
+      ]
+
+const ofConversation = ({ conversation, detail, restsOn, since, state }: ConversationInfo): ReadonlyArray<Row> =>
+  HELD.has(state)
+    ? [
+        matter({
+          id: `conversation/${conversation}/${restsOn}`,
+          of: BoardRow.ofProject({ conversation }),
+          kind: "conversation",
+          who: conversation,
+          text: `is ${detail.startsWith(state) ? cut(detail) : `${state}${detail === "" ? "" : `: ${cut(detail)}`}`}`,
+          since,
+          commands: [run("let it go on", "resume", conversation)]
+        })
+      ]
+    : []
+
+const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
+  const { config, conversation, name, problems, since = 0, waits } = project
+  const called = named({ conversation, project: name })
+  if (waits !== undefined) {
+    const often = waits.changes === undefined || waits.changes < 2 ? "" : ` ${waits.changes} times`
+    return [
+      matter({
+        id: `config/${conversation}/${waits.hash}`,
+        kind: "config",
+        who: name,
+        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the one before is in force`,
+        since: waits.since,
+        commands: [run("look at it, and agree", "trust", called)]
+      })
+    ]
+  }
+  if (problems.length === 0) return []
+  const isGone = problems.some((problem) => problem.endsWith(GONE))
+  return [
+    matter({
+      id: `project/${conversation}`,
+      kind: "project",
+      who: name,
+      text: isGone
+        ? `the folder of the project ${name} is not there any more: bring it back, or end the project`
+        : `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
+      details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
+      since,
+      commands: isGone
+        ? [run("end the project; its log is kept", "project", "remove", called)]
+        : [run("see what is wrong", "status")]
+    })
+  ]
+}
+
+/** An agent's repository keeps it waiting: an agent that asks for itself has a row of its own. */
+const isStuck = ({ behind, state, word }: GoalInfo): boolean =>
+  state === "executing" && word === "needs you" && behind === undefined
+
+/** A plan that is complete, and that nobody has approved. */
+const isAskedFor = ({ behind, state, word }: GoalInfo): boolean =>
+  state === "planning" && word === "needs you" && behind === undefined
+
+const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
+  const { conversation, detail, goalId, project, restsOn, since, state } = goal
+  const name = `${named(goal)}/${goalId}`
+  const commands =
+    state === "blocked"
+      ? [run("let it go on", "goal", "retry", name), run("end it", "goal", "cancel", name)]
+      : isAskedFor(goal)
+        ? [run("look at it, and agree", "goal", "approve", name), run("send it back", "goal", "reject", name)]
+        : isStuck(goal)
+          ? [run("see what is done", "goal", "show", name), run("end it", "goal", "cancel", name)]
+          : []
+  if (commands.length === 0) return []
+  const isBlocked = state === "blocked"
+  const why = isBlocked ? `is blocked: ${goal.reason ?? detail}` : `waits for you: ${detail}`
+  return [
+    matter({
+      id: `goal/${conversation}/${goalId}/${restsOn}`,
+      of: BoardRow.ofGoal(goal),
+      kind: "goal",
+      who: `${project}/${goalId}`,
+      text: cut(isAskedFor(goal) ? "has a plan that waits for approval" : why),
+      details: [cut(goal.goal)],
+      since,
+      commands
+    })
+  ]
+}
+
+/** The text without the commands at its end. */
+const matterOf = (text: string): string => text.split(": agentd ")[0]!
+
+const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
+  const { closed, conversation, paused, project, restsOn, seats, since = 0, waits } = channel
+  if (closed || (waits === null && !paused)) return []
+  const name = `${named(channel)}/${channel.name}`
+  const [seat] = seats
+  const isStranded = waits !== null && waits.includes("channel assign")
+  const commands = !isStranded
+    ? [run("let it go on", "channel", "resume", name)]
+    : seat === undefined
+      ? [run("see it", "channel", "show", name)]
+      : [run("give it a turn", "channel", "assign", name, seat.agent)]
+  return [
+    matter({
+      id: `channel/${conversation}/${channel.name}/${isStranded ? restsOn : "rests"}`,
+      of: BoardRow.ofChannel(channel),
+      kind: "channel",
+      who: `#${channel.name} of ${project}`,
+      text: paused ? "is paused: nobody gets the floor" : cut(matterOf(waits!)),
+      since,
+      commands
+    })
+  ]
+}
+
+const ofMail = ({ failed, failsSince = 0, lastError, waiting }: Given["outbox"]): ReadonlyArray<Row> =>
+  lastError === null || failed + waiting === 0
+    ? []
+    : [
+        matter({
+          id: "mail",
+          kind: "mail",
+          who: "mail",
+          text: `${failed > 0 ? `${counted(failed, "mail")} could not be sent` : `${counted(waiting, "mail")} cannot be sent for now`}: ${cut(lastError)}`,
+          since: failsSince,
+          commands: [run("try it", "alert", "test"), run("see how it is set up", "status")]
+        })
+      ]
+
+const ofDisk = (log: Given["log"]): ReadonlyArray<Row> => {
+  if (!DiskRoom.isShort(log)) return []
+  const lasts = DiskRoom.lasts(log)
+  return [
+    matter({
+      id: "disk",
+      kind: "disk",
+      who: "disk",
+      text: `is nearly full: ${shown(log.free ?? 0)} are free${lasts === undefined ? "" : `, which lasts ${lasts}`}; without room agentd stops`,
+      commands: [run("see how large the log is", "status")]
+    })
+  ]
+}
+
+const ofPort = ({ http }: Given): ReadonlyArray<Row> => {
+  const { port = null, problem = null } = http ?? {}
+  if (port === null || problem === null) return []
+  return [
+    matter({
+      id: `port/${port}`,
+      kind: "damage",
+      who: "agentd",
+      text: `the page's port ${port} is in other hands: ${cut(problem.message)}`,
+      details: ["No page is answered until it is free, and no other port is taken. Open pages say so."],
+      since: problem.since ?? 0,
+      commands: [run("see whose it is", "doctor")]
+    })
+  ]
+}
+
+const ofProgram = ({ replaced }: Given): ReadonlyArray<Row> =>
+  replaced === true
+    ? [
+        matter({
+          id: "program",
+          kind: "program",
+          who: "agentd",
+          text: "the daemon runs an older agentd than the one that is installed",
+          commands: [run("take it up; what can goes on meanwhile", "restart")]
+        })
+      ]
+    : []
+
+const ofOwnConfig = ({ ownConfig }: Given): ReadonlyArray<Row> =>
+  ownConfig === undefined
+    ? []
+    : [
+        matter({
+          id: `own-config/${ownConfig.since}`,
+          kind: "config",
+          who: "agentd",
+          text: "your own config.jsonc cannot be used; what was in force before stays in force",
+          details: [
+            ownConfig.path,
+            ...ownConfig.problem
+              .split("\n")
+              .slice(0, MAX_NAMED)
+              .map((one) => cut(one))
+          ],
+          since: ownConfig.since,
+          commands: [run("see what is wrong", "doctor")]
+        })
+      ]
+
+const ofZone = ({ doubt, startedAt = 0 }: Given): ReadonlyArray<Row> =>
+  doubt === undefined || doubt === null
+    ? []
+    : [
+        matter({
+          id: "zone",
+          kind: "program",
+          who: "agentd",
+          text: doubt,
+          details: ['Set TZ to a name such as "Europe/Berlin", or give each schedule its "timeZone".'],
+          since: startedAt,
+          commands: [run("then take it up", "restart")]
+        })
+      ]
+
+/** Found when the whole log was checked; each damaged conversation has a row of its own besides. */
+const ofCheck = ({ log: { checked } }: Given): ReadonlyArray<Row> =>
+  checked === undefined || checked === null || checked.problems === 0
+    ? []
+    : [
+        matter({
+          id: `checked/${checked.at}`,
+          kind: "damage",
+          who: "log",
+          text: `has ${counted(checked.problems, "problem")}, as a check of the whole has found: ${cut(checked.first ?? "")}`,
+          details: ["What is not damaged goes on. This is said until a check finds all well, or a repair."],
+          since: checked.at,
+          commands: [
+            run("see all of them; where all is well, this goes", "verify"),
+            run("see what a repair would lose", "repair", "--dry-run")
+          ]
+        })
+      ]
+
+/** Of a conversation that is set apart as a whole the row says all. */
+const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
+  const apart = new Set(projects.flatMap(({ conversation, damage }) => (damage === undefined ? [] : [conversation])))
+  return aside
+    .filter(({ stream }) => !apart.has(stream))
+    .map(({ message, part, stream }) =>
+      matter({
+        id: `aside/${stream}/${part}`,
+        kind: "damage",
+        who: stream,
+        text: `${part} is left out: ${cut(message)}`,
+        details: ["All else of it goes on."],
+        commands: [
+          run("see what a repair would lose", "repair", stream, "--dry-run"),
+          run("mend it, once the daemon is stopped", "repair", stream)
+        ]
+      })
+    )
+}
+
+const ofLog = ({ behind, startedAt = 0 }: Given): ReadonlyArray<Row> =>
+  behind === undefined
+    ? []
+    : [
+        matter({
+          id: "log",
+          kind: "damage",
+          who: "log",
+          text: `has lost what it had acknowledged: ${cut(behind)}`,
+          details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
+          since: startedAt,
+          commands: [run("see what is there", "verify")]
+        })
+      ]
+
+const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
+  keeper === undefined
+    ? []
+    : [
+        {
+          id: `keeper/${keeper.since}`,
+          kind: "damage",
+          who: "keeper",
+          text: `cannot be reached, and no run begins: ${cut(keeper.message)}`,
+          details: ["Runs go on, and their output is not read. agentd keeps trying to start another keeper."],
+          since: keeper.since,
+          until: null,
+          commands: [run("see what is wrong", "doctor"), run("restart the daemon; runs go on meanwhile", "restart")]
+        }
+      ]
+
+/** A login that a person renews. An outage ends by itself: it is on the board, and no matter of a person's. */
+const ofLogin = (standing: Standing): Row => ({
+  id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
+  kind: "provider",
+  who: nameOf(standing),
+  text: `${troubles[standing.state]}: ${cut(standing.message)}`,
+  details: ["Its agents wait, and go on by themselves after the login."],
+  since: standing.since,
+  until: standing.until,
+  commands: [run("see how it went", "log", "--kind", "provider.moved")]
+})
+
+export const listOf = (given: Given): WaitingReply => {
+  const named = namesOf(given)
+  const places = placesOf(given)
+  const questions = given.backlog.flatMap((one) => ofQuestions(one, named))
+  const rest = [
+    ...given.backlog.flatMap((one) => [
+      ...ofDropped(one, named),
+      ...ofBounds(one, named),
+      ...ofHeld(places, one, named)
+    ]),
+    ...given.agents.flatMap((one) => ofAgent(one, named)),
+    ...given.conversations.flatMap(ofConversation),
+    ...given.projects.flatMap((one) => ofProject(one, named)),
+    ...given.goals.flatMap((one) => ofGoal(one, named)),
+    ...given.channels.flatMap((one) => ofChannel(one, named)),
+    ...ofDisk(given.log),
+    ...ofMail(given.outbox),
+    ...given.outages.filter(({ state }) => state === "LoginNeeded").map(ofLogin),
+    ...ofOwnConfig(given),
+    ...ofPort(given),
+    ...ofProgram(given),
+    ...ofZone(given)
+  ]
+  const damage = [
+    ...ofKeeper(given),
+    ...ofLog(given),
+    ...ofCheck(given),
+    ...ofAside(given),
+    ...given.projects.flatMap(ofDamage)
+  ]
+  const asking = fairly([...asked(given), ...questions])
+  const others = fairly(rest)
+  const rows = [...damage, ...asking.first, ...others.first, ...asking.further, ...others.further]
+  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
+}

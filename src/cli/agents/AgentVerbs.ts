@@ -1,0 +1,267 @@
+/**
+ * AgentVerbs: the part of the command line that is about agents: what they do, and
+ * what a person says to them; and `mcp`, by which an agent speaks itself.
+ */
+import { Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { AIMS } from "../sessions/Choose.ts"
+import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
+import * as Declared from "../parse/DeclaredVerbs.ts"
+import { LEVELS, levelOf, patternOf } from "../log/LogsWords.ts"
+import { log } from "../log/LogView.ts"
+import * as MomentText from "../render/MomentText.ts"
+import { ps } from "../sessions/Ps.ts"
+import { send } from "./Send.ts"
+import { spanOf } from "../parse/SpanFlag.ts"
+import { agent, labels, maybe as textFlag, messageOf, off, readFlag, verb } from "../parse/Verb.ts"
+
+const readAs =
+  <A>(of: (text: string) => A | undefined, form: string) =>
+  (text: string): A => {
+    const found = of(text)
+    if (found === undefined) throw new Error(`Expected ${form}`)
+    return found
+  }
+const maybe = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+const attach = Command.make(
+  "attach",
+  {
+    agent,
+    turns: Flag.Int("turns").pipe(
+      Flag.withMetavar("N"),
+      Flag.withDescription("Begin with the last N turns"),
+      Flag.mapTryCatch((count) => {
+        if (count < 0 || count > 100) throw new Error("Expected a number from 0 to 100")
+        return count
+      }, messageOf),
+      Flag.withDefault(3)
+    ),
+    stdin: off("stdin", "Take lines of standard input, when it is no terminal, as what is typed")
+  },
+  verb(() => import("../tui/Attach.ts"))
+).pipe(
+  Command.withDescription("Follow what an agent says and does, answer what it asks, and talk to it"),
+  Command.withExamples([
+    { command: "agentd attach builder", description: "Type to send; /help names the rest; Ctrl-C or /quit leaves" },
+    { command: "agentd attach builder > turns.txt", description: "Plain lines, no prompt" }
+  ])
+)
+
+export const mcp = Command.make(
+  "mcp",
+  { assistant: off("assistant", "For a person's own assistant, wherever it is started") },
+  verb(() => import("../mcp/Mcp.ts"))
+).pipe(
+  Command.withDescription(
+    "Let an agent, or your own assistant, speak to agentd: an MCP server on standard input and output"
+  ),
+  Command.withExamples([
+    {
+      command: "claude mcp add agentd -- agentd mcp",
+      description: "Your Claude Code sees your agents and speaks to them"
+    },
+    { command: "agentd mcp", description: "The daemon gives it to each run; it is that agent's voice then" }
+  ])
+)
+
+export const conformance = Command.make(
+  "conformance",
+  {
+    command: Argument.String("command").pipe(
+      Argument.withDescription("The backend's program and its arguments"),
+      Argument.atLeast(1)
+    ),
+    asks: textFlag("asks", "TEXT", "Words that make it use a tool for which it asks"),
+    long: textFlag("long", "TEXT", "Words that keep it busy for some seconds"),
+    timeout: readFlag("timeout", ["TIME", "The longest time of a step: 90s, 10m. Default: 1m"], spanOf).pipe(
+      Flag.withDefault(60_000)
+    )
+  },
+  verb(() => import("./Conformance.ts"))
+).pipe(
+  Command.withDescription(
+    "Try whether a program keeps the contract of a backend of the type exec (docs/exec-backend.md)"
+  ),
+  Command.withExamples([
+    {
+      command: "agentd conformance -- python3 my-backend.py",
+      description: "Each check by its name; exit code 1 where one fails"
+    }
+  ])
+)
+
+const server = Argument.String("server").pipe(
+  Argument.withDescription("Its name under mcp of a model backend in agentd.jsonc")
+)
+
+export const login = Command.make(
+  "login",
+  { server, browser: off("browser", "Log in on a page of this machine's browser, even where a code would do") },
+  verb(() => import("../mcp/Login.ts"))
+).pipe(
+  Command.withDescription("Log in at a remote MCP server of this project's model agents"),
+  Command.withExamples([
+    { command: "agentd login tracker", description: "Shows an address and a code, and waits until you typed it in" },
+    { command: "agentd login tracker --browser", description: "Shows an address for the browser of this machine" }
+  ])
+)
+
+export const wait = Command.make(
+  "wait",
+  {
+    names: Argument.String("name").pipe(
+      Argument.withDescription("Names or patterns, as agentd ps has them: builder, 'shop/*'"),
+      Argument.atLeast(0)
+    ),
+    labels: labels("All agents of this label, of those that are named; repeatable"),
+    aim: Flag.Literals("for", AIMS).pipe(Flag.withDescription("What is waited for"), Flag.withDefault("idle" as const)),
+    timeout: maybe(readFlag("timeout", ["TIME", "The longest wait: 90s, 10m, 2 hours. Default: none"], spanOf))
+  },
+  verb(() => import("./Wait.ts"))
+).pipe(
+  Command.withDescription("Wait until agents, goals or sessions are idle, done, failed or need you; for scripts"),
+  Command.withExamples([
+    { command: "agentd wait builder --timeout 10m", description: "0: it is idle; 1: it has failed, or it took longer" },
+    { command: "agentd wait 'shop/*' --for needs-you", description: "Until all of them ask something" }
+  ])
+)
+
+const point = readAs(MomentText.parse, MomentText.FORM)
+const linesOf = (text: string): number | undefined =>
+  /^\d{1,5}$/.test(text) && Number(text) <= 10_000 ? Number(text) : undefined
+
+const logs = Command.make(
+  "logs",
+  {
+    names: Argument.String("agent").pipe(
+      Argument.withDescription("Names or patterns: builder, shop/builder, 'shop/*'; none: all agents"),
+      Argument.atLeast(0)
+    ),
+    follow: Flag.Boolean("follow").pipe(
+      Flag.withAlias("f"),
+      Flag.withDescription("Go on with what comes"),
+      Flag.withDefault(false)
+    ),
+    lines: maybe(
+      readFlag(
+        "lines",
+        ["N", "Only the newest N lines of what is there (10 with -f, else all)"],
+        readAs(linesOf, "a number from 0 to 10000")
+      ).pipe(Flag.withAlias("n"))
+    ),
+    grep: maybe(
+      readFlag(
+        "grep",
+        ["PATTERN", "Only lines that fit; without capitals it finds both cases"],
+        readAs(patternOf, "a regular expression")
+      ).pipe(Flag.withAlias("g"))
+    ),
+    since: maybe(readFlag("since", ["TIME", `Only since then: ${MomentText.FORM}`], point)),
+    until: maybe(readFlag("until", ["TIME", "Only up to then"], point)),
+    level: maybe(
+      readFlag(
+        "priority",
+        [
+          "LEVEL",
+          "Only what is as bad: err (failures), warning (with stderr and questions), notice (with decisions), info"
+        ],
+        readAs(levelOf, `a level: ${LEVELS.join(", ")}`)
+      ).pipe(Flag.withAlias("p"))
+    ),
+    only: maybe(
+      Flag.Literals("only", ["output", "decisions"]).pipe(
+        Flag.withDescription("Only what the agents' programs said, or only what was decided about them"),
+        Flag.map((only) => (only === "output" ? ("output" as const) : ("decision" as const)))
+      )
+    ),
+    run: maybe(
+      readFlag(
+        "run",
+        ["RUN", "Only this run, from its first line: last, -1 for the one before, its number, or its id"],
+        (text) => text
+      )
+    ),
+    style: Flag.Literals("output", ["short", "short-iso", "json", "cat"]).pipe(
+      Flag.withAlias("o"),
+      Flag.withDescription("How a line looks; cat: its text alone"),
+      Flag.withDefault("short" as const)
+    ),
+    utc: off("utc", "Times as of UTC"),
+    ascii: off("ascii", "No characters but those of ASCII as marks")
+  },
+  verb(() => import("../log/Logs.ts"))
+).pipe(
+  Command.withDescription("Print what agents said, and what was decided about them, line by line"),
+  Command.withExamples([
+    { command: "agentd logs -f", description: "All agents, as it comes" },
+    { command: "agentd logs builder --run last", description: "The whole of its newest run" },
+    {
+      command: "agentd logs 'shop/*' -p err --since yesterday",
+      description: "What failed; works without the daemon, too"
+    },
+    { command: "agentd logs builder tester -g 'not found' --only output", description: "What their programs said" }
+  ])
+)
+
+const history = Command.make(
+  "history",
+  {
+    names: Argument.String("name").pipe(
+      Argument.withDescription("Agents, goals, channels ('#reviews') or projects, by name or pattern; none: all"),
+      Argument.atLeast(0)
+    ),
+    lines: readFlag("lines", ["N", "The newest N (50)"], readAs(linesOf, "a number from 0 to 10000")).pipe(
+      Flag.withAlias("n"),
+      Flag.withDefault(50)
+    ),
+    since: maybe(readFlag("since", ["TIME", `Only since then: ${MomentText.FORM}`], point)),
+    grep: maybe(
+      readFlag(
+        "grep",
+        ["PATTERN", "Only what fits: its text, its outcome, or who asked"],
+        readAs(patternOf, "a regular expression")
+      ).pipe(Flag.withAlias("g"))
+    ),
+    csv: off("csv", "As comma-separated values")
+  },
+  verb(() => import("../log/History.ts"))
+).pipe(
+  Command.withDescription("List what people asked of agents, goals and channels, by whom, and what came of it"),
+  Command.withExamples([
+    { command: "agentd history builder", description: "The newest last" },
+    { command: "agentd history --since yesterday -g deploy --csv", description: "For a spreadsheet" }
+  ])
+)
+
+export const logout = Command.make(
+  "logout",
+  { server },
+  verb(() => import("../mcp/Logout.ts"))
+).pipe(
+  Command.withDescription("Forget the login at a remote MCP server"),
+  Command.withExamples([{ command: "agentd logout tracker", description: "Its tokens are deleted here" }])
+)
+
+export const daily = commandsOf(Declared.agents, [
+  commandOf(ps, {
+    program: ({ labels, watch }) =>
+      watch
+        ? () =>
+            import("../tui/BoardScreen.ts").then(({ run }) => ({
+              run: () => run({ bell: false, notify: false, labels })
+            }))
+        : undefined
+  }),
+  commandOf(send, {
+    program: (input) =>
+      input.file.length === 0
+        ? undefined
+        : () => import("./SendFiles.ts").then(({ run }) => ({ run: () => run(input) }))
+  }),
+  wait,
+  commandOf(log, { program: (input) => () => import("../log/Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
+  logs,
+  history,
+  attach
+])

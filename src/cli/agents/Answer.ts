@@ -1,0 +1,87 @@
+/**
+ * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or what a
+ * session asks leave for; without a CALL: what waits for an answer. An approval names what was
+ * seen by its hash; without one, `Approve` shows the whole call.
+ */
+import type { Caller, Done } from "../../domain/Messages.ts"
+import type { WaitingReply } from "../../board/WaitingMessages.ts"
+import {
+  type Ask,
+  declare,
+  map,
+  maybeWord,
+  option,
+  read,
+  said,
+  send,
+  words,
+  type World
+} from "../parse/DeclaredVerb.ts"
+import { asking, view as waiting } from "../daemon/Waiting.ts"
+
+const call = maybeWord(
+  "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
+)
+
+interface Given {
+  readonly call: string | undefined
+  readonly decision: "allow" | "deny"
+  readonly hash?: string | undefined
+  readonly reason?: string | undefined
+  /** To the call's questions. */
+  readonly answers?: ReadonlyArray<string>
+}
+
+const rpc = ({ answers, call: name, decision, hash, reason }: Given, caller: Caller): Ask<Done | WaitingReply> =>
+  name === undefined
+    ? map(read("Waiting", null), asking)
+    : send("Answer", {
+        name,
+        decision,
+        reason: reason ?? "",
+        ...(answers === undefined ? {} : { answers }),
+        ...(hash === undefined ? {} : { hash }),
+        caller
+      })
+
+const view = (reply: Done | WaitingReply, world: World): ReadonlyArray<string> =>
+  "message" in reply ? said(reply) : waiting(reply, world)
+
+export const answer = declare({
+  path: ["answer"],
+  description: "Answer what an agent asks you to choose",
+  examples: [
+    { command: "agentd answer", description: "What waits, with the options" },
+    { command: "agentd answer 01k9 2", description: "The second option" },
+    { command: 'agentd answer 01k9 1 "1,3" "neither"', description: "Three questions: an answer for each" }
+  ],
+  args: {
+    call,
+    answers: words("An option's number or label, or a text; a comma between several, one for each question", "answer")
+  },
+  rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
+  view
+})
+
+export const approve = declare({
+  path: ["approve"],
+  description: "Let a tool call run, or allow what a session asks for; whoever answers first wins",
+  examples: [
+    { command: "agentd approve", description: "What waits, with what each call would do" },
+    { command: "agentd approve 01k9", description: "Shows the whole call, and asks on a terminal" },
+    { command: "agentd approve 01k9 HASH", description: "What was seen; a call that is another one by now is refused" }
+  ],
+  args: { call, hash: maybeWord("The hash that was shown with the call", "hash") },
+  rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
+  view,
+  quick: ({ call, hash }) => call === undefined || hash !== undefined
+})
+
+export const deny = declare({
+  path: ["deny"],
+  description: "Refuse a tool call, or what a session asks for",
+  examples: [{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }],
+  args: { call, reason: option("TEXT", "What the agent or the session is told") },
+  rpc: (input, caller) => rpc({ ...input, decision: "deny" }, caller),
+  view
+})

@@ -1,0 +1,89 @@
+/** `agentd at TIME send AGENT TEXT`, `agentd at TIME goal TEXT`: a message or a goal for one time to come. */
+import type { Work } from "../../domain/ScheduleMessages.ts"
+import * as Coming from "../parse/Coming.ts"
+import { choice, declare, map, option, send, words, type Wrong } from "../parse/DeclaredVerb.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import * as GoalFlags from "../goals/GoalFlags.ts"
+import { plain } from "../render/Output.ts"
+import { troubleIn } from "../render/PlainText.ts"
+import { moment } from "./ScheduleTable.ts"
+
+const VERBS: ReadonlyArray<string> = ["send", "goal"]
+
+interface Parts {
+  readonly coming: Coming.Coming
+  readonly verb: string
+  readonly rest: ReadonlyArray<string>
+}
+
+const USAGE = 'agentd at 9:00 send AGENT "…", or agentd at 9:00 goal "…"'
+
+const usage = (message: string, remedy: string): Wrong => ({ message, remedy, exitCode: ExitCode.usage })
+
+const partsOf = (all: ReadonlyArray<string>, span: string | undefined): Parts | Wrong => {
+  const place = all.findIndex((one) => VERBS.includes(one))
+  if (place === -1) return usage("What is to be done then is not said.", `Say send or goal: ${USAGE}`)
+  const time = all.slice(0, place).join(" ")
+  if (time !== "" && span !== undefined)
+    return usage("A time and --in exclude each other.", "Give the one that is meant.")
+  const given = span === undefined ? time : `in ${span}`
+  const coming = Coming.parse(given)
+  if (coming === undefined) {
+    return usage(given === "" ? "There is no time." : `"${plain(given)}" is no time to come.`, `Say ${Coming.FORM}.`)
+  }
+  return { coming, verb: all[place]!, rest: all.slice(place + 1) }
+}
+
+const textOf = ({ rest, verb }: Parts): string => (verb === "send" ? rest.slice(1) : rest).join(" ")
+
+interface Given {
+  readonly words: ReadonlyArray<string>
+  readonly in: string | undefined
+}
+
+const wrongOf = (given: Given & GoalFlags.Given): Wrong | undefined => {
+  const parts = partsOf(given.words, given.in)
+  if (!("coming" in parts)) return parts
+  if (textOf(parts).trim() === "") return usage("There is no text.", `Say what is to be said: ${USAGE}`)
+  if (parts.verb === "send" && Object.keys(GoalFlags.given(given)).length > 0)
+    return usage("A message has no options of goals.", `Leave them out, or give a goal: ${USAGE}`)
+  const trouble = troubleIn(textOf(parts))
+  return trouble === undefined ? undefined : { ...trouble, exitCode: ExitCode.usage }
+}
+
+export const at = declare({
+  path: ["at"],
+  description: "Send a message, or submit a goal, at one time to come",
+  examples: [
+    { command: 'agentd at 9:00 send builder "Look at the night\'s errors"', description: "The next nine o'clock" },
+    { command: 'agentd at fri 17:30 goal "Release 2.0" --auto-start', description: "A goal with its options" },
+    { command: 'agentd at --in 20m send builder "Is it done?"', description: "In twenty minutes" },
+    { command: "agentd schedule rm at-1", description: "Takes it back" }
+  ],
+  args: {
+    words: words(`The time (${Coming.FORM}), then send AGENT TEXT, or goal TEXT`, "time-and-what"),
+    in: option("TIME", "In so long from now: 20m, 1h30m"),
+    catchUp: {
+      ...choice(["once", "none"], "once", "Where nobody can act at that time: once: as soon as one can; none: nothing"),
+      name: "catch-up"
+    },
+    ...GoalFlags.flags
+  },
+  wrong: wrongOf,
+  rpc: (given, caller, { now }) => {
+    const parts = partsOf(given.words, given.in)
+    if (!("coming" in parts)) throw new Error(parts.message)
+    const due = Coming.atOf(parts.coming, now)
+    const text = textOf(parts)
+    const work: Work =
+      parts.verb === "send" ? { send: { agent: parts.rest[0]!, text } } : { goal: { text, ...GoalFlags.given(given) } }
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions()
+    return map(send("ScheduleAdd", { due, timeZone, work, catchUp: given.catchUp, caller }), (done) => ({
+      ...done,
+      due
+    }))
+  },
+  view: ({ due, message, name }, { now }) => [
+    `${plain(message)} Due ${moment(due, now)}. Take it back: agentd schedule rm ${plain(name)}`
+  ]
+})

@@ -1,0 +1,68 @@
+/** `agentd diff AGENT`: what an agent has changed in its folder since its work began, as git shows it. */
+import type { DiffInfo } from "../../domain/DiffMessages.ts"
+import { declare, map, off, read, word, type World } from "../parse/DeclaredVerb.ts"
+import { count, paint, plain, plainLines } from "../render/Output.ts"
+
+export interface DiffLine {
+  readonly text: string
+  readonly look?: "strong" | "bad" | "good" | "faint"
+}
+
+const lookOf = (line: string, isHead: boolean): DiffLine["look"] => {
+  if (line.startsWith("diff --git ")) return "strong"
+  if (isHead || line.startsWith("@@")) return "faint"
+  return line.startsWith("+") ? "good" : line.startsWith("-") ? "bad" : undefined
+}
+
+export const linesOf = (patch: string): ReadonlyArray<DiffLine> => {
+  let isHead = true
+  const lines = patch === "" ? [] : patch.replace(/\n$/, "").split("\n")
+  return lines.map((line) => {
+    if (line.startsWith("diff --git ")) isHead = true
+    else if (line.startsWith("@@")) isHead = false
+    const look = lookOf(line, isHead)
+    const text = plainLines(line.replace(/\r$/, "")).join("·")
+    return look === undefined ? { text } : { text, look }
+  })
+}
+
+const counted = (added: number | null, removed: number | null): string =>
+  added === null || removed === null ? "not text" : `+${added} −${removed}`
+
+/** A line for each file, and what the patch does not have. */
+export const summary = ({ files, isCut, more }: DiffInfo): ReadonlyArray<DiffLine> => {
+  const wide = Math.max(0, ...files.map(({ added, removed }) => counted(added, removed).length))
+  return [
+    ...files.map(({ added, path, removed }) => ({ text: `${counted(added, removed).padEnd(wide)}  ${plain(path)}` })),
+    ...(more > 0 ? [{ text: `and ${count(more, "new file")} more that are not shown`, look: "faint" as const }] : []),
+    ...(isCut
+      ? [{ text: "The patch is longer than is shown here: see git diff in its folder.", look: "faint" as const }]
+      : [])
+  ]
+}
+
+const COLOURS = { strong: "bold", bad: "red", good: "green", faint: "dim" } as const
+
+const painted = ({ look, text }: DiffLine, { colour }: World): string =>
+  look === undefined ? text : paint(colour, COLOURS[look], text)
+
+const NOTHING = "has changed nothing."
+
+export const diff = declare({
+  path: ["diff"],
+  description: "Show what an agent has changed in its folder: committed and not",
+  examples: [
+    { command: "agentd diff builder", description: "The files, and the patch" },
+    { command: "agentd diff builder --stat", description: "The files alone" }
+  ],
+  args: { name: word("The agent", { name: "AGENT" }), stat: off("The files alone") },
+  rpc: ({ name, stat }, caller) =>
+    map(read("Diff", { name, caller }), (found) => (stat ? { ...found, patch: "", isCut: false } : found)),
+  view: (found, world) => {
+    const { agent, files, project } = found
+    if (files.length === 0) return [`${plain(project)}/${plain(agent)} ${NOTHING}`]
+    const lines = summary(found).map((line) => painted(line, world))
+    return found.patch === "" ? lines : [...lines, ""]
+  },
+  verbatim: ({ patch }, world) => linesOf(patch).map((line) => painted(line, world))
+})

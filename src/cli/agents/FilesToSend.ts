@@ -1,0 +1,137 @@
+/**
+ * FilesToSend: files that a person sends with a message: read as they are, and handed to the daemon.
+ *
+ * Guarantees: only regular files are read, no more of them than may be sent, and without waiting at a
+ * pipe or a device; a link is not followed, since an agent could have made it; a file that changes while
+ * it is read is refused; each refusal names the file. Nothing is handed over unless all of them can be.
+ */
+import { Effect } from "effect"
+import { createHash } from "node:crypto"
+import { constants, type Stats } from "node:fs"
+import { type FileHandle, open, readlink } from "node:fs/promises"
+import { basename, resolve } from "node:path"
+import { sizeInWords } from "../../runs/FileWords.ts"
+import * as GivenFile from "../../runs/GivenFile.ts"
+import { troubleOf } from "../../config/FileTrouble.ts"
+import type { Caller } from "../../domain/Messages.ts"
+import type { Client } from "../../api/rpc/ControlClient.ts"
+import { Limits } from "../../board/Limits.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+
+interface Read {
+  readonly filename: string
+  readonly sha256: string
+  readonly content: Uint8Array
+}
+
+const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
+  new VerbFailed({ message, remedy, exitCode })
+
+const PLACE = "Put it into the agent's workspace, and name its path."
+
+const kindOf = (stat: Stats): string =>
+  stat.isDirectory()
+    ? "a folder"
+    : stat.isFIFO()
+      ? "a pipe"
+      : stat.isSocket()
+        ? "a socket"
+        : stat.isCharacterDevice() || stat.isBlockDevice()
+          ? "a device"
+          : "no file"
+
+const tooLarge = (path: string) =>
+  failed(`${path} has more than ${sizeInWords(GivenFile.MAX_FILE)}, the most of one file.`, PLACE)
+
+const changed = (path: string) =>
+  failed(`${path} changed while it was read.`, "Wait until it is whole, then send it again.")
+
+/** The whole content of an open file, as long as it stays what it is. */
+const contentOf = async (path: string, file: FileHandle): Promise<Uint8Array> => {
+  const before = await file.stat()
+  if (!before.isFile()) throw failed(`${path} is ${kindOf(before)}.`, "Give the path of a file.")
+  if (before.size > GivenFile.MAX_FILE) throw tooLarge(path)
+  const content = Buffer.alloc(before.size + 1)
+  let has = 0
+  for (;;) {
+    const { bytesRead } = await file.read(content, has, content.length - has, has)
+    has += bytesRead
+    if (bytesRead === 0 || has > before.size) break
+  }
+  const after = await file.stat()
+  // some files of the system say that they are empty, and are not
+  if (before.size === 0 && has === 0) throw failed(`${path} is empty.`, "Give a file that holds something.")
+  if (has !== before.size || after.size !== before.size || after.mtimeMs !== before.mtimeMs) throw changed(path)
+  return content.subarray(0, has)
+}
+
+/** Opening waits at no pipe, and follows no link at the end of the path. */
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
+
+const readOne = async (path: string): Promise<Read> => {
+  const whole = resolve(path)
+  const file = await open(whole, FLAGS).catch(async (error: unknown) => {
+    const target = await readlink(whole).catch(() => undefined)
+    throw target === undefined
+      ? failed(`${path} cannot be read: ${troubleOf(error)}.`, "See that it is there, and that you may read it.")
+      : failed(`${path} is a link to ${target}.`, "If that is what you mean, give its own path.")
+  })
+  try {
+    const content = await contentOf(path, file)
+    if (GivenFile.mediaTypeOf(content) === undefined)
+      throw failed(`${path} is of no kind that agents take: they take ${GivenFile.KINDS}.`, PLACE)
+    const filename = basename(whole)
+    if (filename.length > GivenFile.MAX_NAME)
+      throw failed(
+        `${path} has a name of more than ${GivenFile.MAX_NAME} characters.`,
+        "Copy it under a shorter name, and send that."
+      )
+    return { filename, sha256: createHash("sha256").update(content).digest("hex"), content }
+  } finally {
+    await file.close()
+  }
+}
+
+export const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+  if (paths.length > GivenFile.MAX_FILES)
+    return yield* failed(
+      `A message takes ${GivenFile.MAX_FILES} files, and these are ${paths.length}.`,
+      "Send some of them with a message of their own, or put them into the agent's workspace.",
+      ExitCode.usage
+    )
+  const files: Array<Read> = []
+  let size = 0
+  for (const path of paths) {
+    const file = yield* Effect.tryPromise({
+      try: () => readOne(path),
+      catch: (error) =>
+        error instanceof VerbFailed ? error : failed(`${path} cannot be read: ${troubleOf(error)}.`, "Try again.")
+    })
+    size += file.content.length
+    if (size > GivenFile.MAX_MESSAGE)
+      return yield* failed(
+        `With ${path} the files have more than ${sizeInWords(GivenFile.MAX_MESSAGE)}, the most of one message.`,
+        "Send some of them with a message of their own."
+      )
+    files.push(file)
+  }
+  return files
+})
+
+/** Hands a content over, from where the daemon has it: nothing where it is there already. */
+const handOver = Effect.fnUntraced(function* (client: Client, { content, sha256 }: Read, caller: Caller) {
+  const of = { sha256, size: content.length, caller }
+  let { has } = yield* client.AddFile({ ...of, at: 0, data: "" })
+  // another sender of the same may be at it: each takes what the other has done
+  for (let tries = 0; has < content.length && tries < 1_000; tries++) {
+    const piece = content.subarray(has, has + Limits.pieceBytes)
+    ;({ has } = yield* client.AddFile({ ...of, at: has, data: Buffer.from(piece).toString("base64") }))
+  }
+})
+
+/** Hands all of them over; answers with what a message names. */
+export const give = Effect.fnUntraced(function* (client: Client, files: ReadonlyArray<Read>, caller: Caller) {
+  yield* Effect.forEach(files, (file) => handOver(client, file, caller), { discard: true })
+  return files.map(({ filename, sha256 }) => ({ filename, sha256 }))
+})

@@ -1,0 +1,16 @@
+/** `agentd interrupt AGENT…`: ends a turn, or a run where there are no turns. */
+import { act, oneOf, send } from "../parse/DeclaredVerb.ts"
+import { agents, labels, nobody, yes } from "../parse/Names.ts"
+
+export const interrupt = act({
+  path: ["interrupt"],
+  description: "End an agent's turn, or its run where there are no turns; counts no error",
+  examples: [
+    { command: "agentd interrupt builder", description: "Let it take up its inbox anew" },
+    { command: "agentd interrupt 'shop/*'", description: "All that fit: lists them, and asks" }
+  ],
+  args: { names: agents, labels, yes },
+  several: { kind: "agent", ends: () => "interrupts", changes: () => "interrupts" },
+  wrong: (input) => nobody(input, "interrupt"),
+  rpc: ({ names }, caller) => send("Interrupt", { name: oneOf(names), caller })
+})

@@ -1,0 +1,46 @@
+/** `agentd schedule ls|rm|run|pause|resume`: messages and goals that are due at certain times. */
+import { act, declare, off, read, send, word } from "../parse/DeclaredVerb.ts"
+import * as ScheduleTable from "./ScheduleTable.ts"
+
+const name = word("Its name in this project, or project/name", { name: "schedule" })
+
+export const ls = declare({
+  path: ["schedule", "ls"],
+  description: "List the schedules of this project: when each is due next, how the last time went",
+  examples: [{ command: "agentd schedule ls --all", description: "Of all projects; the next one first" }],
+  args: { all: off("Those of all projects") },
+  rpc: ({ all }, caller) => read("Schedules", { all, caller }),
+  view: (schedules, { colour, columns, now }) => ScheduleTable.list(schedules, now, { colour, columns })
+})
+
+export const rm = act({
+  path: ["schedule", "rm"],
+  description: "Take back what agentd at has asked for; one of agentd.jsonc goes with its lines there",
+  examples: [{ command: "agentd schedule rm at-1", description: "Nothing is sent" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("ScheduleRemove", { name, caller })
+})
+
+export const run = act({
+  path: ["schedule", "run"],
+  description: "Run it now, besides its times; refused while its last run is under way",
+  examples: [{ command: "agentd schedule run nightly", description: "To see what it does" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("ScheduleRun", { name, caller })
+})
+
+export const pause = act({
+  path: ["schedule", "pause"],
+  description: "Let its times pass until it is resumed; nothing is caught up",
+  examples: [{ command: "agentd schedule pause nightly", description: "Also over restarts of the daemon" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("SchedulePause", { name, caller })
+})
+
+export const resume = act({
+  path: ["schedule", "resume"],
+  description: "Let a paused schedule go on",
+  examples: [{ command: "agentd schedule resume nightly", description: "Its next time is due again" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("ScheduleResume", { name, caller })
+})

@@ -1,0 +1,66 @@
+/** ScheduleTable: schedules as a person sees them. Pure, but for the machine's time zone. */
+import type { ScheduleInfo } from "../../domain/ScheduleMessages.ts"
+import { age, type Cell, clock, type Colour, plain, table, type TableOptions } from "../render/Output.ts"
+
+/** `09:00 (in 3h)`, with the date where it is another day; as the machine's clock shows it. */
+export const moment = (at: number, now: number): string => {
+  const time = clock(at, now).replace(/:00$/u, "")
+  return at > now ? `${time} (in ${age(at - now)})` : `${time} (${age(now - at)} ago)`
+}
+
+const colours: { readonly [state in ScheduleInfo["state"]]: Colour } = {
+  waits: "green",
+  paused: "yellow",
+  held: "yellow",
+  done: "dim"
+}
+
+const whatOf = ({ work: { goal, send } }: ScheduleInfo): string =>
+  send === undefined ? `goal: ${plain(goal?.text ?? "")}` : `to ${send.agent}: ${plain(send.text)}`
+
+const timesOf = ({ cron, timeZone }: ScheduleInfo): string => (cron === null ? "once" : `${cron} ${timeZone}`)
+
+const ranOf = ({ last, skipped }: ScheduleInfo, now: number): string => {
+  const ran =
+    last === null
+      ? []
+      : [
+          `${last.asked ? "asked for" : "due"} ${clock(last.due, now).replace(/:00$/u, "")}${last.goalId === null ? "" : ` → ${last.goalId}`}${last.underWay ? ", under way" : ""}`
+        ]
+  const missed =
+    skipped === null
+      ? []
+      : [
+          `${skipped.count >= 100 ? "100 or more" : skipped.count} skipped, the last ${clock(skipped.due, now).replace(/:00$/u, "")}: ${plain(skipped.reason)}`
+        ]
+  return [...ran, ...missed].join("; ") || "-"
+}
+
+/** The word for its state; whom it waits for. */
+const stateOf = ({ next, pausedBy, state }: ScheduleInfo): string => {
+  if (state === "paused") return pausedBy === null ? "paused" : `paused by ${plain(pausedBy)}`
+  if (state === "held") return "held: its project takes no work"
+  return next === null && state === "waits" ? "never due" : state
+}
+
+const rowOf = (info: ScheduleInfo, now: number): ReadonlyArray<Cell> => [
+  { text: `${info.project}/${info.name}`, colour: "bold" },
+  { text: stateOf(info), colour: colours[info.state] },
+  { text: info.next === null ? "-" : moment(info.next, now) },
+  { text: timesOf(info) },
+  { text: ranOf(info, now) },
+  { text: whatOf(info) }
+]
+
+export const list = (
+  schedules: ReadonlyArray<ScheduleInfo>,
+  now: number,
+  options: TableOptions
+): ReadonlyArray<string> =>
+  schedules.length === 0
+    ? ['There are no schedules. Make one: agentd at 9:00 send AGENT "…", or "schedules" in agentd.jsonc.']
+    : table(
+        ["SCHEDULE", "STATE", "NEXT", "TIMES", "LAST", "WHAT"],
+        schedules.map((info) => rowOf(info, now)),
+        { spare: ["TIMES"], ...options }
+      )

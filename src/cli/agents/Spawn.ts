@@ -1,0 +1,28 @@
+/** `agentd spawn PARENT NAME TASK`: a sub-agent of a running agent, with its first task. */
+import { act, option, send, word } from "../parse/DeclaredVerb.ts"
+
+export const spawn = act({
+  path: ["spawn"],
+  description: "Give a running agent a sub-agent with a task; it ends with its parent",
+  examples: [
+    { command: 'agentd spawn builder tester "Run the tests and report"', description: "Else it is as its parent" }
+  ],
+  args: {
+    parent: word("The running agent that it is a sub-agent of"),
+    name: word("What it is called in this project"),
+    task: word("Its first message"),
+    role: option("TEXT", "What it is, in a few words; default: as its parent"),
+    instructions: option("TEXT", "What goes into each of its prompts; default: as its parent")
+  },
+  rpc: ({ instructions, name, parent, role, task }, caller) =>
+    send("Spawn", {
+      name: parent,
+      request: {
+        name,
+        task,
+        ...(role === undefined ? {} : { role }),
+        ...(instructions === undefined ? {} : { instructions })
+      },
+      caller
+    })
+})

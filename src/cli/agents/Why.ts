@@ -1,0 +1,50 @@
+/** `agentd why AGENT|GOAL`: what led it to where it stands, in plain sentences. */
+import type { GoalInfo } from "../../domain/GoalMessages.ts"
+import type { ExplainReply, WhyReply } from "../../board/DaemonMessages.ts"
+import { type Ask, declare, read, word, type World } from "../parse/DeclaredVerb.ts"
+import { LOOKS, predicate } from "../../domain/Words.ts"
+import { age, clock, lookColour, paint, plain } from "../render/Output.ts"
+
+type Subject = Pick<WhyReply["agent"], "nextAt" | "reason" | "restsOn" | "since" | "word"> & { readonly name: string }
+
+const ofGoal = ({ goalId, project, restsOn, since, word }: GoalInfo): Subject => ({
+  name: `${project}/${goalId}`,
+  word,
+  reason: null,
+  nextAt: null,
+  since,
+  restsOn
+})
+
+export const view = ({ advice, agent, goal, lines }: ExplainReply, { colour, now }: World): ReadonlyArray<string> => {
+  const of = goal === undefined ? { ...agent!, name: `${agent!.project}/${agent!.agent}` } : ofGoal(goal)
+  const state = paint(colour, lookColour[LOOKS[of.word].colour], predicate({ ...of, until: of.nextAt }, now))
+  // a word with a time says when it goes on: since when it waits is in the story
+  const since = of.since === 0 || of.nextAt !== null ? "" : ` for ${age(now - of.since)}`
+  return [
+    `${paint(colour, "bold", plain(of.name))} ${state}${since} (rune ${of.restsOn}).`,
+    ...(lines.length === 0 ? ["It has not moved yet."] : []),
+    ...lines.map(({ at, eventId, text }) => {
+      const restsOn = eventId === 0 ? "" : ` ${paint(colour, "dim", `(rune ${eventId})`)}`
+      return `${paint(colour, "dim", clock(at, now))} ${plain(text)}${restsOn}`
+    }),
+    ...(advice === null ? [] : [plain(advice)])
+  ]
+}
+
+/** A goal's name; an agent that is called so is told of all the same. */
+const GOAL = /(^|\/)g\d{1,9}$/
+
+export const why = declare({
+  path: ["why"],
+  description: "Say in plain words what led an agent or a goal to where it stands",
+  examples: [
+    { command: "agentd why builder", description: "Why did it stop?" },
+    { command: "agentd why g3", description: "Why does the goal not go on?" }
+  ],
+  args: { name: word("Its name in this project (builder, g3), or project/name") },
+  rpc: ({ name }, caller): Ask<ExplainReply> =>
+    // an agent is asked for as by an older agentd, whose daemon knows no other way
+    GOAL.test(name) ? read("Explain", { name, caller }) : read("Why", { name, caller }),
+  view
+})

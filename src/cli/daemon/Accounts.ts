@@ -1,0 +1,79 @@
+/** `agentd accounts`: the accounts with providers of models: what of their limits is used, until when, and by whom. */
+import { isNear, isOver, type Noted, usedWords } from "../../domain/UsageWindow.ts"
+import type { AccountRow } from "../../board/AccountMessages.ts"
+import { declare, read, type World } from "../parse/DeclaredVerb.ts"
+import { age, type Cell, clock, cut, paint, plain, table } from "../render/Output.ts"
+
+const skies: { readonly [state in AccountRow["state"]]: string } = {
+  Available: "",
+  Degraded: "a request has failed",
+  Unavailable: "cannot be had",
+  LimitedUntil: "has reached its limit",
+  LoginNeeded: "needs a login"
+}
+
+/** The account's trouble in a line; undefined where there is none. */
+const trouble = ({ message, state, until }: AccountRow, now: number, most: number): string | undefined => {
+  if (state === "Available") return undefined
+  const when = until === null || until <= now ? "" : `, asked again at ${clock(until, now)}`
+  return `${skies[state]}${when}: ${cut(plain(message.split("\n")[0]!), most)}`
+}
+
+/** "five_hour 93 % until 21:04"; painted where it is near its end. */
+const windowWords = (window: Noted, { colour, now }: World): string => {
+  const { name, resetsAt } = window
+  const until = resetsAt === undefined || isOver(window, now) ? "" : ` until ${clock(resetsAt, now)}`
+  const words = `${plain(name)} ${usedWords(window, now)}${until}`
+  return isNear(window, now) ? paint(colour, "yellow", words) : words
+}
+
+/** A line each of those that told something; `agentd status` has the same. */
+export const lines = (rows: ReadonlyArray<AccountRow>, world: World): ReadonlyArray<string> =>
+  rows.flatMap((row) => {
+    const said = trouble(row, world.now, 200)
+    const parts = [
+      ...(said === undefined ? [] : [paint(world.colour, "red", said)]),
+      ...row.windows.map((window) => windowWords(window, world))
+    ]
+    return parts.length === 0 ? [] : [`${plain(row.provider)} (${plain(row.account)}): ${parts.join("; ")}`]
+  })
+
+const HEAD = ["ACCOUNT", "WINDOW", "USED", "BEGINS ANEW", "TOLD", "AGENTS"]
+
+const MAX_NAMED = 3
+
+const named = (agents: ReadonlyArray<string>): string => {
+  const left = agents.length - MAX_NAMED
+  return `${agents.slice(0, MAX_NAMED).map(plain).join(", ")}${left > 0 ? ` and ${left} more` : ""}`
+}
+
+const cells = (row: AccountRow, { now }: World): ReadonlyArray<ReadonlyArray<Cell>> => {
+  const who = `${plain(row.provider)} (${plain(row.account)})`
+  const said = trouble(row, now, 60)
+  const first = said ?? (row.windows.length === 0 ? "tells of no windows" : undefined)
+  const above = first === undefined ? [] : [["", first, "", ""]]
+  const each = row.windows.map((window) => {
+    const { at, name, resetsAt } = window
+    const until = resetsAt === undefined || isOver(window, now) ? "-" : clock(resetsAt, now)
+    return [plain(name), usedWords(window, now), until, `${age(Math.max(0, now - at))} ago`]
+  })
+  return [...above, ...each].map((texts, index) =>
+    [index === 0 ? who : "", ...texts, index === 0 ? named(row.agents) : ""].map((text) => ({ text }))
+  )
+}
+
+export const accounts = declare({
+  path: ["accounts"],
+  description: "Show the accounts with providers of models: what of their limits is used, until when, and by whom",
+  examples: [{ command: "agentd accounts", description: "As their providers told it last" }],
+  args: {},
+  rpc: () => read("Accounts", null),
+  view: (rows, world) =>
+    rows.length === 0
+      ? ["No agent asks a provider of models."]
+      : table(
+          HEAD,
+          rows.flatMap((row) => cells(row, world)),
+          world
+        )
+})

@@ -1,0 +1,64 @@
+/** `agentd alerts`: what people were told, whether it came to them, and the command that helps. */
+import type { AlertRow } from "../../domain/AlertMessages.ts"
+import { LOOKS } from "../../domain/Words.ts"
+import { count, declare, off, read, type World } from "../parse/DeclaredVerb.ts"
+import { age, clock, lookColour, paint, plain } from "../render/Output.ts"
+
+const DEFAULT = 20
+const MOST = 500
+
+const list = (addresses: ReadonlyArray<string>): string => addresses.map((one) => plain(one)).join(", ")
+
+const mailed = (row: AlertRow, now: number): string => {
+  const { attempts, error, nextAt, rejected, sentAt, state, to } = row
+  const tried = error === null ? "" : `${plain(error)} (${attempts === 1 ? "1 attempt" : `${attempts} attempts`})`
+  const next = nextAt === null ? "after the one before it" : nextAt <= now ? "now" : `in ${age(nextAt - now)}`
+  switch (state) {
+    case "sent": {
+      const who = to.length === 0 ? "sent" : `sent to ${list(to)}`
+      const when = sentAt === null ? "" : ` ${age(Math.max(0, now - sentAt))} ago`
+      return `${who}${when}${rejected.length === 0 ? "" : `; refused for ${list(rejected)}`}`
+    }
+    case "failed":
+      return `not sent to ${list(to)}: ${tried}; next try ${next}`
+    case "given up":
+      return `never sent: ${tried}. Mend the mail section, then: agentd alert test`
+    case "nobody":
+      return "nobody was told: no address is configured. How: agentd schema"
+    case "waiting":
+      return `goes to ${list(to)} ${next}`
+  }
+}
+
+const remedyOf = ({ agent, kind, remedy }: AlertRow): ReadonlyArray<string> =>
+  remedy !== null ? remedy.split("\n") : kind === "agent.stopped" && agent !== null ? [`agentd why ${agent}`] : []
+
+const lines = (row: AlertRow, { colour, now }: World): ReadonlyArray<string> => {
+  const look = LOOKS[row.word]
+  const times = row.count > 1 ? ` (${row.count} times)` : ""
+  const project = row.project === null ? "" : `${plain(row.project)}: `
+  const bad = row.state === "failed" || row.state === "given up" || row.state === "nobody"
+  return [
+    `${paint(colour, "dim", clock(row.at, now))} ${paint(colour, lookColour[look.colour], look.glyph)} ${project}${paint(colour, "bold", plain(row.subject))}${times}`,
+    `    ${paint(colour, bad ? "red" : "dim", mailed(row, now))}`,
+    ...remedyOf(row).map((line) => `    ${plain(line)}`)
+  ]
+}
+
+export const alerts = declare({
+  path: ["alerts"],
+  description: "List what people were told: what, to whom, whether it came to them, and what helps",
+  examples: [
+    { command: "agentd alerts", description: "The newest first" },
+    { command: "agentd alerts --failed", description: "What could not be told, with the next try" }
+  ],
+  args: {
+    count: count("So many", DEFAULT, { least: 1, most: MOST, alias: "n" }),
+    failed: off("Only what could not be told")
+  },
+  rpc: ({ count, failed }) => read("Alerts", { count, failed }),
+  view: (rows, world) =>
+    rows.length === 0
+      ? ["Nobody was told of anything. Whether mail arrives: agentd alert test"]
+      : rows.flatMap((row) => lines(row, world))
+})

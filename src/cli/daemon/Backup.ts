@@ -1,0 +1,54 @@
+/**
+ * `agentd backup FILE`: the store and what it needs beside its log, in one file. It is made by this process, beside a
+ * daemon that works on, or of a store whose daemon is stopped.
+ */
+import { Console, Effect } from "effect"
+import { resolve } from "node:path"
+import * as BackupFile from "../../backup/BackupFile.ts"
+import { VERSION } from "../../api/rpc/Version.ts"
+import { hint, Invocation, print } from "../parse/Invocation.ts"
+import { count } from "../render/Output.ts"
+
+interface Input {
+  readonly file: string
+  readonly force: boolean
+}
+
+/** Parts of the whole that are told. */
+const STEPS = 10
+/** Bytes below which nobody waits long enough to be told. */
+const MUCH = 50_000_000
+
+export const sizeOf = (bytes: number): string =>
+  bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`
+
+/** Tells how far it is, where somebody looks and there is much. */
+const progressOf = (talks: boolean, say: (line: string) => void) => {
+  let told = 0
+  return (done: number, all: number): void => {
+    const step = Math.floor((done / all) * STEPS)
+    if (!talks || all < MUCH || step <= told) return
+    told = step
+    say(`… ${(100 / STEPS) * step} % of ${sizeOf(all)}`)
+  }
+}
+
+export const run = Effect.fnUntraced(function* ({ file: given, force }: Input) {
+  const { columns, json, paths } = yield* Invocation
+  const say = (yield* Console.Console).error
+  const talks = columns !== null && !json
+  const file = resolve(given)
+  if (talks) say("Copying the log as it stands …")
+  const made = yield* BackupFile.make({
+    state: paths.state,
+    file,
+    force,
+    version: VERSION,
+    progress: progressOf(talks, say)
+  })
+  const told = yield* hint(`Read it back, which asks first: agentd restore '${file}'`)
+  yield* print(made, () => [
+    `${file}: ${count(made.head, "rune")}, ${count(made.items, "file")}, ${sizeOf(made.bytes)}. It holds what people and agents wrote: keep it for yourself.`,
+    told
+  ])
+})

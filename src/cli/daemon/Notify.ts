@@ -1,0 +1,38 @@
+/** `agentd notify ls|test`: the channels by which a person is told, and whether each works. */
+import type { NotifyRow } from "../../domain/AlertMessages.ts"
+import { act, declare, read, send, word, type World } from "../parse/DeclaredVerb.ts"
+import { count, paint, plain } from "../render/Output.ts"
+
+const NONE = ["No channel is configured: only mail, where there is a mail section. How: docs/notifications.md"]
+
+const lines = (row: NotifyRow, { colour }: World): ReadonlyArray<string> => {
+  const { detail, error, kinds, name, ok, quiet, remedy, type, waiting } = row
+  const mark = ok ? paint(colour, "green", "✓") : paint(colour, "red", "✕")
+  const waits =
+    waiting === 0
+      ? ""
+      : `; ${count(waiting, "notice")} ${waiting === 1 ? "waits" : "wait"}${quiet ? ": it is a quiet time" : ""}`
+  return [
+    `${mark} ${paint(colour, "bold", plain(name))} (${plain(type)}): ${plain(detail)}${waits}`,
+    ...(error === null ? [] : [`    the last try: ${plain(error)}`]),
+    ...(remedy === null ? [] : [`    ${plain(remedy)}`]),
+    `    ${paint(colour, "dim", kinds.length === 0 ? "is told nothing" : `is told: ${kinds.map(plain).join(", ")}`)}`
+  ]
+}
+
+export const ls = declare({
+  path: ["notify", "ls"],
+  description: "List the channels by which you are told: what each is told, and whether it could be used now",
+  examples: [{ command: "agentd notify ls", description: "Nothing is sent by it" }],
+  args: {},
+  rpc: () => read("NotifyList", null),
+  view: (rows, world) => (rows.length === 0 ? NONE : rows.flatMap((row) => lines(row, world)))
+})
+
+export const test = act({
+  path: ["notify", "test"],
+  description: "Send a message by a channel, now, and say what its receiver answered",
+  examples: [{ command: "agentd notify test phone", description: "Do it once after setting it up" }],
+  args: { name: word("The channel, as the config calls it", { name: "NAME" }) },
+  rpc: ({ name }) => send("NotifyTest", { name })
+})

@@ -1,0 +1,75 @@
+/**
+ * `agentd open`: a link that opens the page, once; in the browser of this desktop where there is one.
+ *
+ * Guarantees: the link is in no program's arguments, which every user of the machine reads: the browser is given a file
+ * of this user's alone that leads there, and that is gone once the link is used, or the browser did not use it.
+ */
+import { Effect, FileSystem } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { join } from "node:path"
+import { call } from "../../api/rpc/ControlClient.ts"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+import { Entry, Invocation, print } from "../parse/Invocation.ts"
+
+interface Input {
+  readonly view: boolean
+  readonly print: boolean
+  readonly label: string
+}
+
+/** Most time for the browser to use the link, and between two looks whether it did. */
+const PATIENCE = "15 seconds"
+const LOOK = Backoff.constant("200 millis")
+
+const leading = (url: string): string =>
+  `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${url}"><title>agentd</title><a href="${url}">Open the page of agentd</a>\n`
+
+/** A file that leads there, for as long as the scope is open. Its folder is the state folder: it lets nobody else in. */
+const redirect = Effect.fnUntraced(function* (url: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { paths } = yield* Invocation
+  const folder = yield* fs.makeTempDirectoryScoped({ directory: paths.state, prefix: "open-" })
+  const file = join(folder, "agentd.html")
+  yield* fs.writeFileString(file, leading(url), { flag: "wx", mode: 0o600 })
+  return file
+})
+
+/** Hands it to the desktop, and waits until a page has claimed it; false: the link is on the terminal alone. */
+const shown = (url: string) =>
+  Effect.gen(function* () {
+    const { paths } = yield* Invocation
+    const ids = call(paths.socket, (client) => client.Accesses()).pipe(
+      Effect.map((all) => all.map(({ id }) => id).join(" "))
+    )
+    const before = yield* ids
+    const file = yield* redirect(url)
+    const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+    const opener = ChildProcess.make("xdg-open", [file], { stdin: "ignore", stdout: "ignore", stderr: "ignore" })
+    // one that is the browser itself ends with it
+    const opened = Effect.filterOrElse(
+      spawner.exitCode(opener),
+      (code) => Number(code) === 0,
+      () => Effect.fail("no browser" as const)
+    ).pipe(Effect.andThen(Effect.never))
+    const claimed = Effect.repeat(ids, { until: (now) => now !== before, schedule: Backoff.waits(LOOK) })
+    return yield* Effect.as(Effect.raceFirst(opened, claimed), true)
+  }).pipe(
+    Effect.scoped,
+    Effect.timeout(PATIENCE),
+    Effect.orElseSucceed(() => false)
+  )
+
+export const run = Effect.fnUntraced(function* ({ label, print: isPrinted, view }: Input) {
+  const { caller, interactive, json, paths } = yield* Invocation
+  const { env } = yield* Entry
+  const right = view ? "view" : "act"
+  const { url } = yield* call(paths.socket, (client) => client.Invite({ right, label, caller }))
+  const isDesktop = (env["DISPLAY"] ?? env["WAYLAND_DISPLAY"] ?? "") !== ""
+  const isShown = interactive && !json && !isPrinted && isDesktop && (yield* shown(url))
+  yield* print({ url, right, opened: isShown }, () => [
+    url,
+    isShown
+      ? "Opened in your browser. The link is used up: it is good for one page."
+      : "Open it within two minutes: it is good for one page, which keeps its right until: agentd access ls"
+  ])
+})

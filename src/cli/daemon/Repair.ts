@@ -1,0 +1,162 @@
+/**
+ * `agentd repair`: mends a damaged log while no daemon runs: each damaged conversation goes on from its last good rune.
+ *
+ * Guarantees: what is lost is said before anybody is asked; without --yes and a terminal, and with --dry-run, nothing
+ * is changed; the store as it was is kept beside.
+ */
+import { Clock, Effect, FileSystem, HashMap } from "effect"
+import { join } from "node:path"
+import * as DaemonLog from "../../app/DaemonLog.ts"
+import { folds } from "../../app/Folds.ts"
+import { StorageError } from "../../core/event-log/EventLog.ts"
+import type { Beginning } from "../../core/event-log/Beginning.ts"
+import * as RepairStore from "../../core/event-log/Repair.ts"
+import type { Cut, RepairPlan } from "../../core/event-log/RepairPlan.ts"
+import type { RuneRow } from "../../core/event-log/RuneRow.ts"
+import { firstState } from "../../core/event-log/FirstState.ts"
+import * as StoreLock from "../../core/event-log/StoreLock.ts"
+import { confirm } from "../parse/Confirm.ts"
+import { Invocation, print } from "../parse/Invocation.ts"
+import { count, cut as cutOff, plain } from "../render/Output.ts"
+
+interface Input {
+  readonly conversation: string | undefined
+  readonly dryRun: boolean
+  readonly yes: boolean
+}
+
+const MAX_NAMED = 5
+
+interface Lost {
+  readonly messages: Array<string>
+  messagesInAll: number
+  turns: number
+}
+
+/** Messages and turns of the lost runes, by stream. */
+class Losses {
+  readonly of = new Map<string, Lost>()
+
+  readonly hear = ({ kind, payload, stream }: RuneRow): void => {
+    const lost = this.of.get(stream) ?? { messages: [], messagesInAll: 0, turns: 0 }
+    this.of.set(stream, lost)
+    if (kind === "turn.started") lost.turns += 1
+    if (kind !== "inbox.received") return
+    lost.messagesInAll += 1
+    const text = /"text":"((?:[^"\\]|\\.)*)"/.exec(payload ?? "")?.[1]
+    if (text !== undefined && lost.messages.length < MAX_NAMED) lost.messages.push(text)
+  }
+
+  text(stream: string): string {
+    const { messages, messagesInAll, turns } = this.of.get(stream) ?? { messages: [], messagesInAll: 0, turns: 0 }
+    const named = messages.map((text) => `“${cutOff(plain(text), 60)}”`).join(", ")
+    return `${count(messagesInAll, "message")}${named === "" ? "" : ` (${named})`}, ${count(turns, "turn")}`
+  }
+}
+
+const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): string =>
+  plain(
+    `${stream}: ${reason}. ${eventId === 0 ? "Nothing of it is left" : `It goes on from its rune ${seq} (${eventId} of the log)`}; ${count(lost, "rune")} of it are lost: ${losses.text(stream)}.`
+  )
+
+const linesOf = (plan: RepairPlan, losses: Losses): ReadonlyArray<string> => [
+  ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
+  ...(plan.behind === undefined ? [] : [`${plan.behind}. What is missing there comes back with a backup alone.`]),
+  ...(plan.unknown === 0 ? [] : [`${count(plan.unknown, "rune")} of which nothing can be read any more are lost.`]),
+  ...(plan.blanked.length === 0
+    ? []
+    : [`${count(plan.blanked.length, "rune")} of output lose their texts, and no state with them.`])
+]
+
+const jsonOf = (plan: RepairPlan, losses: Losses, beside: string | null) => ({
+  lost: plan.lost,
+  behind: plan.behind ?? null,
+  unknown: plan.unknown,
+  blanked: plan.blanked,
+  streams: [...plan.cuts.values()].map((one) => ({
+    ...one,
+    messages: losses.of.get(one.stream)?.messagesInAll ?? 0,
+    turns: losses.of.get(one.stream)?.turns ?? 0
+  })),
+  beside
+})
+
+/** Why a part of the state has been left out by its fold; undefined: none was. */
+const brokenIn = (state: unknown): string | undefined => {
+  const of = state as {
+    readonly life?: { readonly broken?: string }
+    readonly isBroken?: boolean
+    readonly broken?: { readonly [channel: string]: string }
+  } | null
+  if (of?.isBroken === true) return "the session"
+  const [channel] = Object.entries(of?.broken ?? {})
+  if (channel !== undefined) return `the channel ${channel[0]}: ${channel[1]}`
+  if (HashMap.isHashMap(state)) {
+    for (const [goalId, record] of state) if (record === "broken") return `the goal ${String(goalId)}`
+  }
+  return of?.life?.broken
+}
+
+/** Why a rune of the conversation does not fold, one rune after the other. */
+const foldsOf = (conversation: string) => (beginning: Beginning | undefined) => {
+  const own = folds.filter((fold) => fold.of?.(conversation) ?? true)
+  const states = new Map(own.map((fold) => [fold, firstState(beginning, conversation, fold)]))
+  return (row: RuneRow): string | undefined => {
+    const rune = RepairStore.runeOf(row)
+    if (rune === undefined) return "its payload cannot be read"
+    for (const [fold, state] of states) {
+      try {
+        const next = fold.apply(state, rune)
+        const broken = brokenIn(next)
+        if (broken !== undefined) return `it does not fold: ${broken}`
+        states.set(fold, next)
+      } catch (cause) {
+        return `it does not fold: ${cause instanceof Error ? cause.message : String(cause)}`
+      }
+    }
+    return undefined
+  }
+}
+
+export const run = Effect.fnUntraced(function* ({ conversation, dryRun, yes }: Input) {
+  const { paths } = yield* Invocation
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* Effect.orElseSucceed(fs.exists(paths.store), () => false))) {
+    return yield* new StorageError({
+      reason: "cannot-open",
+      message: `There is no rune log at ${paths.store}.`,
+      remedy: "Name the state folder with --state DIR."
+    })
+  }
+  yield* StoreLock.acquire({ folder: paths.state, socket: null })
+  const inputOf = (losses: Losses): RepairStore.Input => ({
+    file: paths.store,
+    rules: DaemonLog.rules,
+    only: conversation,
+    onLost: losses.hear,
+    ...(conversation === undefined ? {} : { folds: foldsOf(conversation) })
+  })
+  const losses = new Losses()
+  const plan = yield* RepairStore.look(inputOf(losses))
+  const lines = linesOf(plan, losses)
+  const sides = "The files beside the store are made anew."
+  if (dryRun) {
+    return yield* print(jsonOf(plan, losses, null), () =>
+      plan.isWell
+        ? ["Each rune is as it was written: there is nothing to cut off."]
+        : ["A repair would do this:", ...lines]
+    )
+  }
+  const fact = plan.isWell
+    ? `Each rune is as it was written. A repair writes the store anew, without a loss. ${sides}`
+    : `${lines.join("\n")}\nThe store as it is now is kept beside. ${sides}`
+  yield* confirm(yes, fact, "Repair it?")
+  const done = yield* RepairStore.run(inputOf(new Losses()), yield* Clock.currentTimeMillis)
+  yield* print(jsonOf(done.plan, losses, done.beside), () => [
+    ...lines,
+    plan.isWell
+      ? `The store is written anew, and nothing is lost. As it was, it is in ${done.beside}: remove that when nobody needs it.`
+      : `The store is repaired. As it was, it is in ${done.beside}; what is lost can be read in ${join(done.beside, "lost.jsonl")}.`,
+    "See that all is well: agentd verify"
+  ])
+}, Effect.scoped)

@@ -1,0 +1,68 @@
+/**
+ * `agentd restart`: the daemon, ended in order and started again. Runs that the keeper holds go on meanwhile; a turn of
+ * an agent whose run ends with the daemon is cut short and offered again, which a person is asked about first.
+ */
+import { Clock, Console, Effect } from "effect"
+import { call } from "../../api/rpc/ControlClient.ts"
+import { probe } from "../../api/rpc/Endpoint.ts"
+import { confirm } from "../parse/Confirm.ts"
+import * as DaemonLife from "./DaemonLife.ts"
+import { Invocation } from "../parse/Invocation.ts"
+import { startDaemon } from "./Start.ts"
+
+/** Backends whose runs end with their daemon, where that does not say so of each: an older one. */
+const ENDING = new Set(["model"])
+const MAX_NAMES = 20
+const LOOK = "1 second"
+
+const busy = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const rows = yield* call(paths.socket, (client) => client.Agents())
+  return rows.filter((row) => row.busy === true)
+})
+
+type Rows = Effect.Success<typeof busy>
+
+const namesOf = (rows: Rows, most: number): string => {
+  const names = rows.slice(0, most).map(({ agent, project }) => `${project}/${agent}`)
+  const more = rows.length - names.length
+  return `${names.join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+}
+
+/** In words: whose turns a restart would cut short; undefined: nobody's. */
+export const cutShort = Effect.map(busy, (rows) => {
+  const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
+  if (cut.length === 0) return undefined
+  const who = cut.length === 1 ? "agent is" : "agents are"
+  return `${cut.length} ${who} in the midst of a turn that ends with the daemon, and is begun again after it: ${namesOf(cut, MAX_NAMES)}.`
+})
+
+const ask = Effect.fnUntraced(function* (yes: boolean) {
+  if (yes) return
+  const fact = yield* cutShort
+  if (fact !== undefined) yield* confirm(yes, fact, "Restart the daemon?")
+})
+
+/** Returns when no agent is in the midst of a turn. */
+const drained = Effect.gen(function* () {
+  let told = 0
+  for (let left = yield* busy; left.length > 0; left = yield* busy) {
+    if (left.length !== told) {
+      yield* Console.error(`Waiting for ${left.length} to end their turns: ${namesOf(left, 5)}`)
+    }
+    told = left.length
+    yield* Effect.sleep(LOOK)
+  }
+})
+
+export const run = Effect.fnUntraced(function* ({ drain, yes }: { readonly drain: boolean; readonly yes: boolean }) {
+  const { json, paths } = yield* Invocation
+  const began = yield* Clock.currentTimeMillis
+  const live = (yield* probe(paths.socket)) === "live" || (yield* DaemonLife.comesBack(paths, json)) !== undefined
+  if (live) {
+    yield* DaemonLife.checkStart
+    yield* drain ? drained : ask(yes)
+    yield* DaemonLife.stop("agentd restart", true)
+  }
+  yield* startDaemon(live ? "restarted" : "started", began)
+})

@@ -1,0 +1,19 @@
+/** `agentd schema`: the JSON Schema of agentd.jsonc, for editors; or what the daemon answers over HTTP, as OpenAPI. */
+import { Console, Effect } from "effect"
+import { jsonSchema } from "../../config/ConfigFile.ts"
+import { Invocation } from "../parse/Invocation.ts"
+
+const openApi = Effect.promise(async () => {
+  const [{ describe }, { forms }, { ourselves }] = await Promise.all([
+    import("../../api/http/OpenApi.ts"),
+    import("../../api/rpc/VerbForms.ts"),
+    import("../../api/rpc/Version.ts")
+  ])
+  return describe(forms, ourselves)
+})
+
+export const run = Effect.fnUntraced(function* (input: { readonly user: boolean; readonly openapi: boolean }) {
+  const { json } = yield* Invocation
+  const document = input.openapi ? yield* openApi : jsonSchema(input.user ? "user" : "project")
+  yield* Console.log(JSON.stringify(document, null, json ? undefined : 2))
+})

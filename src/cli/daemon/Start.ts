@@ -1,0 +1,177 @@
+/** `agentd start`: the daemon in the background, and the current project with it. */
+import { Clock, Effect } from "effect"
+import { Prompt } from "effect/cli"
+import { call } from "../../api/rpc/ControlClient.ts"
+import type { ProjectInfo } from "../../domain/Messages.ts"
+import { load } from "../../config/ConfigFile.ts"
+import { distinguished } from "../../config/ProjectName.ts"
+import * as Checks from "../setup/Checks.ts"
+import * as ConfigRows from "../projects/ConfigRows.ts"
+import * as DaemonLife from "./DaemonLife.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { hint, Invocation, print, printLines } from "../parse/Invocation.ts"
+import { noProject, unregistered } from "../parse/NearName.ts"
+import { plainLines } from "../render/Output.ts"
+import { checkName, rename } from "../projects/ProjectFile.ts"
+import * as Trust from "../projects/Trust.ts"
+
+const RUN = "This is a run of an agent (AGENTD_RUN is set): it names no project."
+
+const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
+  `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
+  ...(project.stopped === undefined
+    ? []
+    : [`It is stopped, by ${project.stopped.by}. Start its agents: agentd project start ${project.name}`]),
+  ...(project.unmetered ?? []).flatMap(plainLines),
+  ...(project.problems.length === 0
+    ? []
+    : [
+        "Its config cannot be used; what was in force before stays in force:",
+        ...project.problems.flatMap(plainLines).map((line) => `  ${line}`)
+      ])
+]
+
+/** The daemon refuses a file that it cannot read; why is read off the file itself, with the exit code of its kind. */
+const register = Effect.fnUntraced(function* (config: string) {
+  const { caller, paths } = yield* Invocation
+  return yield* call(paths.socket, (client) => client.Register({ config, trust: null, caller })).pipe(
+    Effect.catchTag("CommandRefused", (refused) =>
+      Effect.flatMap(Effect.result(load(config)), (read) =>
+        Effect.fail(read._tag === "Failure" ? read.failure : refused)
+      )
+    )
+  )
+})
+
+/** A run of an agent begins no project: its file would be in force without a person's word. */
+const checkBegun = Effect.fnUntraced(function* (config: string) {
+  const { paths } = yield* Invocation
+  if (!(yield* Trust.isRun)) return
+  const known = yield* call(paths.socket, (client) => client.Projects())
+  if (known.some((project) => project.config === config)) return
+  return yield* new VerbFailed({
+    message: `This is a run of an agent (AGENTD_RUN is set): it begins no project with ${config}.`,
+    remedy: "A person runs, in a terminal of their own: agentd start",
+    exitCode: ExitCode.failed
+  })
+})
+
+/**
+ * The project of this folder as a person starts it: a file that has changed is shown, and then in force. A dangerous
+ * change is in force once a person on a terminal says so; it waits where nobody is there to be asked, and for a run of an agent.
+ */
+const begin = Effect.fnUntraced(function* (config: string) {
+  const { colour, interactive, json } = yield* Invocation
+  yield* checkBegun(config)
+  const project = yield* register(config)
+  const { waits } = project
+  if (waits === undefined || (yield* Trust.isRun)) return project
+  const change = yield* Trust.pending(project.conversation)
+  if (change.hash === null || !change.waits) return project
+  if (!json) yield* printLines(ConfigRows.change(change, colour))
+  if (change.consequences.some(({ dangerous }) => dangerous)) {
+    if (!interactive || json) return project
+    if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) return project
+  }
+  return yield* Trust.agree(config, change.hash)
+})
+
+/** True where the project's last conversation is closed: the file counts for nothing until a new one begins, and nothing is wrong with it. */
+const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
+  if (problems.length === 0) return false
+  const { paths } = yield* Invocation
+  const all = yield* call(paths.socket, (client) => client.Conversations())
+  return all.some((one) => one.conversation === conversation && (one.state === "closed" || one.state === "archived"))
+})
+
+/** An older agentd let two projects have one name: the other of this one, told with what to do. */
+const twinOf = Effect.fnUntraced(function* ({ config, conversation, name }: ProjectInfo) {
+  const { paths } = yield* Invocation
+  const projects = yield* call(paths.socket, (client) => client.Projects())
+  const twin = projects.find((one) => one.name === name && one.conversation !== conversation)
+  if (twin === undefined) return []
+  const free = distinguished(config, name, (name) => projects.some((one) => one.name === name))
+  return [
+    `Another project is called ${name}, too: ${twin.config}. Commands name this one ${conversation}; give it a name of its own: agentd start --name ${free}`
+  ]
+})
+
+/** Also what `restart` ends with. */
+export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted", since: number) {
+  const { caller, paths } = yield* Invocation
+  const { launched, status } = yield* DaemonLife.start(since)
+  const { pid, version } = status.daemon
+  const { config } = caller
+  const project = config === null ? null : yield* begin(config)
+  const over = project !== null && (yield* isOver(project))
+  const warned = (yield* Checks.configs(config, paths.userConfig)).filter(({ name }) => name === "notify")
+  const lines = [
+    launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
+    ...Checks.reaped(pid).map(({ detail, remedy }) => `Warning: ${detail}. ${remedy}`),
+    ...(status.daemon.zone?.doubt == null ? [] : [`${status.daemon.zone.doubt}.`]),
+    ...(project === null ? [yield* unregistered] : over ? [] : [...projectLines(project), ...(yield* twinOf(project))]),
+    ...warned.flatMap(({ detail }) => plainLines(`Warning: ${detail}`))
+  ]
+  const { ownConfig } = status.daemon
+  if (ownConfig !== undefined) {
+    lines.push(
+      `${ownConfig.path} cannot be used; what was in force before stays in force:`,
+      ...plainLines(ownConfig.problem).map((line) => `  ${line}`)
+    )
+  }
+  const told = yield* Effect.forEach(lines, hint)
+  yield* print(
+    { launched, pid, version, zone: status.daemon.zone?.name ?? null, socket: paths.socket, project },
+    () => told
+  )
+  if (project !== null && project.waits !== undefined) {
+    return yield* new VerbFailed({
+      message: `${project.config} has changed and waits: what was in force before stays in force.`,
+      remedy: `Look at the change, and put it into force: agentd trust ${project.name}`,
+      exitCode: ExitCode.config
+    })
+  }
+  if (ownConfig !== undefined && (project === null || project.problems.length === 0)) {
+    return yield* new VerbFailed({
+      message: `${ownConfig.path} has problems.`,
+      remedy: "Mend it: it is read again when it changes.",
+      exitCode: ExitCode.config
+    })
+  }
+  if (project === null || project.problems.length === 0) return
+  if (over) {
+    return yield* new VerbFailed({
+      message: `The conversation ${project.conversation} of ${project.name} is closed: no agent of it runs.`,
+      remedy: "Begin a new one: agentd conversation new",
+      exitCode: ExitCode.failed
+    })
+  }
+  return yield* new VerbFailed({
+    message: `${project.config} has problems.`,
+    remedy: "Mend it: it is read again when it changes.",
+    exitCode: ExitCode.config
+  })
+})
+
+/** Writes the name into the file of this folder's project; what it says then is started as any change is. */
+const called = Effect.fnUntraced(function* (name: string) {
+  const { caller } = yield* Invocation
+  const { config } = caller
+  if (config === null) return yield* new VerbFailed({ ...(yield* noProject), exitCode: ExitCode.failed })
+  if (yield* Trust.isRun) {
+    return yield* new VerbFailed({
+      message: RUN,
+      remedy: "A person runs it, in a terminal of their own.",
+      exitCode: ExitCode.failed
+    })
+  }
+  yield* checkName(name, (name) => `agentd start --name ${name}`)
+  yield* rename(config, name)
+})
+
+/** `name`: of the project of this folder, from now on. */
+export const run = Effect.fnUntraced(function* (name: string | undefined) {
+  if (name !== undefined) yield* called(name)
+  yield* startDaemon("started", yield* Clock.currentTimeMillis)
+})

@@ -1,0 +1,128 @@
+/**
+ * `agentd stop`: the daemon, in order; while agents work a person is asked first,
+ * and a script has to say --yes. In a project's folder it may be the project that is meant: a person
+ * chooses, a script has to say which.
+ */
+import { Effect, Option } from "effect"
+import { Prompt } from "effect/cli"
+import type { ProjectInfo } from "../../domain/Messages.ts"
+import { call } from "../../api/rpc/ControlClient.ts"
+import { probe } from "../../api/rpc/Endpoint.ts"
+import * as Unit from "../../systemd/Unit.ts"
+import { unitName } from "../../systemd/Unit.ts"
+import { confirm } from "../parse/Confirm.ts"
+import * as DaemonLife from "./DaemonLife.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { hint, Invocation, print } from "../parse/Invocation.ts"
+import { plain } from "../render/Output.ts"
+
+/** Agents that a choice names. */
+const MOST = 5
+
+const WORKING = new Set(["Spawning", "Running", "Interrupting"])
+
+/** Runs that live, of all projects. */
+const working = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const { states } = yield* DaemonLife.status(paths.socket)
+  return states.filter(({ state }) => WORKING.has(state)).reduce((sum, { agents }) => sum + agents, 0)
+})
+
+/** Fails unless nobody works, or the answer is yes. */
+const ask = Effect.fnUntraced(function* (yes: boolean) {
+  if (yes) return
+  const count = yield* working
+  if (count === 0) return
+  const fact = `${count} ${count === 1 ? "agent works" : "agents work"}; each run is ended and taken up again after the next start.`
+  yield* confirm(yes, fact, "Stop the daemon?")
+})
+
+type Meant = "daemon" | "nothing" | "project"
+
+/** The choice of a person in a project's folder, where nothing was named: the two are easily mistaken for each other. */
+const choose = Effect.fnUntraced(function* (project: ProjectInfo, projects: number) {
+  const { interactive } = yield* Invocation
+  const { agents, name } = project
+  if (!interactive) {
+    return yield* new VerbFailed({
+      message: `Which is meant: the daemon with ${projects === 1 ? "its project" : `all ${projects} projects`}, or the project ${name}? Nothing was stopped.`,
+      remedy: `The daemon: agentd stop --daemon. Only the project: agentd project stop ${name}`,
+      exitCode: ExitCode.usage
+    })
+  }
+  const count = yield* working
+  const works = count === 0 ? "no agent works" : count === 1 ? "1 agent works" : `${count} agents work`
+  const names = agents.length === 0 ? "it has none" : agents.slice(0, MOST).join(", ")
+  return yield* Prompt.run(
+    Prompt.Select<Meant>({
+      message: "Which is to stop?",
+      choices: [
+        { value: "project", title: `the project ${name}: its agents (${names}), until agentd project start ${name}` },
+        {
+          value: "daemon",
+          title: `the daemon, with ${projects === 1 ? "its project" : `all ${projects} projects`}; ${works}`
+        },
+        { value: "nothing", title: "nothing" }
+      ]
+    })
+  )
+})
+
+/** The project of this folder, where one is known, and how many there are. */
+const here = Effect.gen(function* () {
+  const { caller, paths } = yield* Invocation
+  const projects = yield* call(paths.socket, (client) => client.Projects())
+  return { project: projects.find(({ config }) => config === caller.config), count: projects.length }
+})
+
+const stopProject = Effect.fnUntraced(function* (conversation: string) {
+  const { caller, paths } = yield* Invocation
+  const done = yield* call(paths.socket, (client) => client.StopProject({ name: conversation, caller }))
+  yield* print(done, () => [plain(done.message)])
+})
+
+/** A daemon that died a moment ago comes back by itself, unless systemd is told. */
+const stopReturn = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const unit = unitName(paths.state, paths.defaultState)
+  const status = yield* Unit.status(unit)
+  if (Option.isNone(status) || status.value.state !== "activating") return false
+  yield* Unit.stop(unit)
+  yield* print({ unit }, () => [`The daemon had died; systemd does not start ${unit} again now.`])
+  return true
+})
+
+const stopDaemon = Effect.gen(function* () {
+  const stopped = yield* DaemonLife.stop("agentd stop")
+  const told = yield* hint(
+    `The daemon has stopped (pid ${stopped.pid}). What should run runs again after: agentd start`
+  )
+  const { returnsBy } = stopped
+  yield* print({ ...stopped, returnsBy: returnsBy ?? null }, () => [
+    told,
+    ...(returnsBy === undefined
+      ? []
+      : [`systemd listens on: the next command starts it again. To keep it stopped: sudo systemctl stop ${returnsBy}`])
+  ])
+})
+
+export const run = Effect.fnUntraced(function* ({ daemon, yes }: { readonly daemon: boolean; readonly yes: boolean }) {
+  const { paths } = yield* Invocation
+  const isLive = (yield* probe(paths.socket)) === "live"
+  if (!isLive && (yield* stopReturn)) return
+  // scripts of old say --yes
+  const { count, project } = isLive && !daemon && !yes ? yield* here : { count: 0, project: undefined }
+  if (project === undefined) {
+    yield* ask(yes)
+    return yield* stopDaemon
+  }
+  const meant = yield* choose(project, count)
+  if (meant === "project") return yield* stopProject(project.conversation)
+  if (meant === "daemon") return yield* stopDaemon
+  return yield* new VerbFailed({
+    message: "Nothing was stopped.",
+    remedy: `The daemon: agentd stop --daemon. Only the project: agentd project stop ${project.name}`,
+    exitCode: ExitCode.failed
+  })
+})

@@ -1,0 +1,45 @@
+/**
+ * `agentd up`: the daemon in the foreground, until it is stopped.
+ *
+ * On a terminal a config that has changed is shown, and a person is asked where that is dangerous. Elsewhere it
+ * waits: a service manager may have started this anew, with nobody there.
+ */
+import { Console, Effect } from "effect"
+import { Prompt } from "effect/cli"
+import { checkLength } from "../../api/rpc/Endpoint.ts"
+import type { ConfigChangeInfo } from "../../domain/Messages.ts"
+import * as ConfigRows from "../projects/ConfigRows.ts"
+import { credentials } from "../setup/Credentials.ts"
+import { Entry, hint, Invocation, printLines } from "../parse/Invocation.ts"
+import { unregistered } from "../parse/NearName.ts"
+import { supported } from "../parse/Supported.ts"
+
+export const run = Effect.fnUntraced(function* () {
+  const { caller, colour, columns, interactive, paths } = yield* Invocation
+  const { daemon, env } = yield* Entry
+  yield* supported
+  yield* checkLength(paths.socket)
+  // Whoever sees it start is told what to do beside it; a service manager keeps what goes wrong only.
+  if (columns !== null) {
+    yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd watch"))
+    if (caller.config === null) yield* Console.log(yield* hint(yield* unregistered))
+  }
+  const context = yield* Effect.context<Invocation | Prompt.Environment>()
+  const agrees = (change: ConfigChangeInfo) =>
+    Effect.gen(function* () {
+      yield* printLines(ConfigRows.change(change, colour))
+      if (!change.consequences.some(({ dangerous }) => dangerous)) return true
+      return yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false }))
+    }).pipe(
+      Effect.provide(context),
+      Effect.orElseSucceed(() => false)
+    )
+  yield* daemon({
+    state: paths.state,
+    socket: paths.socket,
+    userConfig: paths.userConfig,
+    environment: { ...(yield* credentials(env["CREDENTIALS_DIRECTORY"])), ...env },
+    ...(caller.config === null ? {} : { config: caller.config }),
+    ...(interactive ? { agrees } : {})
+  })
+})

@@ -1,0 +1,92 @@
+/**
+ * `agentd verify`: re-reads the whole rune log. A running daemon does it itself;
+ * without one the store is read here, and no rune is touched.
+ */
+import { Console, Effect, FileSystem, Stream } from "effect"
+import { dirname } from "node:path"
+import { isTorn } from "../../backup/Contents.ts"
+import { call } from "../../api/rpc/ControlClient.ts"
+import { probe } from "../../api/rpc/Endpoint.ts"
+import type { VerifyEvent } from "../../board/DaemonMessages.ts"
+import { EventLog, StorageError, type Verdict } from "../../core/event-log/EventLog.ts"
+import * as DaemonLog from "../../app/DaemonLog.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { Invocation, print } from "../parse/Invocation.ts"
+import { age, count, paint, plain } from "../render/Output.ts"
+
+/** Asks the daemon; its progress goes to standard error where somebody waits, then its verdict. */
+const byDaemon = (socket: string, talks: boolean) =>
+  call(socket, (client) =>
+    client.Verify().pipe(
+      Stream.tap((event) => {
+        if (!talks || event._tag === "Verdict") return Effect.void
+        return Console.error(
+          event._tag === "Started" ? `Reading ${count(event.runes, "rune")} …` : `… for ${age(event.elapsed)} so far`
+        )
+      }),
+      Stream.runFold(
+        (): Verdict | undefined => undefined,
+        (verdict, event: VerifyEvent) => (event._tag === "Verdict" ? event : verdict)
+      )
+    )
+  )
+
+/** Why the store cannot be read as it lies there; undefined: it can. */
+export const unreadable = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (isTorn(dirname(file))) {
+    return new StorageError({
+      reason: "torn",
+      message: `A restore of ${file} was cut off: files of two stores lie there.`,
+      remedy: "A start undoes it, and all is as it was before: agentd start"
+    })
+  }
+  if (yield* Effect.orElseSucceed(fs.exists(file), () => false)) return undefined
+  return new StorageError({
+    reason: "cannot-open",
+    message: `There is no rune log at ${file}.`,
+    remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
+  })
+})
+
+/** Reads a store that no daemon has open. */
+export const byHand = Effect.fnUntraced(function* (file: string) {
+  const refused = yield* unreadable(file)
+  if (refused !== undefined) return yield* refused
+  return yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(DaemonLog.layerReadOnly({ file })))
+})
+
+const dateOf = (at: number): string => new Date(at).toISOString().slice(0, 16).replace("T", " ")
+
+export const run = Effect.fnUntraced(function* () {
+  const { colour, columns, json, paths } = yield* Invocation
+  const running = (yield* probe(paths.socket)) === "live"
+  const verdict = running ? yield* byDaemon(paths.socket, !json && columns !== null) : yield* byHand(paths.store)
+  const none: Verdict = { runes: 0, streams: 0, erased: [], problems: [] }
+  const { begins, erased, problems, runes, streams } = verdict ?? none
+  yield* print({ runes, streams, erased, begins: begins ?? null, problems }, () => [
+    ...(begins === undefined
+      ? []
+      : [
+          `The log begins at rune ${begins.eventId}: what is from before ${dateOf(begins.at)} was deleted (${plain(begins.by)}).`
+        ]),
+    ...erased.map(({ eventId, stream }) => `rune ${eventId} of ${plain(stream)}: its texts were erased`),
+    ...problems.map(
+      ({ eventId, message, rule, stream }) =>
+        `${paint(colour, "red", rule)} ${stream === "" ? (eventId === 0 ? "" : `rune ${eventId}: `) : `rune ${eventId} of ${plain(stream)}: `}${plain(message)}`
+    ),
+    ...(problems.length === 0
+      ? [
+          `${paint(colour, "green", "All is well")}: ${count(runes, "rune")} in ${count(streams, "stream")}, each hash follows from the one before.`
+        ]
+      : [])
+  ])
+  if (problems.length === 0) return
+  return yield* new VerbFailed({
+    message: `${count(problems.length, "problem")} in ${count(runes, "rune")}.`,
+    remedy:
+      "See what can be kept: agentd repair --dry-run. It keeps the store as it is beside; a backup may have more.",
+    exitCode: ExitCode.problems
+  })
+})

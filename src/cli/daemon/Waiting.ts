@@ -1,0 +1,91 @@
+/**
+ * Waiting: the list of what needs a person, as lines: `waiting` shows all of it, `approve`,
+ * `deny` and `answer` what takes an answer when no call is named. Which
+ * matters there are, and the commands, are the daemon's word (WaitingList). Pure.
+ *
+ * Guarantees: this is a glance: texts of others are bounded, what does not show as itself is marked; a
+ * call is approved where all of it is shown.
+ */
+import type { Question } from "../../runs/Question.ts"
+import { visible } from "../../domain/Visible.ts"
+import type { WaitingReply, WaitingRow } from "../../board/WaitingMessages.ts"
+import type { World } from "../parse/DeclaredVerb.ts"
+import { inWorld } from "../parse/Hint.ts"
+import { age, type Colour, paint, plain } from "../render/Output.ts"
+
+export const NOTHING: WaitingReply = { rows: [], more: 0 }
+
+/** Matters that take an answer. */
+const ASKS: ReadonlySet<WaitingRow["kind"]> = new Set(["approval", "question", "session"])
+
+/** The part of it that takes an answer. */
+export const asking = ({ rows }: WaitingReply): WaitingReply => ({
+  rows: rows.filter(({ kind }) => ASKS.has(kind)),
+  more: 0
+})
+
+/** Each question with its options, as they are answered by number. */
+export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  questions.flatMap(({ options, question, several }) => [
+    `${plain(question)}${several ? " (one or more)" : ""}`,
+    ...options.map(
+      ({ description, label }, at) =>
+        `  ${at + 1}  ${plain(label)}${description === "" ? "" : `: ${plain(description)}`}`
+    )
+  ])
+
+const colours: { readonly [kind in WaitingRow["kind"]]: Colour } = {
+  damage: "red",
+  approval: "yellow",
+  question: "yellow",
+  session: "yellow",
+  config: "yellow",
+  held: "cyan",
+  dropped: "red",
+  bound: "yellow",
+  agent: "red",
+  conversation: "yellow",
+  project: "red",
+  goal: "yellow",
+  channel: "yellow",
+  mail: "red",
+  provider: "red",
+  disk: "red",
+  program: "cyan"
+}
+
+const time = ({ since, until }: WaitingRow, now: number): string => {
+  const parts = [
+    ...(since === 0 ? [] : [`for ${age(Math.max(0, now - since))}`]),
+    ...(until === null ? [] : [until > now ? `${age(until - now)} are left` : "its time is over"])
+  ]
+  return parts.length === 0 ? "" : ` (${parts.join(", ")})`
+}
+
+const head = (row: WaitingRow, now: number, colour: boolean): string =>
+  `${paint(colour, "bold", plain(row.who))}: ${paint(colour, colours[row.kind], plain(row.text))}${time(row, now)}`
+
+const marked = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
+
+const more = (count: number): ReadonlyArray<string> => (count === 0 ? [] : [`… and ${count} more`])
+
+export const render = (waiting: WaitingReply, now: number, colour: boolean): ReadonlyArray<string> => {
+  const { rows } = waiting
+  if (rows.length === 0) return ["Nothing waits for you."]
+  return [
+    ...rows.flatMap((row) => {
+      const wide = Math.max(0, ...row.commands.map(({ command }) => command.length))
+      return [
+        head(row, now, colour),
+        ...row.details.map((line) => `    ${marked(line)}`),
+        ...row.commands.map(({ command, does }) =>
+          paint(colour, "dim", `    → ${plain(command)}${" ".repeat(wide - command.length)}   ${does}`)
+        )
+      ]
+    }),
+    ...more(waiting.more)
+  ]
+}
+
+export const view = (waiting: WaitingReply, { colour, now, world }: World): ReadonlyArray<string> =>
+  render(waiting, now, colour).map((line) => inWorld(line, world))

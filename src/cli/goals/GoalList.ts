@@ -1,0 +1,27 @@
+/** `agentd goal ls|show`: what goals there are, and how the plan of one stands. */
+import { declare, map, off, read } from "../parse/DeclaredVerb.ts"
+import { name } from "./GoalLife.ts"
+import * as GoalView from "./GoalView.ts"
+
+export const ls = declare({
+  path: ["goal", "ls"],
+  description: "List the goals of this project, newest first",
+  examples: [{ command: "agentd goal ls --all", description: "What waits for a person stands out" }],
+  args: { all: off("Those of all projects") },
+  rpc: ({ all }, caller) => read("Goals", { all, caller }),
+  view: (goals, { colour, columns, now }) => GoalView.list(goals, now, { colour, columns })
+})
+
+/** A person sees the first page of its tasks; a script gets all of them, which `GoalShow` reads. */
+export const show = declare({
+  path: ["goal", "show"],
+  description: "Draw a goal's plan: its tasks, what they wait for, who has them, what the review found",
+  examples: [
+    { command: "agentd goal show g3", description: "Each task below the one that it waits for" },
+    { command: "agentd goal show g3 --json", description: "All tasks, for scripts" }
+  ],
+  args: { name },
+  rpc: ({ name }, caller) => map(read("Goal", { name, from: 0, caller }), (page) => page),
+  view: (page, { colour, now }) => GoalView.show(page, now, colour),
+  quick: (_, json) => !json
+})

@@ -1,0 +1,79 @@
+/**
+ * `agentd goal merge GOAL`: merges done work into a branch. Into one that is checked out, the person's own git
+ * merges, here, by a fast-forward: the daemon touches no checkout of a person's.
+ */
+import { Effect } from "effect"
+import type { MergeReply } from "../../domain/GoalMessages.ts"
+import type { Caller } from "../../domain/Messages.ts"
+import * as PersonGit from "../../runs/git/PersonGit.ts"
+import { call } from "../../api/rpc/ControlClient.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { Invocation, print } from "../parse/Invocation.ts"
+import { paint, plain } from "../render/Output.ts"
+
+interface Asked {
+  readonly name: string
+  readonly into: string | null
+  readonly unreviewed: boolean
+  readonly all: boolean
+  readonly caller: Caller
+}
+
+const colours = { merged: "green", "up-to-date": "dim", conflict: "red" } as const
+
+const refuse = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
+
+/** Brings the checkout to the merged commit with the person's git, and tells the daemon. */
+const finish = Effect.fnUntraced(function* (
+  { results, target }: MergeReply,
+  { commit, folder, from }: NonNullable<MergeReply["toCheckout"]>,
+  asked: Asked
+) {
+  const { paths } = yield* Invocation
+  const git = (...args: ReadonlyArray<string>) =>
+    Effect.catchTag(PersonGit.run(folder, ...args), "GitUnavailable", ({ message, remedy }) => refuse(message, remedy))
+  const { code, stderr, stdout } = yield* git("status", "--porcelain", "--untracked-files=no")
+  if (code !== 0) return yield* refuse(`git cannot look at ${folder}: ${stderr}`, `See: git -C ${folder} status`)
+  if (stdout !== "") {
+    const changes = stdout.trimEnd().split("\n").slice(0, 3).join(", ")
+    return yield* refuse(
+      `${target} is checked out in ${folder}, which has changes that are not committed: ${changes}`,
+      "Commit them or stash them, then merge again."
+    )
+  }
+  const head = yield* git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+  if (head.stdout.trim() !== from) return yield* refuse(`${target} has moved meanwhile.`, "Merge again.")
+  const merge = yield* git("merge", "--ff-only", "--quiet", commit)
+  if (merge.code !== 0) return yield* refuse(`git did not merge: ${merge.stderr}`, `See: git -C ${folder} status`)
+  const done = yield* call(paths.socket, (client) => client.GoalMerge({ ...asked, done: { from, commit } }))
+  return { ...done, results }
+})
+
+export const run = Effect.fnUntraced(function* (input: {
+  readonly name: string
+  readonly into: string | undefined
+  readonly unreviewed: boolean
+  readonly all: boolean
+}) {
+  const { caller, colour, paths } = yield* Invocation
+  const { all, into, name, unreviewed } = input
+  const asked = { name, into: into ?? null, unreviewed, all, caller }
+  const answer = yield* call(paths.socket, (client) => client.GoalMerge(asked))
+  const reply = answer.toCheckout === undefined ? answer : yield* finish(answer, answer.toCheckout, asked)
+  yield* print(reply, () => [
+    ...reply.results.map(
+      ({ branch, conflicts, head, outcome, tasks }) =>
+        `${paint(colour, colours[outcome], outcome)} ${plain(branch)} at ${plain(head.slice(0, 12))} (${plain(tasks.join(", "))})${conflicts.length === 0 ? "" : `: ${conflicts.map(plain).join(", ")}`}`
+    ),
+    plain(reply.message)
+  ])
+  const conflicting = reply.results.filter(({ outcome }) => outcome === "conflict")
+  if (conflicting.length === 0) return
+  const [first] = conflicting
+  return yield* new VerbFailed({
+    message: `${conflicting.length === 1 ? first!.branch : `${conflicting.length} branches`} could not be merged into ${reply.target}.`,
+    remedy: `Merge by hand: git switch ${reply.target} && git merge ${first!.branch}`,
+    exitCode: ExitCode.failed
+  })
+})

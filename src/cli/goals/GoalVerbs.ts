@@ -1,0 +1,70 @@
+/**
+ * GoalVerbs: the part of the command line that is about goals: giving one, looking
+ * at its plan, letting it go on, and taking its work.
+ */
+import { Argument, Command } from "effect/cli"
+import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
+import * as Declared from "../parse/DeclaredVerbs.ts"
+import { goal } from "./Goal.ts"
+import { approve } from "./GoalLife.ts"
+import { show } from "./GoalList.ts"
+import { maybe, off, verb } from "../parse/Verb.ts"
+
+const name = Argument.String("goal").pipe(Argument.withDescription("Its name in this project (g3), or project/g3"))
+
+const watch = Command.make(
+  "watch",
+  { name },
+  verb(() => import("./GoalWatch.ts"))
+).pipe(
+  Command.withDescription("Show a goal as it changes, until it ends; exit code 0: it is met"),
+  Command.withExamples([{ command: "agentd goal watch g3 && agentd goal merge g3", description: "Take what is done" }])
+)
+
+const merge = Command.make(
+  "merge",
+  {
+    name,
+    into: maybe("into", "BRANCH", "Default: the goal's target, else the branch that is checked out"),
+    unreviewed: off("unreviewed", "Even if the goal is not met"),
+    all: off("all", "With what its branches hold of no task of the goal")
+  },
+  verb(() => import("./GoalMerge.ts"))
+).pipe(
+  Command.withDescription("Merge done work into a branch; what conflicts is named and left alone"),
+  Command.withExamples([
+    { command: "agentd goal merge g3 --into main", description: "Exit code 1: something conflicts" }
+  ])
+)
+
+const schema = Command.make("schema", {}, () => verb(() => import("./GoalShow.ts"))({ action: "schema" })).pipe(
+  Command.withDescription("Print the JSON Schema of a plan's file"),
+  Command.withExamples([{ command: "agentd goal schema > plan.schema.json", description: "For editors and planners" }])
+)
+
+export const daily = [
+  commandOf(goal, {
+    program: (input) =>
+      input.wait ? () => import("./GoalWait.ts").then(({ run }) => ({ run: () => run(input) })) : undefined
+  }).pipe(
+    Command.withSubcommands(
+      commandsOf(Declared.goals, [
+        commandOf(show, {
+          program:
+            ({ name }) =>
+            () =>
+              import("./GoalShow.ts").then(({ run }) => ({ run: () => run({ action: "show", name }) }))
+        }),
+        commandOf(approve, {
+          program: ({ hash, name }) =>
+            hash === undefined
+              ? () => import("./GoalApprove.ts").then(({ run }) => ({ run: () => run(name) }))
+              : undefined
+        }),
+        watch,
+        merge,
+        schema
+      ])
+    )
+  )
+] as const

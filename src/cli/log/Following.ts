@@ -1,0 +1,45 @@
+/**
+ * Following: the runes that come, for ever, across a daemon that goes away and comes back.
+ *
+ * Guarantees: each rune after the given one comes once, in order; a daemon's absence is told once each time.
+ */
+import { Effect, Ref, Stream } from "effect"
+import { call } from "../../api/rpc/ControlClient.ts"
+import type { LogSelection } from "../../board/DaemonMessages.ts"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import { Invocation } from "../parse/Invocation.ts"
+
+const AGAIN = "1 second"
+
+/** `selection`: whose runes, of which kinds. `lost`: told of with the reason. */
+export const following = Effect.fnUntraced(function* (
+  selection: Pick<LogSelection, "agent" | "kinds" | "stream">,
+  after: number,
+  take: (rune: Rune) => Effect.Effect<void>,
+  lost: (message: string) => Effect.Effect<void>
+) {
+  const { caller, paths } = yield* Invocation
+  const seen = yield* Ref.make(after)
+  const away = yield* Ref.make(false)
+  const once = Effect.flatMap(Ref.get(seen), (after) =>
+    call(paths.socket, (client) =>
+      client
+        .Log({ ...selection, after, follow: true, caller })
+        .pipe(
+          Stream.runForEach((rune) =>
+            Effect.all([Ref.set(seen, rune.eventId), Ref.set(away, false), take(rune)], { discard: true })
+          )
+        )
+    )
+  )
+  return yield* Effect.matchEffect(once, {
+    onSuccess: () => Effect.succeed("The daemon ended the stream."),
+    onFailure: (error) => Effect.succeed(error.message)
+  }).pipe(
+    Effect.flatMap((message) =>
+      Effect.flatMap(Ref.getAndSet(away, true), (already) => (already ? Effect.void : lost(message)))
+    ),
+    Effect.andThen(Effect.sleep(AGAIN)),
+    Effect.forever
+  )
+})

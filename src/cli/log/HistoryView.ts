@@ -1,0 +1,308 @@
+/**
+ * HistoryView: what people asked, and what came of it: messages to agents, posts in channels, goals, and answers to
+ * calls and plans. Pure but for what is still open.
+ *
+ * Guarantees: what agents and agentd ask among themselves is left out; each thing is one row, which says how it stands in a word
+ * for people; texts are bounded, and so is what is held.
+ */
+import { agentKinds } from "../../agents/machines/AgentKinds.ts"
+import { OWN } from "../../agents/machines/ToolResult.ts"
+import { channelKinds } from "../../channels/ChannelKinds.ts"
+import { isAssistant, isPerson } from "../../domain/Frame.ts"
+import { LOOKS, type Word } from "../../domain/Words.ts"
+import { reader } from "../../core/event-log/EventKinds.ts"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import { goalKinds } from "../../goals/GoalKinds.ts"
+import { type Field, moment } from "../render/Csv.ts"
+import { agentOf } from "./LogsView.ts"
+import { type Cell, clock, cut, lookColour, plain, table } from "../render/Output.ts"
+
+export interface AskedRow {
+  /** ms since the epoch */
+  readonly at: number
+  readonly by: string
+  readonly what: "message" | "post" | "goal" | "answer"
+  readonly conversation: string
+  /** The agent, the goal, or the channel with its `#`. */
+  readonly to: string
+  readonly text: string
+  /** How it stands; a post in a channel is done with being there. */
+  readonly word: Word
+  /** The outcome in further words. */
+  readonly detail: string
+  readonly eventId: number
+}
+
+const MOVES = ["goal_received", "approved", "rejected", "blocked", "unblocked", "goal_met", "stopped"]
+
+export const KINDS: ReadonlyArray<string> = [
+  ...["received", "withdrawn", "dropped", "asked_again", "dismissed", "rested"].map((name) => `inbox.${name}`),
+  ...["started", "completed", "interrupted", "error"].map((name) => `turn.${name}`),
+  ...["call", "approved", "denied", "result"].map((name) => `tool.${name}`),
+  ...MOVES.map((name) => `plan.${name}`),
+  "channel.posted"
+]
+
+const kinds = { ...agentKinds, ...goalKinds, ...channelKinds }
+const read = reader(kinds)
+
+/** Characters of one text. */
+const LONG = 2_000
+const SHORT = 200
+/** Things that are open at one time: the oldest is let go. */
+const MAX_OPEN = 10_000
+
+const asksAsPerson = (from: string): boolean => from === "http" || isAssistant(from) || isPerson(from)
+
+const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
+const brief = (text: string): string => cut(plain(text.slice(0, LONG)), SHORT)
+
+/** A map that forgets its oldest. */
+class Recent<V> {
+  private readonly all = new Map<string, V>()
+
+  get(key: string): V | undefined {
+    return this.all.get(key)
+  }
+
+  set(key: string, value: V): void {
+    this.all.set(key, value)
+    const [oldest] = this.all.keys()
+    if (this.all.size > MAX_OPEN && oldest !== undefined) this.all.delete(oldest)
+  }
+
+  delete(key: string): void {
+    this.all.delete(key)
+  }
+}
+
+type Mutable = { -readonly [F in keyof AskedRow]: AskedRow[F] }
+
+export class HistoryView {
+  private readonly rowsByKey = new Map<string, Mutable>()
+  private readonly most: number
+  /** Messages of a turn, by the turn. */
+  private readonly carried = new Recent<ReadonlyArray<string>>()
+  private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
+  /** Turns of which a call came to a result: how many expired, and whether another was answered or ran. */
+  private readonly turns = new Recent<{ expired: number; ran: boolean }>()
+
+  /** So many rows, the newest, are held. */
+  constructor(most: number) {
+    this.most = most
+  }
+
+  /** Oldest first. */
+  get rows(): ReadonlyArray<AskedRow> {
+    return [...this.rowsByKey.values()]
+  }
+
+  feed(any: Rune): void {
+    const rune = read(any)
+    if (rune === undefined) return
+    const { stream } = rune
+    if (rune.kind === "channel.posted") {
+      const { by, from, text } = rune.payload
+      const to = `#${agentOf(any)}`
+      if (by === "person")
+        this.add(`${any.eventId}`, any, { by: from, what: "post", to, text, word: "done", detail: "posted" })
+      return
+    }
+    if (rune.kind.startsWith("inbox.")) return this.inbox(any)
+    if (rune.kind.startsWith("plan.")) return this.goal(any)
+    if (rune.kind.startsWith("tool.")) return this.call(any)
+    switch (rune.kind) {
+      case "turn.started": {
+        const { event, turn_id: turn } = rune.payload
+        const ids = "messageIds" in event ? event.messageIds : []
+        this.carried.set(`${stream}/${turn}`, ids)
+        return this.settle(stream, ids, "working", "its turn goes on")
+      }
+      case "turn.completed": {
+        const { final_output: output, turn_id: turn } = rune.payload
+        const { expired, ran } = this.turns.get(`${stream}/${turn}`) ?? { expired: 0, ran: true }
+        const without = expired === 0 ? "" : `${expired === 1 ? "a call" : `${expired} calls`} expired; `
+        return this.ended(any, turn, ran ? "done" : "failed", without + brief(textOf(output)))
+      }
+      case "turn.interrupted": {
+        const { event, reason, turn_id: turn } = rune.payload
+        const isKept = "keep" in event && event.keep === true
+        const [word, more] = isKept ? (["waiting", "; asked again"] as const) : (["done", ""] as const)
+        return this.ended(any, turn, word, `interrupted: ${brief(reason)}${more}`)
+      }
+      case "turn.error": {
+        const { event, message, turn_id: turn } = rune.payload
+        const isAgain = "retry" in event && event.retry === true
+        return this.ended(any, turn, isAgain ? "retrying" : "failed", brief(textOf(message)))
+      }
+    }
+  }
+
+  private add(
+    key: string,
+    { at, eventId, stream }: Rune,
+    row: Omit<AskedRow, "at" | "conversation" | "eventId">
+  ): void {
+    this.rowsByKey.set(key, { ...row, text: row.text.slice(0, LONG).toWellFormed(), at, conversation: stream, eventId })
+    const [oldest] = this.rowsByKey.keys()
+    if (this.rowsByKey.size > this.most && oldest !== undefined) this.rowsByKey.delete(oldest)
+  }
+
+  /** The newest word on what was asked with these ids. */
+  private settle(stream: string, ids: ReadonlyArray<string>, word: Word, detail: string): void {
+    for (const id of ids) {
+      const row = this.rowsByKey.get(`${stream}/${id}`)
+      if (row !== undefined) Object.assign(row, { word, detail })
+    }
+  }
+
+  private ended({ stream }: Rune, turn: string, word: Word, detail: string): void {
+    const key = `${stream}/${turn}`
+    this.settle(stream, this.carried.get(key) ?? [], word, detail)
+    this.carried.delete(key)
+  }
+
+  private inbox(any: Rune): void {
+    const rune = read(any)
+    if (rune === undefined || !("event" in rune.payload)) return
+    const { event } = rune.payload
+    const { stream } = rune
+    switch (event._tag) {
+      case "Received": {
+        const { from, messageId, text } = event.message
+        if (!asksAsPerson(from)) return
+        const row = { by: from, what: "message", to: agentOf(any), text, word: "waiting", detail: "" } as const
+        return this.add(`${stream}/${messageId}`, any, row)
+      }
+      case "Withdrawn":
+        return this.settle(stream, [event.messageId], "done", "taken back")
+      case "Dropped":
+        return this.settle(stream, event.messageIds, "failed", `came to no answer: ${brief(event.reason)}`)
+      case "AskedAgain":
+        for (const { as, messageId } of event.messages) {
+          const row = this.rowsByKey.get(`${stream}/${messageId}`)
+          if (row === undefined) continue
+          this.rowsByKey.set(
+            `${stream}/${as}`,
+            Object.assign(row, { word: "waiting", detail: `asked again by ${event.by}` })
+          )
+          this.rowsByKey.delete(`${stream}/${messageId}`)
+        }
+        return
+      case "Dismissed":
+        return this.settle(stream, event.messageIds, "done", `let go by ${event.by}`)
+    }
+  }
+
+  private call(any: Rune): void {
+    const rune = read(any)
+    if (rune === undefined) return
+    const keyOf = (id: string) => `${rune.stream}/${agentOf(any)}/${id}`
+    switch (rune.kind) {
+      case "tool.call": {
+        const { arguments: input, call_id: id, event, tool_name: tool } = rune.payload
+        const turn = event._tag === "call_requested" ? `${rune.stream}/${event.turnId}` : ""
+        return this.calls.set(keyOf(id), { turn, text: `${brief(textOf(tool))} ${brief(textOf(input))}` })
+      }
+      case "tool.approved": {
+        const { approver, call_id: id, event } = rune.payload
+        if (event._tag !== "approved" || !asksAsPerson(textOf(approver))) return
+        const said = event.answers === undefined ? "allowed" : `answered: ${event.answers.map(brief).join("; ")}`
+        return this.answered(any, keyOf(id), event.approver, "working", said)
+      }
+      case "tool.denied": {
+        const { call_id: id, event } = rune.payload
+        if (event._tag !== "denied" || event.approver === OWN || !asksAsPerson(event.approver)) return
+        return this.answered(any, keyOf(id), event.approver, "done", `denied: ${brief(event.reason)}`)
+      }
+      case "tool.result": {
+        const key = keyOf(rune.payload.call_id)
+        const row = this.rowsByKey.get(key)
+        const { event, status } = rune.payload
+        this.resulted(any, key, event._tag === "approval_timeout")
+        if (row?.word === "working")
+          Object.assign(row, {
+            word: status === "success" || status === "cancelled" ? "done" : "failed",
+            detail: `${row.detail}; the call came to: ${status}`
+          })
+        return this.calls.delete(key)
+      }
+    }
+  }
+
+  private resulted(any: Rune, key: string, isExpired: boolean): void {
+    const turn = this.calls.get(key)?.turn ?? ""
+    const { expired, ran } = this.turns.get(turn) ?? { expired: 0, ran: false }
+    this.turns.set(turn, { expired: expired + (isExpired ? 1 : 0), ran: ran || !isExpired })
+    if (isExpired) this.answered(any, key, "nobody", "failed", "expired: nobody answered in time, and it was refused")
+  }
+
+  private answered(any: Rune, key: string, by: string, word: Word, detail: string): void {
+    const text = this.calls.get(key)?.text ?? "a call"
+    this.add(key, any, { by, what: "answer", to: agentOf(any), text, word, detail })
+  }
+
+  private goal(any: Rune): void {
+    const rune = read(any)
+    if (rune === undefined || !("event" in rune.payload)) return
+    const { event } = rune.payload
+    const to = agentOf(any)
+    const key = `${rune.stream}/plan/${to}`
+    const decided = (by: string, detail: string) =>
+      this.add(`${any.eventId}`, any, { by, what: "answer", to, text: "its plan", word: "done", detail })
+    const stands = (word: Word, detail: string) => {
+      const row = this.rowsByKey.get(key)
+      if (row !== undefined) Object.assign(row, { word, detail })
+    }
+    switch (event._tag) {
+      case "goal_submitted":
+        if (asksAsPerson(event.by))
+          this.add(key, any, { by: event.by, what: "goal", to, text: event.goal, word: "working", detail: "" })
+        return
+      case "plan_approved":
+        return decided(event.by, "allowed")
+      case "plan_rejected":
+        return decided(event.by, `rejected: ${brief(event.reason)}`)
+      case "user_cancel":
+        return stands("stopped", `cancelled by ${event.by}: ${brief(event.reason)}`)
+      case "critique_passed":
+        return stands("done", brief(event.summary))
+      case "dependency_resolved":
+        return stands("working", `goes on: ${brief(event.reason)}`)
+    }
+    if (rune.to === "blocked") return stands("needs you", "reason" in event ? brief(event.reason ?? "") : "")
+    if (rune.to === "stopped") stands("failed", "reason" in event ? brief(event.reason ?? "") : "")
+  }
+}
+
+export type Named = AskedRow & { readonly name: string }
+
+export const FIELDS: ReadonlyArray<Field<Named>> = [
+  { name: "at", of: ({ at }) => moment(at) },
+  { name: "by", of: ({ by }) => plain(by) },
+  { name: "what", of: ({ what }) => what },
+  { name: "to", of: ({ name }) => plain(name) },
+  { name: "text", of: ({ text }) => plain(text) },
+  { name: "outcome", of: ({ word }) => word },
+  { name: "detail", of: ({ detail }) => plain(detail) }
+]
+
+const HEAD = ["AT", "BY", "WHAT", "TO", "OUTCOME", "ASKED, AND WHAT CAME OF IT"]
+
+/** `columns`: null where nothing is cut. */
+export const linesOf = (
+  rows: ReadonlyArray<Named>,
+  { colour, columns, now }: { readonly colour: boolean; readonly columns: number | null; readonly now: number }
+): ReadonlyArray<string> => {
+  if (rows.length === 0) return ["Nobody has asked anything that is kept."]
+  const cells = rows.map(({ at, by, detail, name, text, what, word }): ReadonlyArray<Cell> => [
+    { text: clock(at, now), colour: "dim" },
+    { text: plain(by) },
+    { text: what },
+    { text: plain(name) },
+    { text: word, colour: lookColour[LOOKS[word].colour] },
+    { text: [brief(text), ...(detail === "" ? [] : [plain(detail)])].join(" → ") }
+  ])
+  return table(HEAD, cells, { colour, columns, spare: ["BY", "WHAT"] })
+}

@@ -1,0 +1,58 @@
+/** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
+import { Clock, Console, Effect, Stream } from "effect"
+import { call, type Client } from "../../api/rpc/ControlClient.ts"
+import { didYouMean } from "../../config/ConfigProblem.ts"
+import type { Caller } from "../../domain/Messages.ts"
+import { DAEMON_STREAM } from "../../core/event-log/Rune.ts"
+import type { LogSelection } from "../../board/DaemonMessages.ts"
+import { hint, Invocation } from "../parse/Invocation.ts"
+import { lineOf, type LogInput, selectionOf } from "./LogView.ts"
+import { plain } from "../render/Output.ts"
+import { json as jsonOf } from "../render/TerminalDoor.ts"
+
+/** A kind that the daemon does not write is likely a slip; an older one may have, so it is asked for all the same. */
+const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
+  const kinds = yield* client.Kinds()
+  for (const kind of asked.filter((each) => !kinds.includes(each))) {
+    const near = didYouMean(kind, kinds)
+    const family = kinds.filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
+    const meant = near === undefined ? "" : ` Did you mean "${near}"?`
+    const some = near !== undefined || family.length === 0 ? "" : ` There are: ${family.join(", ")}.`
+    yield* Console.error(`agentd: no rune is of a kind "${plain(kind)}".${meant}${some}`)
+  }
+})
+
+/** Said when nothing was found: whether it is internal, or of a stream that is not there. */
+const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelection, caller: Caller) {
+  const any = (of: Partial<LogSelection>) =>
+    Stream.runCollect(client.Log({ ...of, internal: true, tail: 1, follow: false, caller }))
+  if (asked.internal !== true && (yield* any(asked)).length > 0)
+    return yield* Console.error("agentd: what is there is internal: it is shown with --internal.")
+  const { stream } = asked
+  if (stream === undefined || (yield* any({ stream })).length > 0) return
+  const streams = [DAEMON_STREAM, ...(yield* client.Conversations()).map(({ conversation }) => conversation)]
+  const near = didYouMean(stream, streams)
+  const meant = near === undefined ? "" : ` Did you mean "${near}"?`
+  const where = yield* hint("agentd conversation ls --all, agentd plates --all")
+  yield* Console.error(
+    `agentd: no stream "${plain(stream)}" has runes.${meant}\n  → See which there are: ${where}; and daemon.`
+  )
+})
+
+export const run = Effect.fnUntraced(function* (input: LogInput) {
+  const { caller, colour, columns, json, paths } = yield* Invocation
+  const now = yield* Clock.currentTimeMillis
+  const { kinds } = input
+  let printed = 0
+  yield* call(paths.socket, (client) =>
+    Effect.gen(function* () {
+      if (kinds.length > 0) yield* checkKinds(client, kinds)
+      const asked = selectionOf(input, caller, now)
+      yield* Stream.runForEach(client.Log(asked), (rune) => {
+        printed++
+        return Console.log(json ? jsonOf(rune) : lineOf(rune, now, { colour, columns }))
+      })
+      if (printed === 0 && asked.tail !== 0) yield* checkNone(client, asked, caller)
+    })
+  )
+})

@@ -1,0 +1,127 @@
+/** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
+import { words } from "../../runs/FileWords.ts"
+import type { Caller } from "../../domain/Messages.ts"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import type { LogSelection } from "../../board/DaemonMessages.ts"
+import {
+  declare,
+  type Input,
+  maybeCount,
+  maybeWord,
+  moment,
+  off,
+  option,
+  options,
+  readAll
+} from "../parse/DeclaredVerb.ts"
+import { atOf } from "../parse/Moment.ts"
+import { MARK } from "../../domain/HalfAnswer.ts"
+import { clock, cut, paint, plain, stateColour } from "../render/Output.ts"
+
+/** Shown when nobody says how many. */
+const NEWEST = 50
+/** So much of a payload says what it is about, where no terminal says how wide it is. */
+const PAYLOAD = 160
+
+/** Long, or said by the columns before it. */
+const LEFT_OUT = new Set(["_tag", "at", "prompt", "initial"])
+
+/** `Error: exit code 3` for a tagged value, else its JSON. */
+const told = (value: unknown): string => {
+  if (typeof value === "string") return value
+  if (typeof value !== "object" || value === null || !("_tag" in value)) return JSON.stringify(value)
+  const { _tag, ...rest } = value
+  const facts = Object.values(rest).map((fact) => (typeof fact === "string" ? fact : JSON.stringify(fact)))
+  return [String(_tag), ...facts].join(": ")
+}
+
+/** With the files of a message in words, before its text. */
+const filesFirst = (fields: object): object => {
+  if (!("message" in fields) || typeof fields.message !== "object" || fields.message === null) return fields
+  const { files, ...message } = fields.message as { readonly files?: ReadonlyArray<Parameters<typeof words>[0]> }
+  return Array.isArray(files) ? { files: files.map(words).join(", "), ...fields, message } : fields
+}
+
+/** The machine event's fields, else the payload's: on one line. */
+const short = ({ kind, payload }: Rune): string => {
+  const { event } = payload
+  const fields = typeof event === "object" && event !== null ? event : payload
+  if ("text" in fields && typeof fields.text === "string") return plain(fields.text)
+  const parts = Object.entries(filesFirst(fields))
+    .filter(([name, value]) => !LEFT_OUT.has(name) && !(Array.isArray(value) && value.length === 0))
+    .map(
+      ([name, value]) => `${name}=${told(value)}${kind === "turn.error" && name === "partialOutput" ? ` ${MARK}` : ""}`
+    )
+  return plain(parts.join(" "))
+}
+
+export const lineOf = (
+  rune: Rune,
+  now: number,
+  options: { readonly colour: boolean; readonly columns: number | null }
+) => {
+  const { colour, columns } = options
+  const move = rune.to === null ? "" : rune.from === rune.to || rune.from === null ? rune.to : `${rune.from}→${rune.to}`
+  const parts = [
+    [clock(rune.at, now), "dim"],
+    [plain(`${rune.stream}/${rune.actor}`), undefined],
+    [rune.kind, "bold"],
+    [move, rune.to === null ? undefined : stateColour(rune.to)],
+    [rune.trigger ?? "", undefined]
+  ] as const
+  const shown = parts.filter(([text]) => text !== "")
+  const used = shown.reduce((width, [text]) => width + text.length + 2, 0)
+  const payload = cut(short(rune), columns === null ? PAYLOAD : Math.max(20, columns - used))
+  return [...shown.map(([text, as]) => paint(colour, as, text)), paint(colour, "dim", payload)].join("  ").trimEnd()
+}
+
+/** As many as the daemon gives. */
+const LINES = 10_000
+
+const args = {
+  follow: off("Go on with what comes", "f"),
+  stream: option("STREAM", "Only this stream: a conversation's id, a plate's, or daemon"),
+  of: maybeWord("Only what this agent's machines did: runs, turns, tool calls, inbox", "agent"),
+  agent: option("AGENT", "The same"),
+  since: moment("TIME", "Only since then:"),
+  kinds: options("kind", "KIND", "Only runes of this kind, such as worker.moved; may be given more than once"),
+  internal: off("Internal runes, too"),
+  lines: maybeCount("Only the newest N of what is there (50 unless --since says otherwise)", {
+    least: 0,
+    most: LINES,
+    alias: "n"
+  })
+}
+export type LogInput = Input<typeof args>
+
+export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSelection => {
+  const { follow, internal, kinds, stream } = input
+  const agent = input.agent ?? input.of
+  const since = input.since === undefined ? undefined : atOf(input.since, now)
+  const tail = input.lines ?? (since === undefined ? NEWEST : undefined)
+  return {
+    follow,
+    caller,
+    ...(internal ? { internal } : {}),
+    ...(stream === undefined ? {} : { stream }),
+    ...(agent === undefined ? {} : { agent }),
+    ...(kinds.length === 0 ? {} : { kinds }),
+    ...(since === undefined ? {} : { since }),
+    ...(tail === undefined ? {} : { tail })
+  }
+}
+
+/** The verb's declaration. The whole program checks mistyped kinds and streams, and follows. */
+export const log = declare({
+  path: ["log"],
+  description: "Print the log of everything that was decided, one rune a line",
+  examples: [
+    { command: "agentd log -f builder", description: "Watch one agent" },
+    { command: "agentd log --since 10m --kind worker.moved --json", description: "For scripts, one JSON value a line" }
+  ],
+  args,
+  rpc: (input, caller, { now }) => readAll("Log", selectionOf(input, caller, now)),
+  view: (runes, { now, ...options }) => runes.map((rune) => lineOf(rune, now, options)),
+  json: "lines",
+  quick: ({ follow, kinds, stream }) => !follow && kinds.length === 0 && stream === undefined
+})

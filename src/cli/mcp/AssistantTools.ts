@@ -1,0 +1,286 @@
+/**
+ * AssistantTools: what a person's own assistant can do through `agentd mcp`: see what the agents do, read what they
+ * said, speak to them, give them goals, and wait for them.
+ *
+ * Guarantees: nothing here decides for a person: no call, question or plan is approved, denied or answered; what is done
+ * is in the log under the person's name, with "(assistant)" beside it; what an agent wrote stands in a frame that it
+ * cannot close; each reply has a bound.
+ */
+import { Clock, Effect, Random, Result, Schema, Stream } from "effect"
+import { agentKinds } from "../../agents/machines/AgentKinds.ts"
+import { after } from "../../domain/BoardRow.ts"
+import type { BoardRow } from "../../domain/BoardMessages.ts"
+import * as Frame from "../../domain/Frame.ts"
+import * as ToolSchema from "../../runs/ToolSchema.ts"
+import type { Caller } from "../../domain/Messages.ts"
+import { predicate } from "../../domain/Words.ts"
+import { reader } from "../../core/event-log/EventKinds.ts"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import { call, type Client, type DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
+import { nameOf } from "../sessions/Board.ts"
+import { AIMS } from "../sessions/Choose.ts"
+import { KINDS, LogsView } from "../log/LogsView.ts"
+import { BadInput } from "./McpTools.ts"
+import type { Tool } from "./McpServer.ts"
+import { age, plain } from "../render/Output.ts"
+import { standing, unclear } from "../agents/Wait.ts"
+import * as Why from "../agents/Why.ts"
+
+/** The person whose assistant it is, and where their daemon answers. */
+export interface Person {
+  readonly socket: string
+  readonly caller: Caller
+}
+
+/** Characters of an agent's answer, and of what it was asked. */
+const [MAX_ANSWER, MAX_INPUT] = [16_000, 2_000]
+const MAX_WAIT = 3_600
+
+type Failed = Effect.Error<ReturnType<Client["Send"]>> | DaemonUnreachable | BadInput
+
+const tool = <A, I>(spec: {
+  readonly name: string
+  readonly description: string
+  readonly readOnly?: boolean
+  readonly schema: Schema.Codec<A, I>
+  readonly run: (client: Client, input: A, caller: Caller) => Effect.Effect<string, Failed | object>
+}) => {
+  const decode = Schema.decodeUnknownResult(spec.schema)
+  return ({ caller, socket }: Person): Tool => ({
+    name: spec.name,
+    description: spec.description,
+    readOnly: spec.readOnly ?? false,
+    input: ToolSchema.of(spec.schema),
+    run: (args) => {
+      const input = decode(args, { errors: "all" })
+      if (Result.isSuccess(input))
+        return call(socket, (client) => spec.run(client, input.success, caller)) as ReturnType<Tool["run"]>
+      const message = `The arguments of ${spec.name} do not fit: ${input.failure.message.replaceAll(/\s+/g, " ")}`
+      return Effect.fail(new BadInput({ message, remedy: "Call it again as its input schema says." }))
+    }
+  })
+}
+
+const text = (description: string) => Schema.String.annotate({ description })
+const agent = text('The agent\'s name in this project, or project/agent, as "agents" tells it.')
+const count = (most: number, description: string) =>
+  Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: most })).annotate({ description }))
+
+const framed = Effect.fnUntraced(function* (all: ReadonlyArray<Frame.Framed>) {
+  const drawn = `${yield* Random.nextInt}/${yield* Random.nextInt}/${yield* Random.nextInt}`
+  return Frame.framed(drawn, all).join("\n\n")
+})
+
+const cut = (value: unknown, most: number): string => {
+  const whole = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
+  return whole.length <= most ? whole : `${whole.slice(0, most)} … (${whole.length - most} characters more)`
+}
+
+const rowLine = (row: BoardRow, now: number): string => {
+  const since = row.since === 0 ? "" : ` for ${age(now - row.since)}`
+  const asks = row.asks.length === 0 ? "" : ` [a person is asked: agentd approve ${row.asks[0]}]`
+  const waiting = row.inbox === 0 ? "" : `; ${row.inbox} in its inbox`
+  return `${row.kind} ${nameOf(row)}: ${predicate(row, now)}${since}. ${plain(row.says)}${waiting}${asks}`
+}
+
+const agents = tool({
+  name: "agents",
+  description:
+    "What the person's agents are doing: agents, goals, channels, coding sessions and all that waits for a person, a line each.",
+  readOnly: true,
+  schema: Schema.Struct({}),
+  run: (client) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const { rows } = yield* client.Board({ all: false })
+      return rows.length === 0 ? "There are no agents." : rows.map((row) => rowLine(row, now)).join("\n")
+    })
+})
+
+const turns = reader({
+  "inbox.received": agentKinds["inbox.received"],
+  "turn.completed": agentKinds["turn.completed"],
+  "turn.error": agentKinds["turn.error"],
+  "turn.interrupted": agentKinds["turn.interrupted"]
+})
+
+const turnOf = (rune: Rune): Frame.Framed | undefined => {
+  const read = turns(rune)
+  const at = `at ${new Date(rune.at).toISOString()} (rune ${rune.eventId})`
+  switch (read?.kind) {
+    case "inbox.received": {
+      const { event } = read.payload
+      if (event._tag !== "Received") return undefined
+      return { about: `from ${Frame.sender(event.message.from)}, ${at}`, text: cut(event.message.text, MAX_INPUT) }
+    }
+    case "turn.completed":
+      return { about: `it answered, ${at}`, text: cut(read.payload.final_output, MAX_ANSWER) }
+    case "turn.error":
+      return { about: `its turn failed, ${at}`, text: cut(read.payload, MAX_INPUT) }
+    case "turn.interrupted":
+      return { about: `its turn was interrupted, ${at}`, text: "" }
+    default:
+      return undefined
+  }
+}
+
+const runesOf = Effect.fnUntraced(function* (
+  client: Client,
+  name: string,
+  caller: Caller,
+  of: { readonly kinds: ReadonlyArray<string>; readonly tail: number }
+) {
+  const { agent, conversation } = yield* client.Agent({ name, caller })
+  return yield* Stream.runCollect(client.Log({ ...of, stream: conversation, agent, follow: false, caller }))
+})
+
+const conversation = tool({
+  name: "conversation",
+  description: "What an agent was asked lately, and what it answered, in full.",
+  readOnly: true,
+  schema: Schema.Struct({ agent, turns: count(20, "How many of its last turns. Default: 3.") }),
+  run: (client, { agent, turns: many = 3 }, caller) =>
+    Effect.gen(function* () {
+      const kinds = ["inbox.received", "turn.completed", "turn.error", "turn.interrupted"]
+      const runes = yield* runesOf(client, agent, caller, { kinds, tail: 2 * many })
+      const told = runes.flatMap((rune) => turnOf(rune) ?? [])
+      return told.length === 0 ? "It has had no turn yet." : yield* framed(told)
+    })
+})
+
+const output = tool({
+  name: "output",
+  description: "What an agent says and does, and what was decided about it, line by line: the newest lines.",
+  readOnly: true,
+  schema: Schema.Struct({ agent, lines: count(500, "How many lines. Default: 50.") }),
+  run: (client, { agent, lines = 50 }, caller) =>
+    Effect.gen(function* () {
+      const runes = yield* runesOf(client, agent, caller, { kinds: KINDS, tail: 2_000 })
+      const view = new LogsView()
+      const entries = runes.flatMap((rune) => view.feed(rune))
+      const last = runes.at(-1)
+      const all = last === undefined ? [] : [...entries, ...view.flush(last)]
+      if (all.length === 0) return "It has said nothing yet."
+      const shown = all.slice(-lines).map(({ at, text }) => `${new Date(at).toISOString().slice(11, 19)} ${text}`)
+      return yield* framed([{ about: `the newest lines of ${agent}`, text: shown.join("\n") }])
+    })
+})
+
+const why = tool({
+  name: "why",
+  description: "What led an agent to where it stands, in plain words.",
+  readOnly: true,
+  schema: Schema.Struct({ agent }),
+  run: (client, { agent }, caller) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const reply = yield* client.Why({ name: agent, caller })
+      return Why.view(reply, { now, colour: false, columns: null, world: null }).join("\n")
+    })
+})
+
+const send = tool({
+  name: "send",
+  description:
+    'Send an agent a message, in the person\'s place. It works on it in a turn of its own; then see "wait" and "conversation".',
+  schema: Schema.Struct({
+    agent,
+    text: text("What it is to know or to do."),
+    now: Schema.optionalKey(
+      Schema.Boolean.annotate({
+        description: "True: its present turn ends at the next safe boundary, and this is next."
+      })
+    )
+  }),
+  run: (client, { agent, now = false, text }, caller) =>
+    Effect.map(
+      client.Send({ name: agent, text, how: now ? "steer" : "queue", caller }),
+      ({ eventId, message }) => `${message} (rune ${eventId})`
+    )
+})
+
+const spawn = tool({
+  name: "spawn",
+  description: "Give a running agent a sub-agent with a task; it ends with its parent.",
+  schema: Schema.Struct({
+    parent: agent,
+    name: text("What it is called: lower-case letters, digits, '.', '_' and '-'."),
+    task: text("Its first message: all that it needs to know."),
+    role: Schema.optionalKey(text("What it is, in a few words. Default: as its parent."))
+  }),
+  run: (client, { parent, ...request }, caller) =>
+    Effect.map(client.Spawn({ name: parent, request, caller }), ({ message }) => message)
+})
+
+const goals = tool({
+  name: "goals",
+  description: "The goals that the agents work off, newest first, and how each stands.",
+  readOnly: true,
+  schema: Schema.Struct({}),
+  run: (client, _, caller) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const all = yield* client.Goals({ all: true, caller })
+      const lines = all.map(({ detail, goal, goalId, project, tasks, total, word }) => {
+        const done = total === 0 ? "" : ` ${tasks.completed} of ${total} tasks done.`
+        return `${project}/${goalId}: ${predicate({ word }, now)}.${done} ${plain(detail)} — ${plain(cut(goal, 200))}`
+      })
+      return lines.length === 0 ? "There are no goals." : lines.join("\n")
+    })
+})
+
+const goal = tool({
+  name: "goal",
+  description: "Give the agents of this project a goal: it is planned; a person approves the plan; it is worked off.",
+  schema: Schema.Struct({
+    goal: text("What is to be achieved."),
+    planner: Schema.optionalKey(text("The agent who makes the plan. Default: as the config says."))
+  }),
+  run: (client, { goal, ...more }, caller) =>
+    Effect.map(
+      client.GoalSubmit({ request: { goal, plan: null, ...more, autoStart: false }, caller }),
+      ({ message }) => message
+    )
+})
+
+const wait = tool({
+  name: "wait",
+  description:
+    "Wait until agents (or goals, channels) are so: idle after a message, done, failed, needs-you. Answers how they stand then.",
+  readOnly: true,
+  schema: Schema.Struct({
+    names: Schema.Array(agent).check(Schema.isBetweenLength(1, 50)),
+    for: Schema.optionalKey(Schema.Literals(AIMS).annotate({ description: "Default: idle." })),
+    since: Schema.optionalKey(
+      Schema.Int.annotate({ description: 'Only what has come after this rune counts: give the one that "send" told.' })
+    ),
+    seconds: count(MAX_WAIT, "The longest wait. Default: 300.")
+  }),
+  run: (client, { for: aim = "idle", names, seconds = 300, since = 0 }, { config }) =>
+    Effect.gen(function* () {
+      let rows: ReadonlyMap<string, BoardRow> = new Map()
+      let meant: ReadonlyArray<BoardRow> = []
+      const watching = Stream.runForEachWhile(client.BoardNews({ follow: true }), (news) => {
+        rows = after(rows, news)
+        const found = standing([...rows.values()], { names, labels: [] }, aim, config)
+        const { left, never } = found
+        const trouble = unclear([...rows.values()], names, found, config, meant)
+        if (trouble !== undefined) {
+          return Effect.fail(new BadInput({ ...trouble, remedy: `${trouble.remedy}; or the tool "agents".` }))
+        }
+        meant = found.found.flat()
+        // what needs a person, or has failed, will not come by itself
+        const isStuck = never.length > 0 || (aim !== "needs-you" && left.some(({ word }) => word === "needs you"))
+        const isStale = meant.some(({ kind, restsOn }) => kind === "agent" && restsOn <= since)
+        return Effect.succeed(!isStuck && (left.length > 0 || isStale))
+      })
+      const isOver = yield* Effect.timeoutOption(watching, `${seconds} seconds`)
+      const now = yield* Clock.currentTimeMillis
+      const lines = meant.map((row) => rowLine(row, now))
+      return [...(isOver._tag === "None" ? [`After ${seconds} s it is not so yet.`] : []), ...lines].join("\n")
+    })
+})
+
+/** All of them. None decides for a person. */
+export const toolsOf = (person: Person): ReadonlyArray<Tool> =>
+  [agents, conversation, output, why, send, spawn, goals, goal, wait].map((of) => of(person))

@@ -1,0 +1,135 @@
+/**
+ * JsonRpc: a JSON-RPC 2.0 server over lines, as MCP speaks it on standard input
+ * and output. It knows no method; it reads, and writes what is answered.
+ *
+ * Guarantees: one answer to each request, none to a notification; what is no JSON,
+ * no request, or longer than a line may be, is answered with an error and ends
+ * nothing; requests are worked on side by side, a bounded number of them; it ends
+ * when the input does and the last answer is out.
+ *
+ * Effect's McpServer (4.1.0) is no substitute: after a line that is no JSON it answers nothing
+ * more, it keeps a line of any length, and it leaves a last request without a line's end unanswered.
+ */
+import { Effect, Stream } from "effect"
+import { attempt } from "../../config/Attempt.ts"
+import { json as jsonOf } from "../render/TerminalDoor.ts"
+
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+}
+
+export const CODES = { parse: -32_700, invalid: -32_600, method: -32_601, params: -32_602, internal: -32_603 } as const
+
+export interface Request {
+  readonly method: string
+  readonly params: { readonly [name: string]: unknown }
+}
+
+export type Handler<R> = (request: Request) => Effect.Effect<unknown, RpcError, R>
+
+/** Longest line, characters. */
+export const MAX_LINE = 2 * 1024 * 1024
+const CONCURRENT = 16
+
+type Id = string | number | null
+const failure = (id: Id, { code, message }: RpcError) => ({ jsonrpc: "2.0", id, error: { code, message } })
+
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Answers a message; undefined where nothing is to be answered. */
+const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object | undefined, never, R> => {
+  if (!isObject(message)) {
+    return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request is a JSON object." }))
+  }
+  const { id, method, params } = message
+  // An answer to something that we never asked, and notifications: nothing comes of them.
+  if (method === undefined && ("result" in message || "error" in message)) return Effect.succeed(undefined)
+  if (!("id" in message) && typeof method === "string") return Effect.succeed(undefined)
+  if (typeof id !== "string" && typeof id !== "number") {
+    return Effect.succeed(failure(null, { code: CODES.invalid, message: "id must be a text or a number." }))
+  }
+  if (typeof method !== "string") {
+    return Effect.succeed(failure(id, { code: CODES.invalid, message: "method must be a text." }))
+  }
+  if (params !== undefined && !isObject(params)) {
+    return Effect.succeed(failure(id, { code: CODES.params, message: "params must be a JSON object." }))
+  }
+  return handle({ method, params: params ?? {} }).pipe(
+    Effect.map((result): object => ({ jsonrpc: "2.0", id, result })),
+    Effect.catch((error) => Effect.succeed(failure(id, error))),
+    Effect.catchDefect((defect) =>
+      Effect.as(
+        Effect.logDebug("a request crashed", defect),
+        failure(id, { code: CODES.internal, message: "It failed." })
+      )
+    )
+  )
+}
+
+/** A line, or the news that it was too long to be kept. */
+type Line = { readonly _tag: "Line"; readonly text: string } | { readonly _tag: "TooLong" }
+
+/** Cuts a text that comes in pieces into lines; what is too long is dropped as it comes. */
+export class Lines {
+  private kept = ""
+  private dropping = false
+
+  take(piece: string): ReadonlyArray<Line> {
+    const lines: Array<Line> = []
+    const parts = piece.split("\n")
+    for (const [index, part] of parts.entries()) {
+      if (!this.dropping) this.kept += part
+      if (this.kept.length > MAX_LINE) {
+        ;[this.kept, this.dropping] = ["", true]
+        lines.push({ _tag: "TooLong" })
+      }
+      if (index === parts.length - 1) break
+      if (!this.dropping && this.kept.trim() !== "") lines.push({ _tag: "Line", text: this.kept })
+      ;[this.kept, this.dropping] = ["", false]
+    }
+    return lines
+  }
+
+  /** The rest that came without an end of line. */
+  end(): ReadonlyArray<Line> {
+    const { kept } = this
+    this.kept = ""
+    return kept.trim() === "" ? [] : [{ _tag: "Line", text: kept }]
+  }
+}
+
+const parse = (text: string): unknown => attempt(() => JSON.parse(text))
+
+/** Undefined: nothing to say. */
+const respond = Effect.fnUntraced(function* <R>(line: Line, handle: Handler<R>) {
+  if (line._tag === "TooLong") {
+    return failure(null, { code: CODES.invalid, message: `A line may have ${MAX_LINE} characters.` })
+  }
+  const message = parse(line.text)
+  if (message === undefined) return failure(null, { code: CODES.parse, message: "This is no JSON." })
+  if (!Array.isArray(message)) return yield* answer(message, handle)
+  if (message.length === 0)
+    return failure(null, { code: CODES.invalid, message: "A batch holds at least one request." })
+  const answers = yield* Effect.forEach(message, (each) => answer(each, handle))
+  const said = answers.filter((each) => each !== undefined)
+  return said.length === 0 ? undefined : said
+})
+
+/** Serves until the input ends. */
+export const serve = <E, R, R2>(
+  input: Stream.Stream<Uint8Array, E, R>,
+  write: (line: string) => Effect.Effect<void>,
+  handle: Handler<R2>
+): Effect.Effect<void, E, R | R2> =>
+  Effect.suspend(() => {
+    const lines = new Lines()
+    return input.pipe(
+      Stream.decodeText(),
+      Stream.flatMap((piece) => Stream.fromIterable(lines.take(piece))),
+      Stream.concat(Stream.suspend(() => Stream.fromIterable(lines.end()))),
+      Stream.mapEffect((line) => respond(line, handle), { concurrency: CONCURRENT, unordered: true }),
+      Stream.runForEach((said) => (said === undefined ? Effect.void : write(jsonOf(said))))
+    )
+  })

@@ -1,0 +1,158 @@
+/**
+ * `agentd login SERVER`: logs in at a remote MCP server of this project's model agents, by a code
+ * that is typed in elsewhere, or in a browser of this machine; `agentd logout SERVER` forgets it.
+ *
+ * Guarantees: the tokens go into a file of the state folder that only the user can read, and
+ * nowhere else: not into the log, not to the terminal; they are kept for the server's address, so
+ * that a config that calls another one by its name does not get them.
+ */
+import { Clock, Console, Context, Effect, Layer } from "effect"
+import { HttpClient } from "effect/http"
+import { createHash, randomBytes } from "node:crypto"
+import { join } from "node:path"
+import * as McpGrant from "../../runs/model/McpGrant.ts"
+import { ModelHttp } from "../../runs/model/ModelHttp.ts"
+import * as OAuth from "../../runs/model/OAuth.ts"
+import { load } from "../../config/ConfigFile.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { Invocation, print } from "../parse/Invocation.ts"
+import * as LoopbackRedirect from "./LoopbackRedirect.ts"
+import { plain } from "../render/Output.ts"
+import { isRun } from "../projects/Trust.ts"
+
+const failed = (message: string, remedy: string) => new VerbFailed({ message, remedy, exitCode: ExitCode.failed })
+
+/** How long a login in a browser is waited for. */
+const PATIENCE = "10 minutes"
+const DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+
+interface Server {
+  readonly url: string
+  readonly clientId?: string
+}
+
+/** The remote server of that name, of any agent of this folder's project. */
+export const serverOf = Effect.fnUntraced(function* (name: string) {
+  if (yield* isRun)
+    return yield* failed("This is a run of an agent (AGENTD_RUN is set): only a person logs in.", "A person runs it.")
+  const { caller } = yield* Invocation
+  if (caller.config === null) return yield* failed("There is no agentd.jsonc here.", "Go to the project's folder.")
+  const { agents } = yield* load(caller.config)
+  const servers = new Map<string, Server>()
+  for (const { backend } of Object.values(agents)) {
+    if (backend.type !== "model") continue
+    for (const [one, { clientId, url }] of Object.entries(backend.mcp))
+      if (url !== undefined) servers.set(one, clientId === undefined ? { url } : { url, clientId })
+  }
+  const found = servers.get(name)
+  if (found !== undefined) return found
+  const known = [...servers.keys()].join(", ")
+  return yield* failed(
+    `No model agent here has a remote MCP server ${name}.`,
+    known === "" ? "Name one by url under mcp of a model backend in agentd.jsonc." : `There are: ${known}.`
+  )
+})
+
+/** Words for a person beside the result, which goes to standard output. */
+const tell = (...lines: ReadonlyArray<string>) =>
+  Effect.forEach(lines, (line) => Console.error(plain(line)), { discard: true })
+
+interface At {
+  readonly client: HttpClient.HttpClient
+  readonly server: Server
+  readonly issuer: OAuth.Issuer
+  readonly scope: { readonly scope?: string }
+}
+
+const byCode = Effect.fnUntraced(function* ({ client, issuer, scope, server }: At, endpoint: string) {
+  const clientId = server.clientId ?? (yield* OAuth.register(client, issuer, undefined))
+  const device = yield* OAuth.device(client, endpoint, { client_id: clientId, resource: server.url, ...scope })
+  yield* tell(
+    `Open ${device.verification_uri_complete ?? device.verification_uri}`,
+    `and type in: ${device.user_code}`,
+    `It is waited for; Ctrl-C gives up.`
+  )
+  const until = (yield* Clock.currentTimeMillis) + device.expires_in * 1000
+  let interval = Math.max(1, device.interval ?? 5)
+  while ((yield* Clock.currentTimeMillis) < until) {
+    yield* Effect.sleep(interval * 1000)
+    const said = yield* OAuth.tokens(client, issuer.token_endpoint, {
+      grant_type: DEVICE,
+      device_code: device.device_code,
+      client_id: clientId,
+      resource: server.url
+    }).pipe(
+      Effect.catchIf(
+        ({ code }) => code === "authorization_pending" || code === "slow_down",
+        ({ code }) => Effect.succeed(code)
+      )
+    )
+    if (typeof said !== "string" && said !== undefined) return { clientId, tokens: said }
+    if (said === "slow_down") interval += 5
+  }
+  return yield* failed("Nobody typed the code in within its time.", "Try again: agentd login")
+})
+
+const byBrowser = Effect.fnUntraced(function* ({ client, issuer, scope, server }: At, endpoint: string) {
+  const methods = issuer.code_challenge_methods_supported
+  if (methods !== undefined && !methods.includes("S256"))
+    return yield* failed("The issuer takes no proof of who began a login (PKCE).", "Ask whoever runs the server.")
+  const drawn = yield* Effect.sync(() => randomBytes(32).toString("base64url"))
+  const verifier = yield* Effect.sync(() => randomBytes(48).toString("base64url"))
+  const { address, returned } = yield* LoopbackRedirect.listen(drawn)
+  const clientId = server.clientId ?? (yield* OAuth.register(client, issuer, address))
+  const url = yield* OAuth.safe(endpoint)
+  const asked = {
+    response_type: "code",
+    client_id: clientId,
+    redirect_uri: address,
+    state: drawn,
+    code_challenge: createHash("sha256").update(verifier).digest("base64url"),
+    code_challenge_method: "S256",
+    resource: server.url,
+    ...scope
+  }
+  for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value)
+  yield* tell("Open in a browser of this machine:", url.href, "It is waited for; Ctrl-C gives up.")
+  const back = yield* Effect.timeoutOrElse(returned, {
+    duration: PATIENCE,
+    orElse: () => Effect.fail(failed("Nobody logged in within 10 minutes.", "Try again: agentd login"))
+  })
+  if (back.issuer !== undefined && back.issuer !== issuer.issuer)
+    return yield* failed("The login came back from another issuer, and was not believed.", "Try again: agentd login")
+  const tokens = yield* OAuth.tokens(client, issuer.token_endpoint, {
+    grant_type: "authorization_code",
+    code: back.code,
+    redirect_uri: address,
+    client_id: clientId,
+    code_verifier: verifier,
+    resource: server.url
+  })
+  return { clientId, tokens }
+})
+
+const login = Effect.fnUntraced(function* (name: string, browser: boolean) {
+  const server = yield* serverOf(name)
+  const client = Context.get(yield* Layer.build(yield* ModelHttp), HttpClient.HttpClient)
+  const { issuer, scopes } = yield* OAuth.discover(client, server.url)
+  const at: At = { client, server, issuer, scope: scopes.length === 0 ? {} : { scope: scopes.join(" ") } }
+  const { authorization_endpoint: page, device_authorization_endpoint: code } = issuer
+  const way =
+    code !== undefined && !(browser && page !== undefined)
+      ? byCode(at, code)
+      : page === undefined
+        ? failed("The issuer offers neither a code nor a page to log in.", "Name a token by bearerEnv in agentd.jsonc.")
+        : byBrowser(at, page)
+  const { clientId, tokens } = yield* way
+  const grant = yield* McpGrant.ofTokens({ url: server.url, tokenEndpoint: issuer.token_endpoint, clientId }, tokens)
+  const { paths } = yield* Invocation
+  yield* McpGrant.write(join(paths.state, "logins"), grant)
+  const { expiresAt = null, refreshToken } = grant
+  yield* print({ server: name, url: server.url, expiresAt, renews: refreshToken !== undefined }, () => [
+    plain(`Logged in at ${name} (${server.url}). Its agents take it from their next try on.`)
+  ])
+})
+
+export const run = ({ browser, server }: { readonly server: string; readonly browser: boolean }) =>
+  Effect.scoped(login(server, browser))

@@ -1,0 +1,16 @@
+/** `agentd logout SERVER`: forgets the login at a remote MCP server of this project. */
+import { Effect } from "effect"
+import { join } from "node:path"
+import * as McpGrant from "../../runs/model/McpGrant.ts"
+import { Invocation, print } from "../parse/Invocation.ts"
+import { serverOf } from "./Login.ts"
+import { plain } from "../render/Output.ts"
+
+export const run = Effect.fnUntraced(function* ({ server: name }: { readonly server: string }) {
+  const { url } = yield* serverOf(name)
+  const { paths } = yield* Invocation
+  const forgotten = yield* McpGrant.remove(join(paths.state, "logins"), url)
+  yield* print({ server: name, url, forgotten }, () => [
+    plain(forgotten ? `The login at ${name} (${url}) is forgotten here.` : `There was no login at ${name} (${url}).`)
+  ])
+})

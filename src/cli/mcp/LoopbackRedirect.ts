@@ -1,0 +1,57 @@
+/**
+ * LoopbackRedirect: a login in a browser comes back to a port of this machine.
+ *
+ * Guarantees: it listens on 127.0.0.1 alone, and no longer than the scope; only a request with the
+ * state that was drawn for this login is believed, and only the first.
+ */
+import { Deferred, Effect } from "effect"
+import { createServer } from "node:http"
+import { VerbFailed } from "../parse/Failure.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+
+/** The words with which a browser came back. */
+export interface Returned {
+  readonly code: string
+  /** The issuer, where it names itself. */
+  readonly issuer: string | undefined
+}
+
+const PATH = "/callback"
+
+const refused = (message: string) =>
+  new VerbFailed({ message, remedy: "Try again: agentd login", exitCode: ExitCode.failed })
+
+/** Listens; answers with its address, and with what comes. */
+export const listen = Effect.fnUntraced(function* (state: string) {
+  const returned = yield* Deferred.make<Returned, VerbFailed>()
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? "/", "http://127.0.0.1")
+    const said = url.searchParams
+    const isOurs = request.method === "GET" && url.pathname === PATH && said.get("state") === state
+    response.writeHead(isOurs ? 200 : 404, { "content-type": "text/plain; charset=utf-8", connection: "close" })
+    if (!isOurs) return response.end("This is no login of agentd.\n")
+    const code = said.get("code")
+    Deferred.doneUnsafe(
+      returned,
+      code === null
+        ? Effect.fail(refused(`The login was refused: ${(said.get("error") ?? "no code came back").slice(0, 200)}.`))
+        : Effect.succeed({ code, issuer: said.get("iss") ?? undefined })
+    )
+    return response.end(code === null ? "The login was refused.\n" : "Done. You may close this page.\n")
+  })
+  const port = yield* Effect.acquireRelease(
+    Effect.callback<number, VerbFailed>((resume) => {
+      server.once("error", (error) => resume(Effect.fail(refused(`No port could be had: ${error.message}.`))))
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+      })
+    }),
+    () =>
+      Effect.sync(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+  )
+  return { address: `http://127.0.0.1:${port}${PATH}`, returned: Deferred.await(returned) }
+})

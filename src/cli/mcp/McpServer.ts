@@ -1,0 +1,84 @@
+/**
+ * McpServer: a server of the Model Context Protocol over lines, whatever its tools are.
+ *
+ * Guarantees: a refusal is an answer that says what to do, and ends nothing; nothing but the protocol is written.
+ */
+import { Console, Effect, Stdio } from "effect"
+import { VERSION } from "../../api/rpc/Version.ts"
+import * as JsonRpc from "./JsonRpc.ts"
+
+/** Newest first: what we offer to who asks for one that we do not know. */
+const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+
+export interface Tool {
+  readonly name: string
+  readonly description: string
+  readonly readOnly: boolean
+  /** JSON Schema. */
+  readonly input: object
+  readonly run: (args: unknown) => Effect.Effect<string, { readonly message: string; readonly remedy: string }>
+}
+
+export interface Server {
+  readonly instructions: string
+  readonly tools: ReadonlyArray<Tool>
+  readonly offered: Effect.Effect<ReadonlyArray<Tool>>
+  /** Returns when what they need is there, or when that has lasted too long. */
+  readonly awaited: Effect.Effect<void>
+}
+
+const describe = ({ description, input, name, readOnly }: Tool) => ({
+  name,
+  description,
+  inputSchema: input,
+  annotations: { readOnlyHint: readOnly, destructiveHint: false, openWorldHint: false }
+})
+
+const said = (text: string, isError: boolean) => ({ content: [{ type: "text", text }], isError })
+
+const callTool = (tools: ReadonlyArray<Tool>, { arguments: args, name }: JsonRpc.Request["params"]) => {
+  const found = tools.find((tool) => tool.name === name)
+  if (found === undefined) {
+    const known = tools.map((tool) => tool.name).join(", ")
+    return Effect.fail({
+      code: JsonRpc.CODES.params,
+      message: `There is no tool ${JSON.stringify(name)}. There are: ${known}.`
+    })
+  }
+  return found.run(args ?? {}).pipe(
+    Effect.map((text) => said(text, false)),
+    Effect.catch(({ message, remedy }) => Effect.succeed(said(`${message}\n→ ${remedy}`, true)))
+  )
+}
+
+const handler =
+  ({ awaited, instructions, offered, tools }: Server): JsonRpc.Handler<never> =>
+  ({ method, params }) => {
+    switch (method) {
+      case "initialize": {
+        const { protocolVersion } = params
+        const known = VERSIONS.find((version) => version === protocolVersion)
+        return Effect.succeed({
+          protocolVersion: known ?? VERSIONS[0],
+          capabilities: { tools: {} },
+          serverInfo: { name: "agentd", version: VERSION },
+          instructions
+        })
+      }
+      case "ping":
+        return Effect.succeed({})
+      case "tools/list":
+        return awaited.pipe(
+          Effect.andThen(offered),
+          Effect.map((all) => ({ tools: all.map(describe) }))
+        )
+      case "tools/call":
+        return Effect.andThen(awaited, callTool(tools, params))
+      default:
+        return Effect.fail({ code: JsonRpc.CODES.method, message: `There is no method ${JSON.stringify(method)}.` })
+    }
+  }
+
+/** Serves on standard input and output until the input ends. */
+export const serve = (server: Server) =>
+  Effect.flatMap(Stdio.Stdio, ({ stdin }) => JsonRpc.serve(stdin, (line) => Console.log(line), handler(server)))

@@ -1,0 +1,454 @@
+/**
+ * Cli: the whole command line: every verb with its flags, its words and an
+ * example. What a verb does lies in a file of its own, which is loaded when the
+ * verb is called, so that none of them waits for the others' code.
+ */
+import { Cause, Console, Effect, Option } from "effect"
+import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
+import { VERSION } from "../../api/rpc/Version.ts"
+import * as AgentLife from "../agents/AgentLife.ts"
+import * as AgentVerbs from "../agents/AgentVerbs.ts"
+import * as ChannelVerbs from "../channels/ChannelVerbs.ts"
+import * as ConversationVerbs from "../projects/ConversationVerbs.ts"
+import { commandOf, commandsOf } from "./DeclaredCommand.ts"
+import * as Declared from "./DeclaredVerbs.ts"
+import { behind } from "../render/DoorConsole.ts"
+import { ExitCode, meanings } from "./ExitCode.ts"
+import { told } from "../render/Explanation.ts"
+import * as GoalVerbs from "../goals/GoalVerbs.ts"
+import * as Habits from "./Habits.ts"
+import { AGENTS, ROLES } from "../setup/InitChoices.ts"
+import { worldOf } from "../../config/Places.ts"
+import * as Paths from "./Paths.ts"
+import { project } from "../projects/ProjectVerbs.ts"
+import { reported } from "./Reported.ts"
+import { service } from "../setup/ServiceVerbs.ts"
+import * as ScheduleVerbs from "../agents/ScheduleVerbs.ts"
+import * as SessionVerbs from "../sessions/SessionVerbs.ts"
+import { globalFlags, maybeWord, off, verb, yes } from "./Verb.ts"
+
+const up = Command.make(
+  "up",
+  {},
+  verb(() => import("../daemon/Up.ts"))
+).pipe(
+  Command.withDescription("Run the daemon in the foreground, with the project of this folder"),
+  Command.withExamples([
+    { command: "agentd up", description: "It runs here; Ctrl-C stops it in order" },
+    { command: "agentd --state /tmp/try up", description: "A separate world, to try things" }
+  ])
+)
+
+/** Without a name the three are about the daemon. */
+const lives = commandsOf(Declared.daemon, [
+  commandOf(AgentLife.start, {
+    program: (input) =>
+      AgentLife.isOfAgent(input)
+        ? undefined
+        : () => import("../daemon/Start.ts").then(({ run }) => ({ run: () => run(input.as) }))
+  }),
+  commandOf(AgentLife.stop, {
+    program: (input) =>
+      AgentLife.isOfAgent(input)
+        ? undefined
+        : () => import("../daemon/Stop.ts").then(({ run }) => ({ run: () => run(input) }))
+  }),
+  commandOf(AgentLife.restart, {
+    program: (input) =>
+      AgentLife.isOfAgent(input)
+        ? undefined
+        : () => import("../daemon/Restart.ts").then(({ run }) => ({ run: () => run(input) }))
+  })
+])
+
+const trust = Command.make(
+  "trust",
+  {
+    what: maybeWord(
+      "what",
+      "A project's name, or the hash of the text that was shown; none: the project of this folder"
+    )
+  },
+  verb(() => import("../projects/Trust.ts"))
+).pipe(
+  Command.withDescription("Show what a changed agentd.jsonc would do, and put it into force"),
+  Command.withExamples([
+    {
+      command: "agentd trust",
+      description: "What the change does, the dangerous first, and how the text differs; then it asks"
+    },
+    { command: "agentd trust --json", description: "The change with its hash, for scripts; nothing is put into force" }
+  ])
+)
+
+const verify = Command.make(
+  "verify",
+  {},
+  verb(() => import("../daemon/Verify.ts"))
+).pipe(
+  Command.withDescription("Re-read the whole log: hashes, order, invariants; works without the daemon too"),
+  Command.withExamples([{ command: "agentd verify", description: "Exit code 4: there are problems" }])
+)
+
+const repair = Command.make(
+  "repair",
+  {
+    conversation: maybeWord("conversation", "The whole id of the one conversation to mend; none: all that is damaged"),
+    dryRun: off("dry-run", "Say what would be lost, and change nothing"),
+    yes
+  },
+  verb(() => import("../daemon/Repair.ts"))
+).pipe(
+  Command.withDescription("Mend a damaged log while no daemon runs: what is damaged goes on from its last good rune"),
+  Command.withExamples([
+    { command: "agentd repair --dry-run", description: "What would be lost: runes, messages and turns" },
+    { command: "agentd repair", description: "Asks; the store as it was is kept beside, in damaged/" }
+  ])
+)
+
+const backup = Command.make(
+  "backup",
+  {
+    file: Argument.String("file").pipe(Argument.withDescription("The file that is made, such as agentd.tar.zst")),
+    force: off("force", "Replace a file that is there")
+  },
+  verb(() => import("../daemon/Backup.ts"))
+).pipe(
+  Command.withDescription(
+    "Copy the store, and what it needs beside its log, into one file; while the daemon works, too"
+  ),
+  Command.withExamples([
+    { command: "agentd backup ~/agentd.tar.zst", description: "One moment of the store; nobody waits for it" }
+  ])
+)
+
+const restore = Command.make(
+  "restore",
+  { file: Argument.String("file").pipe(Argument.withDescription("A file that agentd backup has made")), yes },
+  verb(() => import("../daemon/Restore.ts"))
+).pipe(
+  Command.withDescription("Put a backup in the place of the store, which is moved aside; the daemon has to be stopped"),
+  Command.withExamples([
+    { command: "agentd restore ~/agentd.tar.zst", description: "Reads and verifies all of it first, and asks" },
+    { command: "agentd --state /tmp/try restore ~/agentd.tar.zst", description: "Into a world of its own" }
+  ])
+)
+
+const gc = Command.make(
+  "gc",
+  {
+    dryRun: off("dry-run", "Say what would go, and remove nothing"),
+    days: Flag.Int("days").pipe(
+      Flag.withMetavar("DAYS"),
+      Flag.withDescription("Only what has not changed for so long (14)"),
+      Flag.withDefault(14)
+    ),
+    yes
+  },
+  verb(() => import("../setup/Gc.ts"))
+).pipe(
+  Command.withDescription("Remove what nothing needs any more: work trees whose work is merged, old logs, leftovers"),
+  Command.withExamples([
+    { command: "agentd gc --dry-run", description: "With sizes; and what stays, and why" },
+    { command: "agentd gc --days 90", description: "Lists it, and asks" }
+  ])
+)
+
+const upgrade = Command.make(
+  "upgrade",
+  {
+    file: Argument.String("file").pipe(
+      Argument.withDescription("A package of agentd that npm pack has made, such as agentd-0.2.0.tgz")
+    ),
+    dryRun: off("dry-run", "Say what would be done, and do nothing"),
+    yes
+  },
+  verb(() => import("../setup/Upgrade.ts"))
+).pipe(
+  Command.withDescription("Put a package in the place of this agentd, and restart the daemon into it while runs go on"),
+  Command.withExamples([
+    { command: "agentd upgrade agentd-0.2.0.tgz --dry-run", description: "From which version to which, and how" },
+    { command: "agentd upgrade agentd-0.2.0.tgz", description: "Shows it, asks, backs up; what fails is undone" }
+  ])
+)
+
+const uninstall = Command.make(
+  "uninstall",
+  { dryRun: off("dry-run", "Say what would go, and remove nothing"), yes },
+  verb(() => import("../setup/Uninstall.ts"))
+).pipe(
+  Command.withDescription("End the daemon and remove what it has made; work trees that hold work stay"),
+  Command.withExamples([
+    { command: "agentd uninstall --dry-run", description: "What would go, and what stays" },
+    { command: "agentd uninstall", description: "Shows it, and asks" }
+  ])
+)
+
+const erase = Command.make(
+  "erase",
+  {
+    rune: Argument.Int("rune").pipe(Argument.withDescription("Its number, as agentd log --json says it (eventId)")),
+    also: off("also", "With the runes of its conversation that repeat its texts"),
+    yes
+  },
+  verb(() => import("../daemon/Erase.ts"))
+).pipe(
+  Command.withDescription("Erase the texts of one rune for good: from the log, its snapshots and its archive"),
+  Command.withExamples([
+    { command: "agentd erase 1207", description: "Says what would go, and asks; agentd verify stays green" },
+    { command: "agentd erase 1207 --yes", description: "In a script: without --yes it exits 2" }
+  ])
+)
+
+const doctor = Command.make(
+  "doctor",
+  {
+    security: off("security", "Show what each agent could reach instead, without starting any")
+  },
+  verb(() => import("../setup/Doctor.ts"))
+).pipe(
+  Command.withDescription("Check everything that agentd needs, and say what to do about what is missing"),
+  Command.withExamples([
+    { command: "agentd doctor", description: "Exit code 4: something has to be done" },
+    {
+      command: "agentd doctor --security",
+      description:
+        "What holds each agent, what it reads, writes and connects to, which keys it has; 4: one would not run"
+    }
+  ])
+)
+
+const alert = Command.make("alert").pipe(
+  Command.withDescription("Mail to a person"),
+  Command.withSubcommands(commandsOf(Declared.alerts))
+)
+
+const notify = Command.make("notify").pipe(
+  Command.withDescription("The ways in which you are told where an agent is"),
+  Command.withExamples([
+    { command: "agentd notify ls", description: "Each with what it is told, and whether it works" }
+  ]),
+  Command.withSubcommands(commandsOf(Declared.notifies))
+)
+
+const config = Command.make("config").pipe(
+  Command.withDescription("Configs of projects: what a change would do"),
+  Command.withExamples([{ command: "agentd config diff", description: "Nothing is put into force by it" }]),
+  Command.withSubcommands(commandsOf(Declared.configs))
+)
+
+const open = Command.make(
+  "open",
+  {
+    view: off("view", "It may read, and do nothing"),
+    print: off("print", "Print the link alone, and open no browser"),
+    label: Flag.String("label").pipe(
+      Flag.withDescription("The name by which the page is listed and logged"),
+      Flag.withDefault("page")
+    )
+  },
+  verb(() => import("../daemon/Open.ts"))
+).pipe(
+  Command.withDescription("Open the page in a browser: all that the board shows and does, and more"),
+  Command.withExamples([
+    { command: "agentd open", description: "A link that is good once, within two minutes" },
+    { command: "agentd open --view --label wall", description: "A page that reads and does nothing" }
+  ])
+)
+
+const access = Command.make("access").pipe(
+  Command.withDescription("Pages and programs that may come in over HTTP"),
+  Command.withExamples([{ command: "agentd access ls", description: "Each with its right, and since when" }]),
+  Command.withSubcommands(commandsOf(Declared.access))
+)
+
+const schema = Command.make(
+  "schema",
+  {
+    user: off("user", "Of the user's own config.jsonc instead"),
+    openapi: off("openapi", "Of what the daemon answers over HTTP instead, as OpenAPI 3.1")
+  },
+  verb(() => import("../daemon/Schema.ts"))
+).pipe(
+  Command.withDescription("Print the JSON Schema of agentd.jsonc, for editors"),
+  Command.withExamples([
+    { command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' },
+    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that ask the daemon" }
+  ])
+)
+
+const init = Command.make(
+  "init",
+  {
+    agent: Flag.Literals("agent", AGENTS).pipe(
+      Flag.withDescription("Which agent works here; default: one that is logged in"),
+      Flag.optional
+    ),
+    role: Flag.Literals("role", ROLES).pipe(
+      Flag.withDescription("Which agents there are to be; several are named one after the other"),
+      Flag.atLeast(0)
+    ),
+    yes
+  },
+  (input) =>
+    verb(() => import("../setup/Init.ts"))({
+      agent: Option.getOrUndefined(input.agent),
+      roles: input.role,
+      yes: input.yes
+    })
+).pipe(
+  Command.withDescription("Write an agentd.jsonc for the agents that are here; one that is there is left alone"),
+  Command.withExamples([
+    { command: "agentd init && agentd start", description: "Begin" },
+    { command: "agentd init --yes --role builder --role reviewer", description: "Without being asked" }
+  ])
+)
+
+const demo = Command.make(
+  "demo",
+  { stop: off("stop", "End it, and remove all of it") },
+  verb(() => import("../setup/Demo.ts"))
+).pipe(
+  Command.withDescription("Try agentd with scripted agents, in a daemon of its own that stays"),
+  Command.withExamples([
+    { command: "agentd demo", description: "Says which commands to try" },
+    { command: "agentd demo --stop", description: "Leaves nothing behind" }
+  ])
+)
+
+const completions = Command.make(
+  "completions",
+  {
+    shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(Argument.withDescription("For which shell"))
+  },
+  ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole() })
+).pipe(
+  Command.withDescription("Print a script that completes verbs, flags, and names as the daemon knows them"),
+  Command.withExamples([
+    { command: 'eval "$(agentd completions bash)"', description: "For this shell; put it into ~/.bashrc to keep it" }
+  ])
+)
+
+const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}  ${meaning}`).join("\n")
+
+/** Alone it opens the board. */
+const agentd = Command.make(
+  "agentd",
+  {},
+  verb(() => import("./Alone.ts"))
+).pipe(
+  Command.withDescription(`Keeps AI coding agents running unattended and honest.\n\n  Exit codes:\n${exitCodes}`),
+  Command.withSubcommands([
+    {
+      group: "The daemon",
+      commands: [up, ...lives, trust, doctor, verify, repair, backup, restore, upgrade, gc, erase, uninstall]
+    },
+    { group: "Agents", commands: AgentVerbs.daily },
+    { group: "Projects", commands: [project] },
+    { group: "Channels", commands: ChannelVerbs.daily },
+    { group: "Conversations", commands: ConversationVerbs.daily },
+    { group: "Goals", commands: GoalVerbs.daily },
+    { group: "Schedules", commands: ScheduleVerbs.daily },
+    { group: "Sessions", commands: SessionVerbs.daily },
+    {
+      group: "Setting up",
+      commands: [
+        init,
+        demo,
+        schema,
+        service,
+        SessionVerbs.hooks,
+        SessionVerbs.hook,
+        AgentVerbs.mcp,
+        AgentVerbs.conformance,
+        AgentVerbs.login,
+        AgentVerbs.logout,
+        alert,
+        ...commandsOf(Declared.told),
+        notify,
+        config,
+        open,
+        access,
+        completions,
+        // the scripts of completions ask by it
+        ...commandsOf(Declared.shells).map(Command.unlisted)
+      ]
+    }
+  ]),
+  Command.withGlobalFlags(globalFlags)
+)
+
+/** The whole command, for documents that are made of it. */
+export const root = agentd
+
+/** The whole command, which `completions` needs and is a part of. */
+const whole = (): Command.Command.Any => agentd
+
+type Wrong = Extract<Parameters<CliOutput.Presenter["present"]>[0], { readonly _tag: "InvalidInvocation" }>
+
+/** The fault, and the verb that was meant, or how it is used. */
+const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
+  const [first] = errors
+  const habit =
+    first?._tag === "UnknownSubcommand" && commandPath.length === 1 ? Habits.meant(first.subcommand) : undefined
+  return {
+    tag: first?._tag ?? "InvalidInvocation",
+    // a guess by letters beside what is known to be meant would mislead
+    message: habit === undefined ? errors.map(({ message }) => message).join("\n") : first!.message.split("\n")[0]!,
+    remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,
+    exitCode: ExitCode.usage
+  }
+}
+
+/** A wrong invocation is told in two lines, or as JSON; the help is one word away. */
+const presenter = (json: boolean): CliOutput.Presenter => ({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Console.error(told(usage(event), json))
+      : CliOutput.defaultPresenter.present(event)
+})
+
+/** No wizard, no log level: one way to do it. */
+export const cliConfig = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+
+const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
+
+/** The folder of a world of its own, as far as the line can be read at all. */
+const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
+  const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
+  const chosen =
+    at < 0 ? undefined : options[at] === "--state" ? options[at + 1] : options[at]!.slice("--state=".length)
+  return chosen === undefined || chosen === "" ? null : worldOf(yield* Paths.resolve(Option.some(chosen)))
+})
+
+const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options: ReadonlyArray<string>) {
+  const error = Cause.squash(cause)
+  if (isUsageError(error)) {
+    return error._tag === "ShowHelp" && error.errors.length === 0 ? ExitCode.ok : ExitCode.usage
+  }
+  return yield* reported(cause, yield* stateOf(options), options.includes("--json"))
+})
+
+/** Marks the words after `run` as a program with flags of its own, with or without `--`. */
+const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const verb = args.findIndex((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state")
+  const next = args[verb + 1]
+  if (args[verb] !== "run" || next === undefined || /^(--|--help|-h)$/.test(next)) return args
+  return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
+}
+
+/** Runs one command line to its exit code. Only an interrupt fails. */
+export const run = (given: ReadonlyArray<string>) => {
+  const args = withProgram(Habits.asFlags(given))
+  const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
+  return Command.runWith(agentd, { version: VERSION })(args).pipe(
+    Effect.as<number>(ExitCode.ok),
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterruptsOnly(cause),
+      (cause) => report(cause, options)
+    ),
+    Effect.provideService(CliOutput.Presenter, presenter(options.includes("--json"))),
+    Effect.provideService(CliConfig.CliConfig, cliConfig),
+    behind
+  )
+}

@@ -1,0 +1,66 @@
+/**
+ * `agentd complete KIND`: names that a shell offers, one a line, with what each is behind a tab. The scripts of
+ * `agentd completions` call it; no help lists it.
+ *
+ * Guarantees: a name that a shell could take for more than a word is not offered.
+ */
+import type { BoardRow } from "../../domain/BoardMessages.ts"
+import type { ProjectInfo } from "../../domain/Messages.ts"
+import { all, declare, map, pick, read } from "./DeclaredVerb.ts"
+import { plain } from "../render/Output.ts"
+
+export const KINDS = ["agent", "call", "channel", "goal", "label", "name", "project", "session"] as const
+export type NameKind = (typeof KINDS)[number]
+
+interface Offered {
+  readonly name: string
+  readonly is: string
+}
+
+/** The longest description. */
+const MAX_IS = 80
+
+const WORD = /^[\w@%+.,/:-]+$/
+
+/** Names that the row gives: from any folder, and, in the folder of its project, the short one first. */
+const namesOf = ({ called, kind, name, project }: BoardRow, here: string | undefined): ReadonlyArray<string> => {
+  const short = kind === "channel" ? name.replace(/^#/, "") : name
+  const isHere = project === here && kind !== "session" && kind !== "project"
+  return [...(isHere ? [short] : []), ...(called === "" ? [] : [called])]
+}
+
+const offeredBy = (kind: NameKind, row: BoardRow, here: string | undefined): ReadonlyArray<Offered> => {
+  const { asks, labels = [], project, role, says, word } = row
+  if (kind === "call") return asks.map((name) => ({ name, is: says }))
+  if (kind === "label") return labels.map((name) => ({ name, is: "label" }))
+  if (kind === "project") return row.kind === "session" || project === "" ? [] : [{ name: project, is: "project" }]
+  if (row.kind === "matter" || (kind !== "name" && kind !== row.kind)) return []
+  const is = row.kind === "agent" && role === "" ? `${word}: ${says}` : role === "" ? says : `${word}: ${role}`
+  return namesOf(row, here).map((name) => ({ name, is }))
+}
+
+/** Each name once. `here`: the project of the folder. */
+export const offers = (
+  kind: NameKind,
+  rows: ReadonlyArray<BoardRow>,
+  here: string | undefined
+): ReadonlyArray<Offered> => {
+  const found = rows.flatMap((row) => offeredBy(kind, row, here)).filter(({ name }) => WORD.test(name))
+  return [...new Map(found.map((one) => [one.name, one])).values()]
+}
+
+const projectAt = (projects: ReadonlyArray<ProjectInfo>, config: string | null): string | undefined =>
+  projects.find((project) => project.config === config)?.name
+
+export const complete = declare({
+  path: ["complete"],
+  description: "List names for the completion of a shell",
+  examples: [{ command: "agentd complete agent", description: "One a line, with what it is behind a tab" }],
+  args: { kind: pick(KINDS, "The kind of names") },
+  rpc: ({ kind }, { config }) =>
+    map(all({ board: read("Board", { all: false }), projects: read("Projects", null) }), ({ board, projects }) =>
+      offers(kind, board.rows, projectAt(projects, config))
+    ),
+  view: (names) => names.map(({ is, name }) => `${name}\t${plain(is).slice(0, MAX_IS)}`),
+  fleeting: 500
+})

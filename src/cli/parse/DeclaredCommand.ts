@@ -1,0 +1,190 @@
+/**
+ * DeclaredCommand: a declared verb as a command of the whole program: its flags and words, the
+ * calls to the daemon, and what it prints.
+ *
+ * Guarantees: calls of one verb go out at once, over one connection. The arguments are the ones
+ * that the quick entry reads, too.
+ */
+import { Clock, Effect, Option, type Stdio } from "effect"
+import { Argument, Command, Flag, type Prompt } from "effect/cli"
+import { call } from "../../api/rpc/ControlClient.ts"
+import { answers } from "./Asking.ts"
+import type { Arg, Args, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
+import { doesOutside, isOne, linesOf } from "./DeclaredVerb.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation, printLines } from "./Invocation.ts"
+import { worldOf } from "../../config/Places.ts"
+import { FORM, parse } from "../render/MomentText.ts"
+import { textOf } from "./StandardInput.ts"
+import { verb as loaded } from "./Verb.ts"
+
+const momentOf = (text: string) => {
+  const moment = parse(text)
+  if (moment === undefined) throw new Error(`Expected ${FORM}`)
+  return moment
+}
+const within = (least: number, most: number) => (count: number) => {
+  if (count < least || count > most) throw new Error(`Expected a number from ${least} to ${most}`)
+  return count
+}
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const orUndefined = Option.getOrUndefined<unknown>
+
+type Param = Argument.Argument<unknown> | Flag.Flag<unknown>
+
+const argumentOf = (name: string, shape: Shape): Argument.Argument<unknown> => {
+  const { description } = shape
+  switch (shape.kind) {
+    case "word":
+      return shape.default === undefined
+        ? Argument.String(name).pipe(Argument.withDescription(description))
+        : Argument.String(name).pipe(
+            Argument.withDescription(description),
+            Argument.optional,
+            Argument.map(Option.getOrElse(() => shape.default))
+          )
+    case "words":
+      return Argument.String(name).pipe(Argument.withDescription(description), Argument.atLeast(0))
+    case "pick":
+      return Argument.Literals(name, shape.of).pipe(Argument.withDescription(description))
+    default:
+      return Argument.String(name).pipe(
+        Argument.withDescription(description),
+        Argument.optional,
+        Argument.map(orUndefined)
+      )
+  }
+}
+
+const countOf = (name: string, shape: Extract<Shape, { readonly kind: "count" }>): Flag.Flag<unknown> => {
+  const { alias, description, least, metavar = "N", most } = shape
+  const flag = Flag.Int(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.mapTryCatch(within(least, most), messageOf)
+  )
+  const short = alias === undefined ? flag : Flag.withAlias(flag, alias)
+  return shape.default === undefined
+    ? short.pipe(Flag.optional, Flag.map(orUndefined))
+    : Flag.withDefault(short, shape.default)
+}
+
+const paramOf = (field: string, shape: Shape): Param => {
+  const { alias, description, metavar = "TEXT", name = field } = shape
+  switch (shape.kind) {
+    case "switch": {
+      const flag = Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+      return alias === undefined ? flag : Flag.withAlias(flag, alias)
+    }
+    case "option":
+      return Flag.String(name).pipe(
+        Flag.withMetavar(metavar),
+        Flag.withDescription(description),
+        Flag.optional,
+        Flag.map(orUndefined)
+      )
+    case "options": {
+      const flag = Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description))
+      return (alias === undefined ? flag : Flag.withAlias(flag, alias)).pipe(Flag.atLeast(0))
+    }
+    case "choice":
+      return Flag.Literals(name, shape.of).pipe(
+        Flag.withDescription(description),
+        Flag.withDefault(shape.default ?? shape.of[0]!)
+      )
+    case "count":
+      return countOf(name, shape)
+    case "moment":
+      return Flag.String(name).pipe(
+        Flag.withMetavar(metavar),
+        Flag.withDescription(`${description} ${FORM}`),
+        Flag.mapTryCatch(momentOf, messageOf),
+        Flag.optional,
+        Flag.map(orUndefined)
+      )
+    default:
+      return argumentOf(name, shape)
+  }
+}
+
+/** Undefined where no answer comes in time. */
+const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
+  asked.pipe(
+    Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.succeed(undefined) }),
+    Effect.catch(() => Effect.succeed(undefined))
+  )
+
+const carriedOut = (verb: DeclaredVerb) =>
+  Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
+    const { caller, colour, columns, json, paths } = yield* Invocation
+    const input: { [field: string]: unknown } = { ...given, ...(verb.meant?.(given as never) as object | undefined) }
+    for (const [field, { kind }] of Object.entries(verb.args)) {
+      if (kind === "maybeText" && given[field] === "-") input[field] = yield* textOf("-")
+    }
+    const wrong = verb.wrong?.(input as never, caller)
+    if (wrong !== undefined) return yield* new VerbFailed(wrong)
+    for (const [field, { kind }] of Object.entries(verb.args)) {
+      if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
+    }
+    if (verb.several !== undefined && (!isOne(input) || doesOutside(verb.several, input, caller) !== undefined)) {
+      const { agreed, run } = yield* Effect.promise(() => import("./Several.ts"))
+      if (!isOne(input)) return yield* run(verb, verb.several, input)
+      const [{ called }] = yield* agreed(verb.several, input)
+      Object.assign(input, { name: called, names: [called] })
+    }
+    const now = yield* Clock.currentTimeMillis
+    const asked = call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))
+    const { fleeting } = verb
+    const value = fleeting === undefined ? yield* asked : yield* inTime(asked, fleeting)
+    if (fleeting !== undefined && value === undefined) return
+    const world = { now: yield* Clock.currentTimeMillis, colour, columns, world: worldOf(paths) }
+    return yield* printLines(linesOf(verb, value, world, json))
+  })
+
+type Failed = Effect.Error<ReturnType<ReturnType<typeof carriedOut>>>
+
+interface Loaded<E, R> {
+  readonly run: () => Effect.Effect<unknown, E, R>
+}
+
+/**
+ * The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own;
+ * `before`: what is done first.
+ */
+export const commandOf = <const A extends Args, E = never, R = never, EB = never, RB = never>(
+  verb: DeclaredVerb & { readonly args: A },
+  life: {
+    readonly program?: (input: Input<A>) => (() => Promise<Loaded<E, R>>) | undefined
+    readonly before?: (input: Input<A>) => Effect.Effect<unknown, EB, RB>
+  } = {}
+) => {
+  const params = Object.fromEntries(
+    Object.entries<Arg<unknown>>(verb.args).map(([field, shape]) => [field, paramOf(field, shape)])
+  )
+  const run = carriedOut(verb)
+  return Command.make(verb.path.at(-1)!, params, (given) => {
+    const input = given as Input<A>
+    const declared = (): Effect.Effect<unknown, Failed | EB, Invocation | Stdio.Stdio | Prompt.Environment | RB> =>
+      life.before === undefined ? run(given) : Effect.andThen(life.before(input), run(given))
+    const load: () => Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | Prompt.Environment | RB>> =
+      life.program?.(input) ?? (() => Promise.resolve({ run: declared }))
+    return loaded(load)(undefined)
+  }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples))
+}
+
+type Declared = ReturnType<typeof commandOf<Args, never, never, never, never>>
+
+/**
+ * The commands of some topics, in the order in which they are declared: each declared verb, and in the place of
+ * one what was made of it by hand; then what else was made by hand.
+ */
+export const commandsOf = <C extends Command.Command.Any = never>(
+  verbs: ReadonlyArray<DeclaredVerb>,
+  made: ReadonlyArray<C> = []
+): ReadonlyArray<Declared | C> => {
+  const named = new Map(made.map((command) => [command.name, command]))
+  const declared = verbs.map(
+    (verb) => named.get(verb.path.at(-1)!) ?? commandOf<Args, never, never, never, never>(verb as never)
+  )
+  return [...declared, ...made.filter((command) => !declared.includes(command))]
+}

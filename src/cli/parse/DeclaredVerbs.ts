@@ -1,0 +1,91 @@
+/**
+ * DeclaredVerbs: all verbs that are declared, by topic. A verb is part of the program as soon as its
+ * topic's file exports it; a new topic is a line here.
+ */
+import * as AccessVerbs from "../daemon/AccessVerbs.ts"
+import * as Accounts from "../daemon/Accounts.ts"
+import * as AgentLife from "../agents/AgentLife.ts"
+import * as Alerts from "../daemon/Alerts.ts"
+import * as AlertTest from "../daemon/AlertTest.ts"
+import * as Answer from "../agents/Answer.ts"
+import * as Channel from "../channels/Channel.ts"
+import * as Complete from "./Complete.ts"
+import * as ConfigDiff from "../projects/ConfigDiff.ts"
+import * as Conversation from "../projects/Conversation.ts"
+import * as ConversationEnd from "../projects/ConversationEnd.ts"
+import * as ConversationPause from "../projects/ConversationPause.ts"
+import * as At from "../agents/At.ts"
+import * as Cost from "../daemon/Cost.ts"
+import type { DeclaredVerb } from "./DeclaredVerb.ts"
+import * as Diff from "../agents/Diff.ts"
+import * as Forget from "../sessions/Forget.ts"
+import * as Goal from "../goals/Goal.ts"
+import * as GoalLife from "../goals/GoalLife.ts"
+import * as GoalList from "../goals/GoalList.ts"
+import * as Interrupt from "../agents/Interrupt.ts"
+import * as LogView from "../log/LogView.ts"
+import * as Notify from "../daemon/Notify.ts"
+import * as Plates from "../sessions/Plates.ts"
+import * as Project from "../projects/Project.ts"
+import * as Ps from "../sessions/Ps.ts"
+import * as Retry from "../agents/Retry.ts"
+import * as Runs from "../log/Runs.ts"
+import * as Schedule from "../agents/Schedule.ts"
+import * as Send from "../agents/Send.ts"
+import * as Set from "../agents/Set.ts"
+import * as Spawn from "../agents/Spawn.ts"
+import * as Status from "../daemon/Status.ts"
+import * as Tree from "../daemon/Tree.ts"
+import * as Waits from "../daemon/Waits.ts"
+import * as Why from "../agents/Why.ts"
+
+interface Exports {
+  readonly [name: string]: unknown
+}
+
+const isVerb = (value: unknown): value is DeclaredVerb =>
+  typeof value === "object" && value !== null && "path" in value && "rpc" in value && "view" in value
+
+const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb> =>
+  topics.flatMap((topic) => Object.values(topic).filter(isVerb))
+
+/** As the help groups them. */
+export const daemon = verbsOf(AgentLife, Status, Tree)
+export const agents = verbsOf(Ps, Why, Runs, Diff, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
+export const channels = verbsOf(Channel)
+export const conversations = verbsOf(Conversation)
+export const conversationLives = verbsOf(ConversationPause, ConversationEnd)
+export const projects = verbsOf(Project)
+const goal = verbsOf(Goal)
+export const goals = verbsOf(GoalList, GoalLife)
+export const at = verbsOf(At)
+export const schedules = verbsOf(Schedule)
+export const sessions = verbsOf(Plates, Waits, Answer, Forget)
+export const alerts = verbsOf(AlertTest)
+export const told = verbsOf(Alerts)
+export const notifies = verbsOf(Notify)
+export const configs = verbsOf(ConfigDiff)
+export const access = verbsOf(AccessVerbs)
+export const shells = verbsOf(Complete)
+
+const all = [
+  daemon,
+  agents,
+  channels,
+  conversations,
+  conversationLives,
+  projects,
+  goal,
+  goals,
+  at,
+  schedules,
+  sessions,
+  alerts,
+  told,
+  notifies,
+  configs,
+  access,
+  shells
+].flat()
+
+export const declared: ReadonlyMap<string, DeclaredVerb> = new Map(all.map((verb) => [verb.path.join(" "), verb]))

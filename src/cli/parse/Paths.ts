@@ -1,0 +1,69 @@
+/**
+ * Paths: all files and folders of this user's daemon by the environment, and which project the
+ * caller stands in. `Places` has the rules.
+ */
+import { Config, Effect, FileSystem, Option } from "effect"
+import { homedir } from "node:os"
+import * as NodePath from "node:path"
+import { configsFrom, placesOf } from "../../config/Places.ts"
+
+export interface Paths {
+  /** Absolute. */
+  readonly state: string
+  readonly defaultState: string
+  readonly socket: string
+  /** Where it answers over HTTP: beside the other. */
+  readonly http: string
+  /** Where a daemon without journal writes. */
+  readonly log: string
+  readonly store: string
+  readonly lock: string
+  /** The user's config, which holds for all projects. */
+  readonly userConfig: string
+}
+
+export const STORE_NAME = "runes.db"
+export const LOCK_NAME = "lock.db"
+
+const absolute = (name: string) =>
+  Config.String(name).pipe(Config.option, Config.map(Option.filter(NodePath.isAbsolute)))
+
+const environment = Config.all({
+  stateHome: absolute("XDG_STATE_HOME"),
+  configHome: absolute("XDG_CONFIG_HOME"),
+  runtime: absolute("XDG_RUNTIME_DIR"),
+  home: Config.String("HOME").pipe(Config.withDefault(homedir()))
+})
+
+/** `chosen`: the value of --state, relative to the working directory. */
+export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
+  Effect.map(Effect.orDie(environment), ({ configHome, home, runtime, stateHome }) => {
+    const places = placesOf(
+      { home, stateHome: Option.getOrUndefined(stateHome), runtime: Option.getOrUndefined(runtime) },
+      Option.getOrUndefined(chosen)
+    )
+    const { defaultState, socket, sockets, state } = places
+    return {
+      state,
+      defaultState,
+      socket,
+      http: NodePath.join(sockets, "http.sock"),
+      log: NodePath.join(state, "daemon.log"),
+      store: NodePath.join(state, STORE_NAME),
+      lock: NodePath.join(state, LOCK_NAME),
+      userConfig: NodePath.join(
+        Option.getOrElse(configHome, () => NodePath.join(home, ".config")),
+        "agentd",
+        "config.jsonc"
+      )
+    }
+  })
+
+/** The nearest `agentd.jsonc`, from the working directory upward. */
+export const findProject = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  for (const config of configsFrom(".")) {
+    if (yield* Effect.orElseSucceed(fs.exists(config), () => false)) return config
+  }
+  return null
+})

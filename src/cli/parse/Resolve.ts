@@ -1,0 +1,120 @@
+/**
+ * Resolve: which things are meant by names and patterns. Pure.
+ *
+ * Guarantees: a name means one thing, first of the caller's own project; a pattern means all that fit it; a name that
+ * means nothing, or several things, is told with what may be meant, and then nothing is.
+ */
+import { didYouMean } from "../../config/ConfigProblem.ts"
+import { isOf, unstarted } from "../../config/ProjectName.ts"
+import { bare, exact, isLabelled, isPattern, means, type Named } from "../sessions/Choose.ts"
+import type { Kind, Targets } from "./DeclaredVerb.ts"
+
+/** Why nothing is meant. */
+export interface Unclear {
+  readonly message: string
+  readonly remedy: string
+}
+
+const LISTED: { readonly [kind in Kind]: string } = {
+  agent: "agentd ps --all",
+  channel: "agentd channel ls",
+  conversation: "agentd conversation ls",
+  goal: "agentd goal ls --all",
+  project: "agentd project ls",
+  session: "agentd plates"
+}
+
+/** Kinds whose ids may be cut short. */
+const BY_BEGINNING: ReadonlySet<Kind> = new Set(["conversation", "project", "session"])
+
+/** Most names that a refusal repeats. */
+const MOST = 8
+
+const quoted = (names: ReadonlyArray<string>): string => {
+  const shown = names.slice(0, MOST).map((name) => `"${name}"`)
+  return `${shown.join(", ")}${names.length > MOST ? ` and ${names.length - MOST} more` : ""}`
+}
+
+/** Whether the caller stands in a project that the daemon does not keep, as far as these tell. */
+export const isUnstarted = (all: ReadonlyArray<Named>, config: string | null): config is string =>
+  config !== null && !all.some(({ conversation }) => isOf(config, conversation))
+
+export const ambiguous = (name: string, kind: string, things: ReadonlyArray<Named>): Unclear => ({
+  message: `"${name}" means ${things.length} ${kind}s: nothing was done.`,
+  remedy: `Say which: ${things
+    .slice(0, MOST)
+    .map(({ called }) => called)
+    .join(", ")}`
+})
+
+const nearest = (all: ReadonlyArray<Named>, name: string): ReadonlyArray<string> => {
+  const spelled = new Map(all.flatMap(({ called, name }) => [[called, called] as const, [bare(name), called] as const]))
+  const found = didYouMean(name, [...spelled.keys()])
+  return found === undefined ? [] : [spelled.get(found)!]
+}
+
+const unknown = (all: ReadonlyArray<Named>, kind: Kind, names: ReadonlyArray<string>): Unclear => {
+  const whole = names.filter((name) => all.some(({ project }) => project === name))
+  const near = names.flatMap((name) => (isPattern(name) ? [] : nearest(all, name)))
+  const meant =
+    whole[0] === undefined
+      ? near.length === 0
+        ? ""
+        : `Did you mean ${quoted(near)}? `
+      : `${whole[0]} is a project; all of it: '${whole[0]}/*'. `
+  return {
+    message: `No ${kind} is called ${quoted(names)}: nothing was done.`,
+    remedy: `${meant}See which there are: ${LISTED[kind]}`
+  }
+}
+
+const unlabelled = (all: ReadonlyArray<Named>, kind: Kind, labels: ReadonlyArray<string>): Unclear => {
+  const known = [...new Set(all.flatMap(({ labels = [] }) => labels))].toSorted()
+  const near = labels.flatMap((label) => didYouMean(label, known) ?? [])
+  return {
+    message: `No ${kind} that is meant has the ${labels.length === 1 ? "label" : "labels"} ${quoted(labels)}: nothing was done.`,
+    remedy:
+      known.length === 0
+        ? `Give agents labels in agentd.jsonc: "labels": [${quoted(labels)}]`
+        : near.length > 0 && !labels.every((label) => known.includes(label))
+          ? `Did you mean ${quoted(near)}? There are: ${known.slice(0, MOST).join(", ")}`
+          : `See which there are: agentd ps --by label`
+  }
+}
+
+const named = <A extends Named>(all: ReadonlyArray<A>, kind: Kind, name: string, config: string | null) => {
+  const found = exact(all, name, config)
+  return found.length > 0 ? found : all.filter(({ called }) => BY_BEGINNING.has(kind) && called.startsWith(name))
+}
+
+/** The meaning of all the names: each thing once, in the order in which they are named. */
+export const resolve = <A extends Named>(
+  all: ReadonlyArray<A>,
+  kind: Kind,
+  { labels, names }: Targets,
+  config: string | null
+): ReadonlyArray<A> | Unclear => {
+  const labelled = all.filter((one) => isLabelled(one, labels))
+  if (labelled.length === 0 && labels.length > 0) return unlabelled(all, kind, labels)
+  if (names.length === 0) return labelled
+  const found = names.map((name) => ({
+    name,
+    things: isPattern(name) ? all.filter((one) => means(name, one)) : named(all, kind, name, config)
+  }))
+  const lost = found.filter(({ things }) => things.length === 0)
+  const own = lost.find(({ name }) => kind === "agent" && !name.includes("/") && !isPattern(name))
+  if (own !== undefined && isUnstarted(all, config)) return unstarted(config, own.name)
+  if (lost.length > 0) {
+    return unknown(
+      all,
+      kind,
+      lost.map(({ name }) => name)
+    )
+  }
+  const several = found.find(({ name, things }) => !isPattern(name) && things.length > 1)
+  if (several !== undefined) {
+    return ambiguous(several.name, kind, several.things)
+  }
+  const meant = [...new Set(found.flatMap(({ things }) => things))].filter((one) => isLabelled(one, labels))
+  return meant.length > 0 ? meant : unlabelled(all, kind, labels)
+}

@@ -1,0 +1,12 @@
+/** SpanFlag: a time such as `90s`, `10m` or `2 hours`, as flags take it. */
+import { Duration, Option, Schema } from "effect"
+import { Span } from "../../config/Span.ts"
+
+const decodeSpan = Schema.decodeUnknownOption(Span)
+
+/** ms */
+export const spanOf = (text: string): number => {
+  const span = decodeSpan(text)
+  if (Option.isNone(span)) throw new Error('Expected a time such as 90s, 10m or "2 hours"')
+  return Duration.toMillis(span.value)
+}

@@ -1,0 +1,83 @@
+/**
+ * Verb: what every verb of the command line is made with: the flags that all of
+ * them take, and the loader that brings in a verb's own code when it is called.
+ */
+import { Effect, Option } from "effect"
+import { Argument, Flag, GlobalFlag } from "effect/cli"
+import * as StoreHolder from "../../core/event-log/StoreHolder.ts"
+import * as Invocation from "./Invocation.ts"
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const State = GlobalFlag.Setting("state")({
+  flag: Flag.String("state").pipe(
+    Flag.withMetavar("DIR"),
+    Flag.withDescription("Keep and find everything in this folder: a separate world"),
+    Flag.mapTryCatch((folder) => {
+      if (folder.trim() === "") throw new Error("Expected a folder, not an empty text")
+      return folder
+    }, messageOf),
+    Flag.optional
+  )
+})
+const Json = GlobalFlag.Setting("json")({
+  flag: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print one JSON value, or one a line where it is a stream"),
+    Flag.withDefault(false)
+  )
+})
+
+/** Loads the verb, then runs it as it was invoked. */
+export const verb =
+  <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) =>
+  (input: I) =>
+    Effect.gen(function* () {
+      const invocation = yield* Invocation.make({ state: yield* State, json: yield* Json })
+      const { run } = yield* Effect.promise(load)
+      return yield* run(input).pipe(
+        Effect.provideService(Invocation.Invocation, invocation),
+        Effect.provideService(StoreHolder.Here, () => StoreHolder.here(invocation.paths.state))
+      )
+    })
+
+export const globalFlags = [State, Json] as const
+
+export const maybe = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+export const labels = (description: string) =>
+  Flag.String("label").pipe(
+    Flag.withAlias("l"),
+    Flag.withMetavar("LABEL"),
+    Flag.withDescription(description),
+    Flag.atLeast(0)
+  )
+
+export const maybeWord = (name: string, description: string) =>
+  Argument.String(name).pipe(
+    Argument.withDescription(description),
+    Argument.optional,
+    Argument.map(Option.getOrUndefined)
+  )
+
+export const off = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+export const yes = Flag.Boolean("yes").pipe(
+  Flag.withAlias("y"),
+  Flag.withDescription("Do not ask"),
+  Flag.withDefault(false)
+)
+
+export const agent = Argument.String("agent").pipe(
+  Argument.withDescription("Its name in this project, or project/agent")
+)
+
+/** An option whose text is read by `of`; undefined where it is not given. */
+export const readFlag = <A>(name: string, [metavar, description]: readonly [string, string], of: (text: string) => A) =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.mapTryCatch(of, messageOf))

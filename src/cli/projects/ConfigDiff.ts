@@ -1,0 +1,47 @@
+/** `agentd config diff|keep [PROJECT]`: what a changed agentd.jsonc would do, and how its text differs; or it is put aside. Nothing is put into force. */
+import * as ConfigRows from "./ConfigRows.ts"
+import { act, declare, maybeWord, read, send } from "../parse/DeclaredVerb.ts"
+import { age, plain } from "../render/Output.ts"
+
+const project = maybeWord("A project's name; none: the project of this folder", "PROJECT")
+
+export const diff = declare({
+  path: ["config", "diff"],
+  description: "Show what a changed agentd.jsonc would do, the dangerous first; nothing is put into force",
+  examples: [
+    { command: "agentd config diff", description: "Of this folder's project" },
+    { command: "agentd config diff shop --json", description: "With the hash that agentd trust takes" }
+  ],
+  args: { project },
+  rpc: ({ project }, caller) => read("ConfigChange", { name: project ?? "", caller }),
+  view: ({ config, hash, kept, project, problems, ...change }, { colour, now }) => {
+    if (hash === null)
+      return [
+        `${plain(config)} cannot be used, and counts for nothing:`,
+        ...problems.map((problem) => `  ${plain(problem)}`),
+        `Mend it; until then what was in force before stays in force.`
+      ]
+    if (!change.waits) return [`${plain(config)} is in force as it stands: nothing waits.`]
+    return [
+      ...ConfigRows.change({ config, ...change }, colour),
+      ...(kept === undefined
+        ? []
+        : [
+            `${plain(kept.by)} put this aside ${age(Math.max(0, now - kept.at))} ago: it asks no more until the file changes again.`
+          ]),
+      `Nothing was put into force. To do so: agentd trust ${plain(project)}   or exactly this: agentd trust ${plain(hash)}`,
+      ...(kept === undefined ? [`To keep what is in force: agentd config keep ${plain(project)}`] : [])
+    ]
+  }
+})
+
+export const keep = act({
+  path: ["config", "keep"],
+  description: "Keep what is in force: a changed agentd.jsonc asks no more until it changes again",
+  examples: [
+    { command: "agentd config keep", description: "Of this folder's project" },
+    { command: "agentd config diff shop && agentd config keep shop", description: "Look at it first" }
+  ],
+  args: { project },
+  rpc: ({ project }, caller) => send("ConfigKeep", { name: project ?? "", caller })
+})

@@ -1,0 +1,50 @@
+/**
+ * ConfigRows: projects whose file is not the config in force, a line each with the command that
+ * helps as it stands. Pure.
+ */
+import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
+import { visible } from "../../domain/Visible.ts"
+import { age, type Colour, paint, plain } from "../render/Output.ts"
+
+/** The projects that a person has to look after. */
+export const troubled = (projects: ReadonlyArray<ProjectInfo>): ReadonlyArray<ProjectInfo> =>
+  projects.filter(({ problems, waits }) => waits !== undefined || problems.length > 0)
+
+/** How a command names a project: by its conversation where the name means several. */
+const called = ({ conversation, name }: ProjectInfo, all: ReadonlyArray<ProjectInfo>): string =>
+  all.filter((other) => other.name === name).length > 1 ? conversation : name
+
+export const rows = (all: ReadonlyArray<ProjectInfo>, now: number, colour: boolean): ReadonlyArray<string> =>
+  troubled(all).map((project) => {
+    const { name, waits } = project
+    const what =
+      waits === undefined
+        ? `agentd.jsonc of ${name} cannot be used, and counts for nothing: agentd status`
+        : `agentd.jsonc of ${name} has changed and waits for you (${age(now - waits.since)}), the one before is in force: agentd trust ${called(project, all)}`
+    return paint(colour, "yellow", plain(what))
+  })
+
+/** Blanks before a line of a config; more could push it out of sight. */
+const MAX_INDENT = 40
+
+/** A line of a config, with everything in it that does not show as itself marked. */
+const shown = (line: string): string => {
+  const text = line.replace(/^[ \t]*/, (blanks) => blanks.replaceAll("\t", "    "))
+  const indent = Math.min(/^ */.exec(text)![0].length, MAX_INDENT)
+  return text.slice(0, indent) + visible(text.slice(indent))
+}
+
+const colours: { readonly [sign: string]: Colour } = { "-": "red", "+": "green", "@": "cyan" }
+
+/** The consequences of a change, then how the text differs. Nothing is left out but unchanged lines. */
+export const change = (
+  { config, consequences, diff }: Pick<ConfigChangeInfo, "config" | "consequences" | "diff">,
+  colour: boolean
+): ReadonlyArray<string> => [
+  `${plain(config)} has changed since it was trusted. The change:`,
+  ...(consequences.length === 0 ? ["    does nothing: comments or the order of fields"] : []),
+  ...consequences.map(({ dangerous, text }) =>
+    paint(colour, dangerous ? "red" : undefined, `  ${dangerous ? "!" : "·"} ${visible(text.replaceAll("\n", "\\n"))}`)
+  ),
+  ...diff.map((line) => paint(colour, colours[line[0] ?? ""], `  │ ${line.slice(0, 1)}${shown(line.slice(1))}`))
+]

@@ -1,0 +1,110 @@
+/** `agentd conversation ls|show|new`: what conversations there are, and how each stands. */
+import type { ConversationInfo, Spending } from "../../domain/Messages.ts"
+import { declare, map, off, read, send, word, words } from "../parse/DeclaredVerb.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { LOOKS, predicate } from "../../domain/Words.ts"
+import { age, clock, count, lookColour, paint, plain, table, type TableOptions } from "../render/Output.ts"
+
+const units: {
+  readonly [resource in keyof Spending]: { readonly unit: string; readonly of: (value: number) => string }
+} = {
+  tokens: { unit: " tokens", of: String },
+  toolCalls: { unit: " tool calls", of: String },
+  wallTime: { unit: " in turns", of: age },
+  usd: { unit: "", of: (value) => `$${value.toFixed(2)}` }
+}
+const resources = ["tokens", "toolCalls", "wallTime", "usd"] as const
+
+/** `1200 of 100000 tokens, 3 tool calls`: what is known or limited. */
+export const spending = (spent: Spending, limits: Spending): ReadonlyArray<string> =>
+  resources.flatMap((resource) => {
+    const [is, may] = [spent[resource], limits[resource]]
+    if (may === null && (is === null || is === 0)) return []
+    const { of, unit } = units[resource]
+    return [`${of(is ?? 0)}${may === null ? "" : ` of ${of(may)}`}${unit}`]
+  })
+
+const isOver = ({ state }: ConversationInfo): boolean => state === "closed" || state === "archived"
+
+const list = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
+  all.length === 0
+    ? [
+        "No conversation is open. Begin one: agentd start in a project's folder; see old ones: agentd conversation ls --all"
+      ]
+    : table(
+        ["CONVERSATION", "PROJECT", "STATE", "SINCE", "AGENTS", "TURNS", "DETAIL"],
+        all.map((each) => [
+          { text: each.conversation, colour: "bold" },
+          { text: each.project },
+          { text: each.word, colour: lookColour[LOOKS[each.word].colour] },
+          { text: each.since === 0 ? "-" : age(now - each.since) },
+          { text: String(each.agents.length) },
+          { text: String(each.turns) },
+          { text: plain([each.detail, ...spending(each.spent, each.limits)].filter((part) => part !== "").join("; ")) }
+        ]),
+        options
+      )
+
+const describe = (found: ConversationInfo, now: number, colour: boolean): ReadonlyArray<string> => {
+  const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${plain(text)}`
+  const spent = spending(found.spent, found.limits)
+  return [
+    `${paint(colour, "bold", found.conversation)} ${paint(colour, lookColour[LOOKS[found.word].colour], predicate({ word: found.word }, now))} since ${clock(found.since, now)} (rune ${found.restsOn}).`,
+    ...(found.detail === "" ? [] : [line("now", found.detail)]),
+    line("project", `${found.project}, ${found.config}`),
+    line("agents", found.agents.length === 0 ? "none" : found.agents.join(", ")),
+    line(
+      "turns",
+      `${found.turns} so far, ${found.turnsActive} under way, ${count(found.turnErrors, "error")} in a row`
+    ),
+    line("stopped", `${count(found.fatalStops, "agent")} for good`),
+    line("spent", spent.length === 0 ? "nothing that is counted" : spent.join(", ")),
+    ...(found.archive === null ? [] : [line("archive", found.archive)])
+  ]
+}
+
+const noProject = {
+  message: "There is no agentd.jsonc here or above.",
+  remedy: "Go to a project's folder, or write a sample: agentd init",
+  exitCode: ExitCode.failed
+}
+
+export const ls = declare({
+  path: ["conversation", "ls"],
+  description: "List the conversations, one for each project",
+  examples: [{ command: "agentd conversation ls", description: "What is paused, and what it has spent" }],
+  args: { all: off("With those that are closed") },
+  rpc: ({ all }) => map(read("Conversations", null), (found) => (all ? found : found.filter((one) => !isOver(one)))),
+  view: (shown, { colour, columns, now }) => list(shown, now, { colour, columns })
+})
+
+export const name = word("Its id or the beginning of it, or its project's name; default: that of this folder", {
+  name: "conversation",
+  default: ""
+})
+
+export const names = words(
+  "Ids or their beginnings, projects' names, or patterns; default: that of this folder",
+  "conversation"
+)
+
+export const show = declare({
+  path: ["conversation", "show"],
+  description: "Show one conversation: its state, agents, turns, and what it has spent of its budget",
+  examples: [{ command: "agentd conversation show web", description: "By its project's name" }],
+  args: { name },
+  rpc: ({ name }, caller) => read("Conversation", { name, caller }),
+  view: (found, { colour, now }) => describe(found, now, colour)
+})
+
+export const begin = declare({
+  path: ["conversation", "new"],
+  description: "Begin a new conversation for the project of this folder, after its last one was closed",
+  examples: [{ command: "agentd conversation new", description: "Empty inboxes, fresh budgets, a new log" }],
+  args: {},
+  wrong: (_, { config }) => (config === null ? noProject : undefined),
+  rpc: (_, caller) => send("NewConversation", { config: caller.config ?? "", caller }),
+  view: ({ agents, conversation }) => [
+    `${conversation} has begun: ${agents.length === 0 ? "no agents" : agents.join(", ")}. See them: agentd ps`
+  ]
+})

@@ -1,0 +1,36 @@
+/** `agentd close|archive [CONVERSATION…]`: what ends conversations for good. Asked by a person, the whole program asks back first. */
+import { names } from "./Conversation.ts"
+import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
+import { yes } from "../parse/Names.ts"
+
+export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
+
+export const close = act({
+  path: ["close"],
+  description: "End a conversation for good: its agents stop in order, its log is sealed",
+  examples: [{ command: "agentd close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }],
+  args: {
+    names,
+    reason: option("TEXT", "Why; it is kept in the log"),
+    yes,
+    force: off("Do not wait for turns that are under way")
+  },
+  several: { kind: "conversation", ends: () => "closes", always: true },
+  rpc: ({ force, names, reason }, caller) => send("Close", { name: oneOf(names), reason: reason ?? "", force, caller }),
+  quick: isSure
+})
+
+export const archive = act({
+  path: ["archive"],
+  description: "Move what the runes of a closed conversation hold into a compressed file",
+  examples: [
+    {
+      command: "agentd archive web --yes",
+      description: "agentd verify still checks it; agentd log lists its runes, without what they hold"
+    }
+  ],
+  args: { names, yes },
+  several: { kind: "conversation", ends: () => "archives", always: true, closed: true },
+  rpc: ({ names }, caller) => send("Archive", { name: oneOf(names), caller }),
+  quick: isSure
+})

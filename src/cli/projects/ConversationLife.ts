@@ -1,0 +1,23 @@
+/** ConversationLife: the question before a conversation is ended for good. */
+import { Effect } from "effect"
+import { call } from "../../api/rpc/ControlClient.ts"
+import type { ConversationInfo } from "../../domain/Messages.ts"
+import { confirm } from "../parse/Confirm.ts"
+import { Invocation } from "../parse/Invocation.ts"
+import { plain } from "../render/Output.ts"
+
+/** The consequence that a person should know before the answer. */
+const factOf = (action: "close" | "archive", found: ConversationInfo): string => {
+  const { agents, conversation, project, turnsActive } = found
+  const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} under way.`
+  return action === "close"
+    ? `${conversation} (project ${project}) is ended for good: ${agents.length === 0 ? "it has no agents" : `its agents stop (${agents.join(", ")})`}, its log is sealed.${turns}`
+    : `What the runes of ${conversation} (project ${project}) hold moves into a compressed file; agentd log still lists them, with their times and kinds, and not what they hold.`
+}
+
+/** Returns when a person has said yes. */
+export const ask = Effect.fnUntraced(function* (action: "close" | "archive", name: string) {
+  const { caller, paths } = yield* Invocation
+  const found = yield* call(paths.socket, (client) => client.Conversation({ name, caller }))
+  yield* confirm(false, plain(factOf(action, found)), `${action === "close" ? "Close" : "Archive"} it?`)
+})

@@ -1,0 +1,208 @@
+/** `agentd project ls|start|stop|pause|resume`: what projects there are, and how each goes on as a whole. */
+import { dirname } from "node:path"
+import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
+import type { ConversationInfo, ProjectInfo } from "../../domain/Messages.ts"
+import { LOOKS, rankOf, type Word, WORDS } from "../../domain/Words.ts"
+import { spentOf } from "../sessions/Board.ts"
+import { act, all, declare, map, off, oneOf, option, read, send, words, type World } from "../parse/DeclaredVerb.ts"
+import { yes } from "../parse/Names.ts"
+import { lookColour, plain, table } from "../render/Output.ts"
+
+export interface ProjectRow {
+  readonly project: string
+  /** The name that commands take: the project's, or its conversation's where another has the same. */
+  readonly called: string
+  readonly conversation: string
+  /** Absolute path of its `agentd.jsonc`. */
+  readonly config: string
+  readonly folder: string
+  readonly word: Word
+  readonly says: string
+  readonly agents: ReadonlyArray<{ readonly name: string; readonly word: Word }>
+  /** Spent since midnight; null: nothing that is known. */
+  readonly today: BoardRow["today"]
+}
+
+export interface Given {
+  readonly projects: ReadonlyArray<ProjectInfo>
+  readonly conversations: ReadonlyArray<ConversationInfo>
+  readonly board: Pick<Board, "rows">
+}
+
+const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
+const HELD: ReadonlySet<string> = new Set(["paused", "suspended", "closing"])
+
+export const calledOf = (projects: ReadonlyArray<Pick<ProjectInfo, "conversation" | "name">>) => {
+  const count = new Map<string, number>()
+  for (const { name } of projects) count.set(name, (count.get(name) ?? 0) + 1)
+  return ({ conversation, name }: Pick<ProjectInfo, "conversation" | "name">): string =>
+    (count.get(name) ?? 0) > 1 ? conversation : name
+}
+
+/** How a project stands, and why: what concerns all of it goes before its agents. */
+const standing = (
+  { agents: named, damage, problems, stopped, waits }: ProjectInfo,
+  called: string,
+  conversation: ConversationInfo | undefined,
+  agents: ProjectRow["agents"]
+): Pick<ProjectRow, "says" | "word"> => {
+  if (damage !== undefined) return { word: "failed", says: `its log is damaged: ${damage}; agentd verify` }
+  if (stopped !== undefined)
+    return { word: "stopped", says: `stopped by ${stopped.by}: agentd project start ${called}` }
+  if (conversation !== undefined && HELD.has(conversation.state)) {
+    const remedy = conversation.state === "closing" ? "" : `: agentd resume ${called}`
+    return { word: conversation.word, says: `${conversation.detail}${remedy}` }
+  }
+  const [first] = problems
+  if (first !== undefined && agents.length === 0 && named.length > 0) return { word: "failed", says: first }
+  const worst = agents.map(({ word }) => word).toSorted((a, b) => rankOf(a) - rankOf(b))[0]
+  const word = worst ?? conversation?.word ?? "idle"
+  if (waits !== undefined) return { word, says: `its config has changed, and waits: agentd trust ${called}` }
+  return { word, says: first === undefined ? "" : `its config cannot be used: ${first}` }
+}
+
+const spentBy = (rows: ReadonlyArray<BoardRow>): BoardRow["today"] => {
+  const known = rows.flatMap(({ today }) => (today === null ? [] : [today]))
+  return known.length === 0
+    ? null
+    : known.reduce((sum, { tokens, usd }) => ({ tokens: sum.tokens + tokens, usd: sum.usd + usd }))
+}
+
+/** Projects that are over: the newest conversation of each. */
+const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> => {
+  const alive = new Set(projects.map(({ config }) => config))
+  const newest = new Map<string, ConversationInfo>()
+  for (const one of conversations) {
+    if (OVER.has(one.state) && !alive.has(one.config) && (newest.get(one.config)?.since ?? -1) < one.since)
+      newest.set(one.config, one)
+  }
+  return [...newest.values()].map(({ config, conversation, project, state }) => ({
+    project,
+    called: conversation,
+    conversation,
+    config,
+    folder: dirname(config),
+    word: "done",
+    says: `${state}: agentd conversation new, in its folder`,
+    agents: [],
+    today: null
+  }))
+}
+
+/** By name; `over`: also those whose conversation is closed. */
+export const rowsOf = (given: Given, over: boolean): ReadonlyArray<ProjectRow> => {
+  const calls = calledOf(given.projects)
+  const living = given.projects.map((project): ProjectRow => {
+    const { config, conversation, name } = project
+    const own = given.board.rows.filter((row) => row.kind === "agent" && row.conversation === conversation)
+    const agents = own.map(({ name, word }) => ({ name, word })).toSorted((a, b) => rankOf(a.word) - rankOf(b.word))
+    const info = given.conversations.find((one) => one.conversation === conversation)
+    const called = calls(project)
+    return {
+      project: name,
+      called,
+      conversation,
+      config,
+      folder: dirname(config),
+      ...standing(project, called, info, agents),
+      agents,
+      today: spentBy(own)
+    }
+  })
+  const byName = (a: ProjectRow, b: ProjectRow): number => Number(a.called > b.called) - Number(a.called < b.called)
+  return [...living.toSorted(byName), ...(over ? overOf(given) : []).toSorted(byName)]
+}
+
+/** `2 working, 1 idle`. */
+const counted = (agents: ProjectRow["agents"]): string =>
+  WORDS.flatMap((word) => {
+    const amount = agents.filter((one) => one.word === word).length
+    return amount === 0 ? [] : [`${amount} ${word}`]
+  }).join(", ")
+
+const view = (rows: ReadonlyArray<ProjectRow>, { colour, columns, world }: World): ReadonlyArray<string> =>
+  rows.length === 0
+    ? ["No project is known. Begin one in its folder: agentd start. Write its file: agentd init"]
+    : table(
+        ["PROJECT", "STATE", "AGENTS", "TODAY", "FOLDER", "DETAIL"],
+        rows.map(({ agents, called, folder, says, today, word }) => {
+          const look = LOOKS[word]
+          const shade = lookColour[look.colour]
+          return [
+            { text: `${look.glyph} ${plain(called)}`, colour: shade },
+            { text: word, colour: shade },
+            { text: counted(agents) },
+            { text: spentOf(today) },
+            { text: plain(folder) },
+            { text: plain(says) }
+          ]
+        }),
+        { colour, columns, world, spare: ["TODAY", "FOLDER"] }
+      )
+
+export const ls = declare({
+  path: ["project", "ls"],
+  description: "List the projects: how each stands, its agents by word, its cost today, its folder",
+  examples: [
+    { command: "agentd project ls", description: "Of this user's daemon" },
+    { command: "agentd project ls --all --json", description: "With those whose conversation is closed" }
+  ],
+  args: { all: off("With those whose conversation is closed", "a") },
+  rpc: ({ all: over }) =>
+    map(
+      all({
+        projects: read("Projects", null),
+        conversations: read("Conversations", null),
+        board: read("Board", { all: false })
+      }),
+      (given) => rowsOf(given, over)
+    ),
+  view
+})
+
+export const names = words("Names or patterns; default: that of this folder", "project")
+
+export const start = act({
+  path: ["project", "start"],
+  description: "Start a project that is stopped: the agents that were stopped with it",
+  examples: [{ command: "agentd project start shop", description: "One that was stopped before stays so" }],
+  args: { names },
+  several: { kind: "project" },
+  rpc: ({ names }, caller) => send("StartProject", { name: oneOf(names), caller })
+})
+
+export const stop = act({
+  path: ["project", "stop"],
+  description: "End a project's agents, and keep them stopped until it is started again",
+  examples: [
+    { command: "agentd project stop shop", description: "Also over a restart of the daemon; what is sent to it waits" },
+    { command: "agentd project stop '*' --yes", description: "All projects, without being asked" }
+  ],
+  args: { names, yes },
+  several: { kind: "project", ends: () => "stops" },
+  rpc: ({ names }, caller) => send("StopProject", { name: oneOf(names), caller }),
+  quick: ({ yes }) => yes
+})
+
+export const pause = act({
+  path: ["project", "pause"],
+  description: "Let no turn of a project begin until it is resumed; its agents stay",
+  examples: [{ command: "agentd project pause shop --complete", description: "Turns under way come to their end" }],
+  args: {
+    names,
+    reason: option("TEXT", "Why; it is kept in the log"),
+    complete: off("Let turns that are under way come to their end; else they are interrupted")
+  },
+  several: { kind: "project" },
+  rpc: ({ complete, names, reason }, caller) =>
+    send("Pause", { name: oneOf(names), inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller })
+})
+
+export const resume = act({
+  path: ["project", "resume"],
+  description: "Let a project go on after a pause or a suspension",
+  examples: [{ command: "agentd project resume shop", description: "What waited in its inboxes is taken up" }],
+  args: { names },
+  several: { kind: "project" },
+  rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller })
+})

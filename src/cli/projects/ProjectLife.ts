@@ -1,0 +1,53 @@
+/** ProjectLife: a project by its name, and the question before the work of its agents is ended. */
+import { Effect } from "effect"
+import { type AgentInfo, CommandRefused } from "../../domain/Messages.ts"
+import { call } from "../../api/rpc/ControlClient.ts"
+import { confirm } from "../parse/Confirm.ts"
+import { Invocation } from "../parse/Invocation.ts"
+import { count, plain } from "../render/Output.ts"
+
+const MOST = 20
+
+/** A refusal for a name that was meant as a project's. */
+const asProject = <E>(error: E): E | CommandRefused => {
+  if (!(error instanceof CommandRefused)) return error
+  const { message, remedy } = error
+  const [, name] = /^There is no conversation ("[^]*")\.$/u.exec(message) ?? []
+  if (name === undefined) return error
+  const meant = /^Did you mean "[^"]*"\? /u.exec(remedy)?.[0] ?? ""
+  return new CommandRefused({
+    message: `There is no project ${name}.`,
+    remedy: `${meant}See which there are: agentd project ls`
+  })
+}
+
+/** The project of that name, or of this folder, with its agents. */
+export const find = Effect.fnUntraced(function* (name: string) {
+  const { caller, paths } = yield* Invocation
+  return yield* call(paths.socket, (client) =>
+    Effect.gen(function* () {
+      const found = yield* client.Conversation({ name, caller }).pipe(Effect.mapError(asProject))
+      const agents = (yield* client.Agents()).filter(({ conversation }) => conversation === found.conversation)
+      const info = (yield* client.Projects()).find(({ conversation }) => conversation === found.conversation)
+      return { found, agents, info }
+    })
+  )
+})
+
+/** `2 agents work (builder, tester)`; undefined where none does. */
+export const workOf = (agents: ReadonlyArray<AgentInfo>): string | undefined => {
+  const busy = agents.filter(({ busy }) => busy === true).map(({ agent }) => agent)
+  if (busy.length === 0) return undefined
+  const names = `${busy.slice(0, MOST).join(", ")}${busy.length > MOST ? " …" : ""}`
+  return `${count(busy.length, "agent")} ${busy.length === 1 ? "works" : "work"} (${names})`
+}
+
+/** Returns when nobody works, or a person has said yes. */
+export const ask = Effect.fnUntraced(function* (verb: "stop" | "restart", name: string, yes: boolean) {
+  if (yes) return
+  const { agents, found } = yield* find(name)
+  const work = workOf(agents)
+  if (work === undefined) return
+  const fact = plain(`${work} in the project ${found.project}; each run is ended.`)
+  yield* confirm(false, fact, `${verb === "stop" ? "Stop" : "Restart"} the project?`)
+})

@@ -1,0 +1,73 @@
+/** ProjectVerbs: the part of the command line that is about projects as wholes. */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
+import { isOne, oneOf } from "../parse/DeclaredVerb.ts"
+import * as Declared from "../parse/DeclaredVerbs.ts"
+import { stop } from "./Project.ts"
+import { spanOf } from "../parse/SpanFlag.ts"
+import { maybe, off, verb, yes, readFlag } from "../parse/Verb.ts"
+
+const name = Argument.String("project").pipe(Argument.withDescription("Its name, or its conversation's id"))
+
+/** A person is asked first where its agents work, unless --yes was given. */
+const stopping = commandOf(stop, {
+  before: ({ names, yes }) =>
+    yes || !isOne({ names })
+      ? Effect.void
+      : Effect.flatMap(
+          Effect.promise(() => import("./ProjectLife.ts")),
+          ({ ask }) => ask("stop", oneOf(names), yes)
+        )
+})
+
+const restart = Command.make(
+  "restart",
+  {
+    name: name.pipe(Argument.optional, Argument.map(Option.getOrUndefined)),
+    rolling: off("rolling", "One agent after the other: the next one once the former is up"),
+    timeout: readFlag("timeout", ["TIME", "Rolling: how long one may take to come up: 30s, 2m"], spanOf).pipe(
+      Flag.withDefault(120_000)
+    ),
+    yes
+  },
+  verb(() => import("./ProjectRestart.ts"))
+).pipe(
+  Command.withDescription("Restart all agents of a project with fresh error counters; who was stopped stays so"),
+  Command.withExamples([
+    {
+      command: "agentd project restart shop --rolling",
+      description: "Stops at the first that does not come up, and says what to do"
+    }
+  ])
+)
+
+const rename = Command.make(
+  "rename",
+  { from: name, to: Argument.String("name").pipe(Argument.withDescription("Its new name")) },
+  verb(() => import("./ProjectRename.ts"))
+).pipe(
+  Command.withDescription("Give a project another name, in its agentd.jsonc; its history stays its own"),
+  Command.withExamples([{ command: "agentd project rename shop store", description: "Agents go on meanwhile" }])
+)
+
+const remove = Command.make(
+  "remove",
+  {
+    name,
+    reason: maybe("reason", "TEXT", "Why; it is kept in the log"),
+    yes,
+    force: off("force", "Do not wait for turns that are under way")
+  },
+  verb(() => import("./ProjectRemove.ts"))
+).pipe(
+  Command.withDescription("End a project for good; its log is kept, its folder is not touched"),
+  Command.withExamples([
+    { command: "agentd project remove shop", description: "Says what ends and what is left, and asks" }
+  ])
+)
+
+export const project = Command.make("project").pipe(
+  Command.withDescription("Projects as wholes: how each stands, its stop and start, its name, its end"),
+  Command.withSubcommands(commandsOf(Declared.projects, [stopping, restart, rename, remove]))
+)

@@ -1,0 +1,93 @@
+/**
+ * `agentd trust`: shows what a changed agentd.jsonc would do, and puts it into force where a
+ * person says so; `agentd trust HASH`: exactly the text that was shown with this hash.
+ *
+ * Guarantees: nothing takes effect that was not shown: without a terminal to ask on, only the
+ * hash of it does. A run of an agent does not agree to anything.
+ */
+import { Config, Effect, Option } from "effect"
+import { Prompt } from "effect/cli"
+import { call } from "../../api/rpc/ControlClient.ts"
+import type { ConfigChangeInfo, ProjectInfo } from "../../domain/Messages.ts"
+import * as ConfigRows from "./ConfigRows.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { Invocation, print } from "../parse/Invocation.ts"
+import { plain, plainLines } from "../render/Output.ts"
+
+/** Whether an agent's run asks, as far as it does not hide that. */
+export const isRun = Effect.map(
+  Effect.orElseSucceed(Config.option(Config.String("AGENTD_RUN")), () => Option.none<string>()),
+  Option.exists((run) => run !== "")
+)
+
+const failed = (message: string, remedy: string, exitCode: number = ExitCode.failed) =>
+  new VerbFailed({ message, remedy, exitCode })
+
+/** The change that waits, of a project by its name; undefined where none does. */
+export const pending = Effect.fnUntraced(function* (name: string) {
+  const { caller, paths } = yield* Invocation
+  return yield* call(paths.socket, (client) => client.ConfigChange({ name, caller }))
+})
+
+/** Puts into force the text with this hash; refused where the file has another by now. */
+export const agree = Effect.fnUntraced(function* (config: string, hash: string) {
+  const { caller, paths } = yield* Invocation
+  return yield* call(paths.socket, (client) => client.Register({ config, trust: hash, caller }))
+})
+
+const HASH = /^[0-9a-f]{64}$/
+
+const said = ({ agents, config, name }: ProjectInfo): ReadonlyArray<string> => [
+  plain(`${config} is trusted and in force. Project ${name}: ${agents.length === 0 ? "no agents" : agents.join(", ")}`)
+]
+
+const byHash = Effect.fnUntraced(function* (hash: string) {
+  const { paths } = yield* Invocation
+  const projects = yield* call(paths.socket, (client) => client.Projects())
+  const found = projects.find(({ kept, waits }) => (waits ?? kept)?.hash === hash)
+  if (found === undefined) {
+    return yield* failed("No config waits under this hash: it has changed since, or is in force.", "Look: agentd trust")
+  }
+  const project = yield* agree(found.config, hash)
+  yield* print(project, () => said(project))
+})
+
+/** Shows the change, and agrees to it where a person says yes. */
+const decide = Effect.fnUntraced(function* (change: ConfigChangeInfo, hash: string) {
+  const { colour, interactive, json } = yield* Invocation
+  yield* print(change, () => ConfigRows.change(change, colour))
+  if (json) return
+  if (!interactive) {
+    return yield* failed(
+      "Nobody is here to be asked, so nothing was trusted.",
+      `To put exactly this into force: agentd trust ${hash}`,
+      ExitCode.usage
+    )
+  }
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) {
+    return yield* failed("Nothing was trusted: what was in force stays in force.", "Mend the file, or answer yes.")
+  }
+  const project = yield* agree(change.config, hash)
+  yield* print(project, () => said(project))
+})
+
+export const run = Effect.fnUntraced(function* ({ what }: { readonly what: string | undefined }) {
+  if (yield* isRun) {
+    return yield* failed(
+      "This is a run of an agent (AGENTD_RUN is set): only a person trusts a config.",
+      "A person runs, in a terminal of their own: agentd trust"
+    )
+  }
+  if (what !== undefined && HASH.test(what)) return yield* byHash(what)
+  const change = yield* pending(what ?? "")
+  if (change.hash === null) {
+    return yield* failed(
+      ["The file cannot be used:", ...change.problems.flatMap(plainLines)].join("\n"),
+      `Mend ${change.config}; until then what was in force before stays in force.`,
+      ExitCode.config
+    )
+  }
+  if (change.waits) return yield* decide(change, change.hash)
+  yield* print(change, () => [plain(`${change.config} is in force as it stands: nothing waits.`)])
+})

@@ -1,0 +1,56 @@
+/**
+ * Explanation: what a person, or a script, is told of an error. Pure.
+ *
+ * Guarantees: what went wrong and what to do, in words, for standard error; an exit code of the
+ * table.
+ */
+import { ExitCode } from "../parse/ExitCode.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
+
+export interface Explanation {
+  readonly tag: string
+  readonly message: string
+  readonly remedy: string
+  readonly exitCode: number
+}
+
+/** By tag; everything else has `failed`. */
+const exitCodes: { readonly [tag: string]: number } = {
+  DaemonUnreachable: ExitCode.notRunning,
+  StorageError: ExitCode.store,
+  StoreInUse: ExitCode.taken,
+  EndpointRefused: ExitCode.config,
+  StateFolderRefused: ExitCode.config,
+  ConfigError: ExitCode.config
+}
+
+const field = (error: object, name: string): unknown =>
+  name in error ? (error as { [key: string]: unknown })[name] : undefined
+
+/** Any error of any layer; one with `message`, `remedy` and perhaps `exitCode` speaks for itself. */
+export const explain = (error: unknown): Explanation => {
+  if (typeof error !== "object" || error === null) {
+    return { tag: "Unknown", message: String(error), remedy: REPORT, exitCode: ExitCode.failed }
+  }
+  const tag = field(error, "_tag")
+  const message = field(error, "message")
+  const remedy = field(error, "remedy")
+  const exitCode = field(error, "exitCode")
+  return {
+    tag: typeof tag === "string" ? tag : "Unknown",
+    message: typeof message === "string" && message !== "" ? message : "Something went wrong.",
+    remedy: typeof remedy === "string" ? remedy : REPORT,
+    exitCode:
+      typeof exitCode === "number"
+        ? exitCode
+        : typeof tag === "string"
+          ? (exitCodes[tag] ?? ExitCode.failed)
+          : ExitCode.failed
+  }
+}
+
+const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report it if it is not yours."
+
+/** As it is printed: two lines, or one of JSON. */
+export const told = ({ exitCode, message, remedy, tag }: Explanation, json: boolean): string =>
+  json ? jsonOf({ error: tag, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

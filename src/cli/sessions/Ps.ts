@@ -1,0 +1,75 @@
+/** `agentd ps`: agents, sessions, goals, channels and whatever needs a person, one a row; with -w as they change. */
+import type { BoardRow } from "../../domain/BoardMessages.ts"
+import { WORDS } from "../../domain/Words.ts"
+import { ascii } from "../render/Ascii.ts"
+import { BY, render } from "./Board.ts"
+import { chosen } from "./Choose.ts"
+import { csv, type Field, moment } from "../render/Csv.ts"
+import { choice, declare, map, off, option, options, read, words } from "../parse/DeclaredVerb.ts"
+import { plain } from "../render/Output.ts"
+
+const TYPED = WORDS.map((word) => word.replace(" ", "-"))
+
+const FIELDS: ReadonlyArray<Field<BoardRow>> = [
+  { name: "kind", of: ({ kind }) => kind },
+  { name: "project", of: ({ project }) => plain(project) },
+  { name: "name", of: ({ name }) => plain(name) },
+  { name: "state", of: ({ word }) => word },
+  { name: "since", of: ({ since }) => (since === 0 ? null : moment(since)) },
+  { name: "until", of: ({ until }) => moment(until) },
+  { name: "role", of: ({ kind, role }) => (kind === "agent" ? plain(role) : "") },
+  { name: "labels", of: ({ labels = [] }) => plain(labels.join(" ")) },
+  { name: "model", of: ({ model }) => plain(model) },
+  { name: "runs", of: ({ kind, runs }) => (kind === "agent" ? runs : null) },
+  { name: "context", of: ({ context }) => context?.used ?? null },
+  { name: "window", of: ({ context }) => context?.window ?? null },
+  { name: "tokens today", of: ({ today }) => today?.tokens ?? null },
+  { name: "usd today", of: ({ today }) => today?.usd ?? null },
+  { name: "errors in a row", of: ({ errors }) => errors?.inRow ?? null },
+  { name: "errors", of: ({ errors }) => errors?.total ?? null },
+  { name: "inbox", of: ({ inbox, kind }) => (kind === "agent" ? inbox : null) },
+  { name: "branch", of: ({ branch }) => (branch === null ? null : plain(branch)) },
+  { name: "detail", of: ({ says }) => plain(says) },
+  { name: "command", of: ({ commands }) => (commands[0] === undefined ? null : plain(commands[0].command)) }
+]
+
+export const ps = declare({
+  path: ["ps"],
+  description: "List agents, sessions, goals and channels by who acts next: you, nobody, or they themselves",
+  examples: [
+    { command: "agentd ps", description: "What needs you stands first, each with the command that helps" },
+    { command: "agentd ps 'shop/*' --is failed", description: "Of one project, what has failed" },
+    { command: "agentd ps --label web --by project", description: "Of a label, project by project" },
+    { command: "agentd ps -w", description: "Stay, and show what changes" },
+    { command: "agentd ps --csv", description: "For a spreadsheet" }
+  ],
+  args: {
+    names: words("Names or patterns: builder, shop, 'shop/*'", "NAME"),
+    project: option("NAME", "Only what is of this project"),
+    labels: options("label", "LABEL", "Only agents of this label; repeatable", "l"),
+    is: choice(["any", ...TYPED], "any", "Only what is so"),
+    sort: choice(["state", "name", "age", "cost"], "state", "The order within each group"),
+    by: choice(BY, "state", "What rows are grouped by"),
+    all: off("Also what ended more than a day ago", "a"),
+    watch: off("Like agentd watch", "w"),
+    csv: off("As comma-separated values"),
+    ascii: off("No characters but those of ASCII as marks")
+  },
+  rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
+    map(read("Board", { all }), (board) => ({
+      board: {
+        ...board,
+        ...(by === "state" ? {} : { by }),
+        rows: chosen(board.rows, { names, labels, project, sort, word: WORDS[TYPED.indexOf(is)] }, config)
+      },
+      ascii,
+      csv
+    })),
+  view: ({ ascii: isAscii, board, csv: isCsv }, world) => {
+    if (isCsv) return csv(FIELDS, board.rows)
+    const lines = render(board, world.now, world)
+    return isAscii ? lines.map(ascii) : lines
+  },
+  value: ({ board }) => board,
+  quick: ({ watch }) => !watch
+})

@@ -1,0 +1,131 @@
+/**
+ * SessionVerbs: the part of the command line that is about coding sessions:
+ * watching them, wrapping them, answering them, and the hooks that tell of them.
+ */
+import { Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { approve } from "../agents/Answer.ts"
+import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
+import * as Declared from "../parse/DeclaredVerbs.ts"
+import { labels, maybeWord, off, verb } from "../parse/Verb.ts"
+
+const plate = Argument.String("plate").pipe(
+  Argument.withDescription("Its id or the beginning of it, or the session's own id")
+)
+
+const run = Command.make(
+  "run",
+  {
+    command: Argument.String("command").pipe(
+      Argument.withDescription("The program and its arguments"),
+      Argument.atLeast(1)
+    )
+  },
+  verb(() => import("../agents/Run.ts"))
+).pipe(
+  Command.withDescription("Run a program in this terminal, and let the board know of its beginning and its end"),
+  Command.withExamples([
+    { command: "agentd run -- claude --continue", description: "The terminal and the exit code are the program's own" }
+  ])
+)
+
+const watch = Command.make(
+  "watch",
+  {
+    bell: off("bell", "Ring the terminal's bell when a session starts to wait"),
+    labels: labels("Begin with the agents of this label; / changes it"),
+    notify: off("notify", "Show a desktop notification then, where notify-send is there")
+  },
+  verb(() => import("../tui/BoardScreen.ts"))
+).pipe(
+  Command.withDescription("The board, as agentd alone opens it, with a sign when something starts to wait"),
+  Command.withExamples([{ command: "agentd watch --bell", description: "Hear when somebody needs you" }])
+)
+
+const focus = Command.make(
+  "focus",
+  { plate },
+  verb(() => import("./Focus.ts"))
+).pipe(
+  Command.withDescription("Jump to the tmux pane that a session runs in"),
+  Command.withExamples([{ command: "agentd focus 01k9", description: "The beginning of a plate's id is enough" }])
+)
+
+const scope = {
+  project: off("project", "In the settings.local.json of this folder, which is not committed"),
+  user: off("user", "In the user's own settings, for all sessions (unless --project is given)")
+}
+
+const install = Command.make(
+  "install",
+  {
+    ...scope,
+    approvals: Flag.Boolean("approvals").pipe(
+      Flag.withDescription(
+        "Let agentd approve and deny answer permission requests, too (--no-approvals: no more; left out: as it was)"
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    http: off(
+      "http",
+      "Send the hooks that decide nothing to the daemon's port, which any program may take while it is down"
+    )
+  },
+  (input) => verb(() => import("../setup/Hooks.ts"))({ action: "install", ...input })
+).pipe(
+  Command.withDescription("Write agentd's hooks into Claude Code's settings, beside what is there"),
+  Command.withExamples([
+    { command: "agentd hooks install", description: "Every session of yours appears on the board from now on" },
+    { command: "agentd hooks install --approvals", description: "And can be answered from elsewhere" }
+  ])
+)
+
+const uninstall = Command.make("uninstall", scope, (input) =>
+  verb(() => import("../setup/Hooks.ts"))({ action: "uninstall", approvals: undefined, http: false, ...input })
+).pipe(
+  Command.withDescription("Take them out again, and nothing else"),
+  Command.withExamples([{ command: "agentd hooks uninstall --project", description: "Only those of this folder" }])
+)
+
+const status = Command.make("status", {}, () =>
+  verb(() => import("../setup/Hooks.ts"))({
+    action: "status",
+    approvals: undefined,
+    http: false,
+    project: false,
+    user: false
+  })
+).pipe(
+  Command.withDescription("Show where hooks are installed, and which sessions were heard from and when"),
+  Command.withExamples([{ command: "agentd hooks status", description: "What is written is not yet what arrives" }])
+)
+
+export const hooks = Command.make("hooks").pipe(
+  Command.withDescription("Claude Code's hooks, by which its sessions appear on the board"),
+  Command.withSubcommands([install, uninstall, status])
+)
+
+/** Any event is taken as text: a wrong one must not end with the exit code that blocks an agent. */
+export const hook = Command.make(
+  "hook",
+  {
+    event: maybeWord("event", "session-start, prompt-submit, pre-tool-use, post-tool-use or stop")
+  },
+  verb(() => import("./Hook.ts"))
+).pipe(
+  Command.withDescription("Tell the daemon of one event of a session: for the hooks of other programs"),
+  Command.withExamples([
+    { command: "agentd hook stop < event.json", description: "Always exits 0, within a second, daemon or not" }
+  ])
+)
+
+/** Without a hash a call is shown first. */
+const approving = commandOf(approve, {
+  program: ({ call, hash }) =>
+    call === undefined || hash !== undefined
+      ? undefined
+      : () => import("../agents/Approve.ts").then(({ run }) => ({ run: () => run({ call }) }))
+})
+
+export const daily = commandsOf(Declared.sessions, [run, watch, approving, focus])

@@ -1,0 +1,101 @@
+/**
+ * AgentPrograms: which coding agents this machine has, and whether each has a login or a key.
+ *
+ * Guarantees: no program is run and no file's contents are read: a program is an executable file on PATH, a login is a
+ * file where the program keeps it, or a variable with its key; the words say which, so that a person can tell.
+ */
+import { Effect, FileSystem } from "effect"
+import * as NodePath from "node:path"
+import { located } from "../../board/Readiness.ts"
+import type { AgentId } from "./InitChoices.ts"
+
+type Environment = { readonly [name: string]: string | undefined }
+
+interface Known {
+  readonly id: AgentId
+  /** Any of them will do, the first that is there. */
+  readonly programs: ReadonlyArray<string>
+  /** The folder in the home, or where the variable says. */
+  readonly folder: readonly [inHome: string, variable: string]
+  /** In that folder. */
+  readonly login: string
+  readonly keys: ReadonlyArray<string>
+  readonly logIn: string
+}
+
+/** In the order in which they are offered. */
+const KNOWN: ReadonlyArray<Known> = [
+  {
+    id: "claude",
+    programs: ["claude"],
+    folder: [".claude", "CLAUDE_CONFIG_DIR"],
+    login: ".credentials.json",
+    keys: ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
+    logIn: "claude, then /login in it"
+  },
+  {
+    id: "codex",
+    programs: ["codex-acp", "codex"],
+    folder: [".codex", "CODEX_HOME"],
+    login: "auth.json",
+    keys: ["OPENAI_API_KEY", "CODEX_API_KEY"],
+    logIn: "codex login"
+  },
+  {
+    id: "opencode",
+    programs: ["opencode"],
+    folder: [".local/share", "XDG_DATA_HOME"],
+    login: "opencode/auth.json",
+    keys: ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
+    logIn: "opencode auth login"
+  },
+  {
+    id: "gemini",
+    programs: ["gemini"],
+    folder: [".gemini", "GEMINI_CONFIG_DIR"],
+    login: "oauth_creds.json",
+    keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    logIn: "gemini, then /auth in it"
+  }
+]
+
+export interface Found {
+  readonly id: AgentId
+  /** The path; a model behind an API has none. */
+  readonly program: string | null
+  /** The file or the variable by which it is logged in; null: it seems not to be. */
+  readonly login: string | null
+  /** The variable, where it is by one. */
+  readonly key: string | null
+  readonly logIn: string | null
+}
+
+const isSet = (env: Environment, name: string): boolean => (env[name] ?? "").trim() !== ""
+
+const look = Effect.fnUntraced(function* (known: Known, env: Environment) {
+  const fs = yield* FileSystem.FileSystem
+  let program: string | undefined
+  for (const name of known.programs) program ??= yield* located(name, "/", env["PATH"] ?? "")
+  if (program === undefined) return []
+  const [inHome, variable] = known.folder
+  const own = env[variable] ?? ""
+  const folder = NodePath.isAbsolute(own) ? own : NodePath.join(env["HOME"] ?? "/", inHome)
+  const file = NodePath.join(folder, known.login)
+  const isThere = yield* Effect.orElseSucceed(fs.exists(file), () => false)
+  const key = isThere ? undefined : known.keys.find((name) => isSet(env, name))
+  const { id, logIn } = known
+  return [{ id, program, login: isThere ? file : (key ?? null), key: key ?? null, logIn } satisfies Found]
+})
+
+/** A model behind an API needs its key alone. */
+const models = (env: Environment): ReadonlyArray<Found> =>
+  ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]
+    .filter((name) => isSet(env, name))
+    .slice(0, 1)
+    .map((key) => ({ id: "model", program: null, login: key, key, logIn: null }))
+
+/** Agents that are there, the ones with a login first. */
+export const find = Effect.fnUntraced(function* (env: Environment) {
+  const found = [...(yield* Effect.forEach(KNOWN, (known) => look(known, env))).flat(), ...models(env)]
+  return [...found.filter(({ login }) => login !== null), ...found.filter(({ login }) => login === null)]
+})

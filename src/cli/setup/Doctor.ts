@@ -1,0 +1,101 @@
+/** `agentd doctor`: everything that has to be right for agentd to work, each with its remedy. */
+import { Effect } from "effect"
+import { call } from "../../api/rpc/ControlClient.ts"
+import type { Check } from "../../board/DaemonMessages.ts"
+import { Redact } from "../../core/event-log/Redact.ts"
+import * as MailCheck from "../../alerts/MailCheck.ts"
+import * as Readiness from "../../board/Readiness.ts"
+import { VERSION } from "../../api/rpc/Version.ts"
+import { load, loadUser } from "../../config/ConfigFile.ts"
+import * as Checks from "./Checks.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import * as Hooks from "./Hooks.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import * as Hint from "../parse/Hint.ts"
+import { Entry, Invocation, print } from "../parse/Invocation.ts"
+import { worldOf } from "../../config/Places.ts"
+import * as Security from "./Security.ts"
+import { type Colour, paint, plainLines } from "../render/Output.ts"
+
+const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
+
+/** Findings of a daemon that would be started here. */
+const fromHere = Effect.gen(function* () {
+  const { caller, paths } = yield* Invocation
+  const { env } = yield* Entry
+  const project = caller.config === null ? null : yield* Effect.result(load(caller.config))
+  const user = yield* Effect.result(loadUser(paths.userConfig))
+  const own = project?._tag === "Success" ? project.success.mail : undefined
+  const mail = own ?? (user._tag === "Success" ? user.success.mail : undefined)
+  const mails = yield* Effect.provide(MailCheck.checks(mail === undefined ? [] : [mail]), Redact.layer)
+  // What is wrong with the file is a finding already.
+  if (project === null || project._tag === "Failure") return mails
+  const { agents, root } = project.success
+  return [...(yield* Readiness.checks(agents, { root, environment: env, whose: "this" })), ...mails]
+})
+
+/** Findings of the running daemon; its silence is a finding, too. */
+const fromDaemon = (socket: string) =>
+  call(socket, (client) =>
+    Effect.gen(function* () {
+      const { daemon } = yield* client.Status()
+      const same = daemon.version === VERSION
+      const version: Check = {
+        name: "version",
+        level: same ? "ok" : "warn",
+        detail: same ? VERSION : `the daemon is ${daemon.version}, this command is ${VERSION}`,
+        remedy: same ? null : "Run: agentd restart"
+      }
+      return [version, ...Checks.reaped(daemon.pid), ...(yield* client.Doctor())]
+    })
+  ).pipe(
+    Effect.catchTag("DaemonUnreachable", ({ message, pid, reason, remedy }) =>
+      reason === "not-running" && pid === undefined
+        ? fromHere
+        : Effect.succeed<ReadonlyArray<Check>>([{ name: "daemon", level: "fail", detail: message, remedy }])
+    )
+  )
+
+/** Joins both lists: a file read on both sides is one finding. */
+const apart = (ours: ReadonlyArray<Check>, theirs: ReadonlyArray<Check>): ReadonlyArray<Check> => {
+  const known = new Set(ours.filter(({ level }) => level === "fail").map(({ detail }) => detail))
+  return [...ours, ...theirs.filter(({ detail }) => !known.has(detail))]
+}
+
+/** A finding: its lines in one column. */
+const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: boolean): ReadonlyArray<string> => {
+  const margin = " ".repeat(6 + width)
+  const [first = "", ...more] = plainLines(detail)
+  return [
+    `${paint(colour, colours[level], level.padEnd(4))}  ${name.padEnd(width)}${first}`,
+    ...more.map((line) => `${margin}${line}`),
+    ...(remedy === null ? [] : [`${margin}→ ${remedy}`])
+  ]
+}
+
+const checked = Effect.gen(function* () {
+  const { caller, colour, paths } = yield* Invocation
+  const ours = [
+    ...(yield* Checks.all(paths, caller.config, caller.by)),
+    Checks.zone((yield* Entry).env["TZ"]),
+    ...(yield* Hooks.checks)
+  ]
+  const found = apart(ours, yield* fromDaemon(paths.socket))
+  const checks = found.map((check) => ({
+    ...check,
+    remedy: check.remedy === null ? null : Hint.inWorld(check.remedy, worldOf(paths))
+  }))
+  const width = Math.max(...checks.map(({ name }) => name.length)) + 2
+  yield* print(checks, () => checks.flatMap((check) => linesOf(check, width, colour)))
+  const failed = checks.filter(({ level }) => level === "fail").length
+  if (failed === 0) return
+  return yield* new VerbFailed({
+    message: `${failed} of ${checks.length} checks failed.`,
+    remedy: "Do what the arrows say, then run agentd doctor again.",
+    exitCode: ExitCode.problems
+  })
+})
+
+export const run = Effect.fnUntraced(function* ({ security }: { readonly security: boolean }) {
+  yield* security ? Security.told : checked
+})

@@ -1,0 +1,347 @@
+/**
+ * HookSettings: our hooks in the settings of Claude Code. Pure.
+ *
+ * Guarantees: everything else in the settings stays as it is, numbers to the last
+ * digit and, in a file that a person wrote, line breaks and blanks as well; `remove` takes out exactly what `add` put in, so that one after the other
+ * is the identity; adding twice is adding once; settings in which our hooks have no
+ * place are refused and not bent.
+ */
+import { Result } from "effect"
+import { applyEdits, type JSONPath, modify } from "jsonc-parser"
+import { isDeepStrictEqual } from "node:util"
+import * as HookCommand from "../../api/http/HookCommand.ts"
+
+/** Hooks that say something of the session's state. */
+export const EVENTS = [
+  "UserPromptSubmit",
+  "PreToolUse",
+  "PostToolUse",
+  "PostToolUseFailure",
+  "PostToolBatch",
+  "PermissionRequest",
+  "PermissionDenied",
+  "Notification",
+  "Stop",
+  "StopFailure",
+  "SubagentStop",
+  "SessionEnd",
+  "PreCompact",
+  "PostCompact",
+  "Elicitation",
+  "ElicitationResult",
+  "CwdChanged"
+] as const
+
+const START = "SessionStart"
+
+/** Hooks whose answer can allow something: commands always, since whoever has a port could answer in the daemon's place. */
+const DECIDING: ReadonlySet<string> = new Set(["PreToolUse", "PermissionRequest", "Elicitation"])
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
+export interface Plan {
+  /** Absolute path of the script for SessionStart. */
+  readonly script: string
+  /** The command of all other hooks. */
+  readonly reporter: HookCommand.Reporter
+  /** Undefined: all hooks are commands; else those that decide nothing go to this port, with the hooks' own token. */
+  readonly http: { readonly port: number; readonly token: string } | undefined
+  /** For how long a permission request may be answered by agentd, s; undefined: it only watches. */
+  readonly approvals: number | undefined
+}
+
+/** The settings have no place for a hook there. */
+export interface Misfit {
+  /** `hooks.Stop` */
+  readonly field: string
+  readonly found: string
+}
+
+/** An observer answers in milliseconds; one that does not must not stall the agent. */
+const TIMEOUT_S = 2
+const WATCH = "/hooks/claude"
+const PERMISSION = "/hooks/claude/permission"
+/** The header by which our handlers are told from all others. */
+const HEADER = "x-agentd-plate"
+/** Seconds after which an observing command gives up by itself, before Claude Code ends it. */
+const PATIENCE_S = 1
+
+const httpHandler = ({ port, token }: NonNullable<Plan["http"]>): JsonObject => ({
+  type: "http",
+  url: `http://127.0.0.1:${port}${WATCH}`,
+  timeout: TIMEOUT_S,
+  headers: { authorization: `Bearer ${token}`, [HEADER]: "$AGENTD_PLATE", "x-agentd-run": "$AGENTD_RUN" },
+  allowedEnvVars: ["AGENTD_PLATE", "AGENTD_RUN"]
+})
+
+const command = (line: string, timeout: number): JsonObject => ({ type: "command", command: line, timeout })
+
+const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObject => {
+  if (event === "PermissionRequest" && approvals !== undefined) {
+    return command(HookCommand.line(reporter, PERMISSION, 0), approvals)
+  }
+  return http === undefined || DECIDING.has(event)
+    ? command(HookCommand.line(reporter, WATCH, PATIENCE_S), TIMEOUT_S)
+    : httpHandler(http)
+}
+
+const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
+  // Whatever became of the script, the session starts.
+  [START, command(`${HookCommand.MARK} ${HookCommand.quote(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
+  ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
+]
+
+/** JSON with its sources: Node has it, the compiler's library does not know it yet. */
+const Source = JSON as unknown as {
+  readonly rawJSON: (source: string) => object
+  readonly isRawJSON: (value: unknown) => boolean
+  readonly parse: (
+    text: string,
+    revive: (key: string, value: unknown, context: { readonly source?: string }) => unknown
+  ) => Json
+}
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Source.isRawJSON(value)
+
+const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
+
+const own = (object: JsonObject, key: string): Json | undefined =>
+  Object.hasOwn(object, key) ? object[key] : undefined
+
+const isOurs = (handler: Json): handler is JsonObject => {
+  if (!isObject(handler)) return false
+  const [command, headers, type] = [own(handler, "command"), own(handler, "headers"), own(handler, "type")]
+  return type === "http"
+    ? isObject(headers) && own(headers, HEADER) === "$AGENTD_PLATE"
+    : type === "command" && typeof command === "string" && /^AGENTD_HOOK=1[ ;]/.test(command)
+}
+
+/**
+ * The matcher of our group, which records the list of before, since all three spellings
+ * mean "always": nothing, an object without a list for this event, a list.
+ */
+const matchers = { nothing: undefined, object: "*", list: "" } as const
+
+const groupOf = (handler: JsonObject, before: keyof typeof matchers): JsonObject => {
+  const matcher = matchers[before]
+  return { ...(matcher === undefined ? {} : { matcher }), hooks: [handler] }
+}
+
+const kindOf = (value: Json): string => (value === null ? "null" : isList(value) ? "a list" : typeof value)
+
+/** Where our hooks would have no place. */
+const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
+  const hooks = own(settings, "hooks")
+  if (hooks === undefined) return []
+  if (!isObject(hooks)) return [{ field: "hooks", found: kindOf(hooks) }]
+  return [START, ...EVENTS].flatMap((event) => {
+    const list = own(hooks, event)
+    return list === undefined || isList(list) ? [] : [{ field: `hooks.${event}`, found: kindOf(list) }]
+  })
+}
+
+/** The group without our handlers; undefined where nothing else was in it. */
+const cleared = (group: Json): Json | undefined => {
+  if (!isObject(group)) return group
+  const handlers = own(group, "hooks")
+  if (!isList(handlers)) return group
+  const others = handlers.filter((handler) => !isOurs(handler))
+  if (others.length === handlers.length) return group
+  return others.length === 0 ? undefined : { ...group, hooks: others }
+}
+
+/** The matchers of what was taken out tell what to leave. */
+const removeFrom = (hooks: JsonObject): { readonly hooks: JsonObject; readonly made: boolean } => {
+  let made = false
+  const entries = Object.entries(hooks).flatMap(([event, list]): ReadonlyArray<readonly [string, Json]> => {
+    if (!isList(list)) return [[event, list]]
+    const left = list.map(cleared)
+    const gone = list.filter((_, index) => left[index] === undefined).filter(isObject)
+    const groups = left.filter((group) => group !== undefined)
+    made ||= gone.some((group) => own(group, "matcher") === matchers.nothing)
+    const wasThere = gone.length === 0 || gone.some((group) => own(group, "matcher") === matchers.list)
+    return groups.length > 0 || wasThere ? [[event, groups]] : []
+  })
+  return { hooks: Object.fromEntries(entries), made }
+}
+
+export const remove = (settings: JsonObject): JsonObject => {
+  const before = own(settings, "hooks")
+  if (!isObject(before)) return settings
+  const { hooks, made } = removeFrom(before)
+  if (Object.keys(hooks).length > 0 || !made) return { ...settings, hooks }
+  return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== "hooks"))
+}
+
+/** With our hooks, and none from an earlier time. */
+export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject, Misfit> => {
+  const [misfit] = misfits(settings)
+  if (misfit !== undefined) return Result.fail(misfit)
+  const clean = remove(settings)
+  const before = own(clean, "hooks")
+  let hooks: JsonObject = isObject(before) ? before : {}
+  for (const [event, handler] of handlersOf(plan)) {
+    const list = own(hooks, event)
+    const group = groupOf(handler, isList(list) ? "list" : before === undefined ? "nothing" : "object")
+    hooks = { ...hooks, [event]: [...(isList(list) ? list : []), group] }
+  }
+  return Result.succeed({ ...clean, hooks })
+}
+
+export interface Installed {
+  readonly events: ReadonlyArray<string>
+  /** Ports' addresses that hooks go to; none: all are commands. */
+  readonly urls: ReadonlyArray<string>
+  readonly approvals: boolean
+}
+
+interface OwnHandler {
+  readonly event: string
+  readonly handler: JsonObject
+}
+
+const ownIn = (settings: JsonObject): ReadonlyArray<OwnHandler> => {
+  const hooks = own(settings, "hooks")
+  return Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) =>
+    (isList(list) ? list : [])
+      .filter(isObject)
+      .flatMap((group) => own(group, "hooks") ?? [])
+      .flatMap((handlers) => (isList(handlers) ? handlers : [handlers]))
+      .filter(isOurs)
+      .map((handler) => ({ event, handler }))
+  )
+}
+
+/** The text of a handler's field; "" where it is none. */
+const textOf = (handler: JsonObject, field: string): string => {
+  const value = own(handler, field)
+  return typeof value === "string" ? value : ""
+}
+
+export const find = (settings: JsonObject): Installed => {
+  const found = ownIn(settings)
+  const urls = found.map(({ handler }) => textOf(handler, "url")).filter((url) => url !== "")
+  return {
+    events: [...new Set(found.map(({ event }) => event))],
+    urls: [...new Set(urls.map((url) => url.replace(PERMISSION, WATCH)))],
+    approvals:
+      urls.some((url) => url.endsWith(PERMISSION)) ||
+      found.some(({ handler }) => textOf(handler, "command").includes(` ${PERMISSION} `))
+  }
+}
+
+/** Whether our handlers in the settings are exactly those of the plan. */
+export const isCurrent = (settings: JsonObject, plan: Plan): boolean => {
+  const said = ({ event, handler }: OwnHandler) => `${event} ${JSON.stringify(handler)}`
+  const wanted = handlersOf(plan).map(([event, handler]) => said({ event, handler }))
+  return isDeepStrictEqual(ownIn(settings).map(said).toSorted(), wanted.toSorted())
+}
+
+/** Whether a pattern whose stars stand for any text fits all of a URL: each part at its first place after the last. */
+const covers = (pattern: string, url: string): boolean => {
+  const [first = "", ...rest] = pattern.split("*")
+  const last = rest.pop()
+  if (last === undefined) return first === url
+  let at = url.startsWith(first) ? first.length : -1
+  for (const part of rest) {
+    const found = at === -1 ? -1 : url.indexOf(part, at)
+    at = found === -1 ? -1 : found + part.length
+  }
+  return at !== -1 && url.length - last.length >= at && url.endsWith(last)
+}
+
+/** Settings under which no hook of ours runs, in words; `port`: where some go over http. */
+export const obstacles = (settings: JsonObject, port: number | undefined): ReadonlyArray<string> => {
+  const allowed = own(settings, "allowedHttpHookUrls")
+  const reaches = (pattern: Json) => typeof pattern === "string" && covers(pattern, `http://127.0.0.1:${port}${WATCH}`)
+  return [
+    ...(own(settings, "disableAllHooks") === true ? ['"disableAllHooks" is on: no hook runs'] : []),
+    ...(port !== undefined && isList(allowed) && !allowed.some(reaches)
+      ? [`"allowedHttpHookUrls" does not allow http://127.0.0.1:${port}${WATCH}`]
+      : [])
+  ]
+}
+
+/** A settings file's text: what it says, and how it is written. */
+export interface Document {
+  readonly settings: JsonObject
+  readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }
+}
+
+/** Numbers that JavaScript would round keep their digits. */
+const revive = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
+  typeof value === "number" && context.source !== undefined && context.source !== String(value)
+    ? Source.rawJSON(context.source)
+    : value
+
+export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
+
+/** Undefined: it is not a JSON object. */
+export const read = (text: string): Document | undefined => {
+  const bom = text.startsWith("\uFEFF")
+  const body = bom ? text.slice(1) : text
+  if (body.trim() === "") return NEW
+  try {
+    const settings = Source.parse(body, revive)
+    if (!isObject(settings)) return undefined
+    // That of the first line that has one; a single line stays one.
+    const indent = /\n([ \t]+)\S/.exec(body)?.[1]
+    return {
+      settings,
+      style: {
+        indent: indent ?? (Object.keys(settings).length > 0 ? "" : "  "),
+        newline: body.includes("\r\n") ? "\r\n" : "\n",
+        bom,
+        end: /(?<!\s)\s*$/.exec(body)?.[0] ?? ""
+      }
+    }
+  } catch {
+    return undefined
+  }
+}
+
+export const write = ({ settings, style }: Document): string =>
+  (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end
+
+/** The places among the hooks at which two settings differ, each with what is to stand there. */
+const changes = (
+  before: JsonObject,
+  after: JsonObject
+): ReadonlyArray<readonly [path: JSONPath, value: Json | undefined]> => {
+  const [from, to] = [own(before, "hooks"), own(after, "hooks")]
+  const haveLists = [from, to].every((hooks) => isObject(hooks) && Object.keys(hooks).length > 0)
+  if (!haveLists || !isObject(from) || !isObject(to)) return [[["hooks"], to]]
+  return [...new Set([...Object.keys(from), ...Object.keys(to)])]
+    .filter((event) => !isDeepStrictEqual(own(from, event), own(to, event)))
+    .map((event) => [["hooks", event], own(to, event)])
+}
+
+/** The library finds the place; how the value is laid out is the file's own way, which the library knows only by line. */
+const change = (text: string, path: JSONPath, value: Json | undefined, { indent, newline }: Document["style"]) => {
+  const edits = modify(text, path, value, {})
+  if (value === undefined) return applyEdits(text, edits)
+  const line = newline + indent.repeat(path.length)
+  const plain = JSON.stringify(value).length
+  const laidOut = JSON.stringify(value, null, indent).replaceAll("\n", line)
+  return applyEdits(
+    text,
+    edits.map((edit) => ({ ...edit, content: edit.content.slice(0, -plain).replace(/^,/, `,${line}`) + laidOut }))
+  )
+}
+
+/**
+ * The document's text with other hooks. A text that a program wrote is written anew, as that program would. In
+ * one that a person wrote only the changed lists are; where that does not say what is meant, it is written anew.
+ */
+export const rewrite = (text: string, document: Document, settings: JsonObject): string => {
+  const { bom } = document.style
+  const whole = write({ settings, style: document.style })
+  if (write(document) === text || Object.keys(document.settings).length === 0) return whole
+  let edited = bom ? text.slice(1) : text
+  for (const [path, value] of changes(document.settings, settings)) edited = change(edited, path, value, document.style)
+  return isDeepStrictEqual(read(edited)?.settings, settings) ? (bom ? "\uFEFF" : "") + edited : whole
+}

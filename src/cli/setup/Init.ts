@@ -1,0 +1,135 @@
+/**
+ * `agentd init`: looks which coding agents are here, asks what it must, and writes an agentd.jsonc that runs.
+ *
+ * Guarantees: a file that is there is left as it is; without a terminal, or with --yes, nothing is asked: the first
+ * agent that is logged in builds. It runs no agent and reads no key.
+ */
+import { Effect, FileSystem } from "effect"
+import { Prompt } from "effect/cli"
+import * as NodePath from "node:path"
+import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
+import { CONFIG_NAME } from "../../config/Places.ts"
+import * as PersonGit from "../../runs/git/PersonGit.ts"
+import { find, type Found } from "./AgentPrograms.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { type AgentId, type Role, ROLES } from "./InitChoices.ts"
+import { textOf, TITLES } from "./InitText.ts"
+import { Entry, Invocation, print } from "../parse/Invocation.ts"
+
+interface Input {
+  readonly agent: AgentId | undefined
+  readonly roles: ReadonlyArray<Role>
+  readonly yes: boolean
+}
+
+/** Where nothing is found, the file is for the agent that most have. */
+const NONE: Found = { id: "claude", program: null, login: null, key: null, logIn: "claude, then /login in it" }
+
+const nameOf = ({ id, program }: Found): string => (id === "model" ? "a model behind its API" : (program ?? id))
+
+const loginOf = ({ id, login }: Found): string =>
+  login === null ? "not logged in, as it seems" : id === "model" ? `with ${login}` : `logged in by ${login}`
+
+/** The agent that is meant: named, the only one, or chosen. */
+const chosen = Effect.fnUntraced(function* (found: ReadonlyArray<Found>, named: AgentId | undefined, asks: boolean) {
+  if (named !== undefined) {
+    const one = found.find(({ id }) => id === named)
+    if (one !== undefined) return one
+    const others = found.map(({ id }) => id)
+    return yield* new VerbFailed({
+      message: `There is no ${named} here: ${named === "model" ? "neither ANTHROPIC_API_KEY nor OPENAI_API_KEY is set" : "no program of it is on the PATH"}. Nothing was written.`,
+      remedy:
+        others.length === 0
+          ? "Install it first."
+          : `Install it first, or take one that is here: agentd init --agent ${others[0]}`,
+      exitCode: ExitCode.failed
+    })
+  }
+  if (!asks || found.length < 2) return found[0]
+  return yield* Prompt.run(
+    Prompt.Select<Found>({
+      message: "Which agent is to work here?",
+      choices: found.map((one) => ({ value: one, title: `${one.id}: ${nameOf(one)}, ${loginOf(one)}` }))
+    })
+  )
+})
+
+const rolesOf = Effect.fnUntraced(function* (given: ReadonlyArray<Role>, asks: boolean) {
+  if (given.length > 0) return ROLES.filter((role) => given.includes(role))
+  if (!asks) return ["builder"] as const
+  const picked = yield* Prompt.run(
+    Prompt.MultiSelect<Role>({
+      message: "Who is to be there? (space picks)",
+      min: 1,
+      choices: ROLES.map((role) => ({ value: role, title: `${role}: ${TITLES[role]}`, selected: role === "builder" }))
+    })
+  )
+  return ROLES.filter((role) => picked.includes(role))
+})
+
+/** An agent gets a repository of its own only of one that has a commit. */
+const isRepository = PersonGit.run(".", "rev-parse", "--verify", "--quiet", "HEAD").pipe(
+  Effect.timeout("10 seconds"),
+  Effect.map(({ code }) => code === 0),
+  Effect.orElseSucceed(() => false)
+)
+
+const exists = (path: string) =>
+  new VerbFailed({
+    message: `${path} is there already and was left as it is.`,
+    remedy: "Edit it, or move it away first.",
+    exitCode: ExitCode.failed
+  })
+
+/** As it is written where nothing is known. */
+export const SAMPLE = textOf({ found: NONE, roles: ["builder"], isRepository: false })
+
+const written = Effect.fnUntraced(function* (path: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  // "wx": two at once cannot both write.
+  yield* fs.writeFileString(path, text, { flag: "wx" }).pipe(
+    Effect.mapError((error) =>
+      error.reason._tag === "AlreadyExists"
+        ? exists(path)
+        : new VerbFailed({
+            message: `${path} cannot be written: ${troubleOf(error)}`,
+            remedy: remedyOf(error, "Run it in a folder that you may write in."),
+            exitCode: ExitCode.failed
+          })
+    )
+  )
+})
+
+const next = (agent: Found | undefined, roles: ReadonlyArray<Role>): ReadonlyArray<string> => {
+  const [first = "builder"] = roles
+  const send = `agentd start, then: agentd send ${first} "What is this project? Two sentences." and: agentd attach ${first}`
+  if (agent === undefined)
+    return ["Install one (npm i -g @anthropic-ai/claude-code), then: agentd start. To look around without: agentd demo"]
+  return [
+    agent.login === null && agent.logIn !== null ? `Log in first: ${agent.logIn}. Then: ${send}` : `Next: ${send}`
+  ]
+}
+
+export const run = Effect.fnUntraced(function* ({ agent, roles: given, yes }: Input) {
+  const { interactive, json } = yield* Invocation
+  const { env } = yield* Entry
+  const fs = yield* FileSystem.FileSystem
+  const path = NodePath.resolve(CONFIG_NAME)
+  // nobody is asked for nothing
+  if (yield* Effect.orElseSucceed(fs.exists(path), () => false)) return yield* exists(path)
+  const asks = interactive && !yes && !json
+  const found = yield* find(env)
+  const one = yield* chosen(found, agent, asks)
+  const roles = yield* rolesOf(given, asks)
+  yield* written(path, textOf({ found: one ?? NONE, roles, isRepository: yield* isRepository }))
+  yield* print({ path, agent: one?.id ?? null, roles, found }, () => [
+    ...found.map((each) => `Found ${each.id}: ${nameOf(each)}, ${loginOf(each)}.`),
+    ...(found.length === 0
+      ? ["No agent was found: no claude, codex, opencode or gemini on the PATH, no key of a model."]
+      : []),
+    `Wrote ${path}: ${roles.join(", ")}, by ${(one ?? NONE).id}. It is yours to edit; what is missing for it: agentd doctor`,
+    ...next(one, roles),
+    "Your own Claude Code sees your agents, and speaks to them, after: claude mcp add agentd -- agentd mcp"
+  ])
+})

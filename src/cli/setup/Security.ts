@@ -1,0 +1,202 @@
+/**
+ * `agentd doctor --security`: what each agent could reach: of the configs in force where the daemon
+ * runs, else of this folder's as a daemon that is started here would have it.
+ *
+ * Guarantees: nothing is started; every name that is asked for is told, and no value; no line is wider
+ * than the terminal, or than 80 columns elsewhere.
+ */
+import * as ByteCount from "../../config/ByteCount.ts"
+import { Duration, Effect } from "effect"
+import { call } from "../../api/rpc/ControlClient.ts"
+import type { AgentReach } from "../../board/ReachMessages.ts"
+import * as Reaches from "../../board/Reaches.ts"
+import { load } from "../../config/ConfigFile.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { Entry, Invocation, print } from "../parse/Invocation.ts"
+import { type Cell, count, cut, paint, plain, table } from "../render/Output.ts"
+import { displayWidth } from "../render/Width.ts"
+
+/** Of a daemon that would be started here. */
+const fromHere = Effect.gen(function* () {
+  const { caller, paths } = yield* Invocation
+  const { command, env } = yield* Entry
+  if (caller.config === null) {
+    return yield* new VerbFailed({
+      message: "The daemon is not running, and there is no agentd.jsonc here or above.",
+      remedy: "Go to a project, or start the daemon: agentd start",
+      exitCode: ExitCode.config
+    })
+  }
+  const { socket, state } = paths
+  return yield* Reaches.of([yield* load(caller.config)], { command, environment: env, state, socket })
+})
+
+const found = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const told = yield* Effect.result(call(paths.socket, (client) => client.Reach()))
+  if (told._tag === "Success") return told.success
+  const { failure } = told
+  const isAbsent = failure._tag === "DaemonUnreachable" && failure.reason === "not-running" && failure.pid === undefined
+  return isAbsent ? yield* fromHere : yield* failure
+})
+
+const COLUMNS = 80
+const LABEL = 13
+const NAME = 24
+
+/** Words in lines of so many columns; one that is longer has a line of its own. */
+const wrapped = (words: ReadonlyArray<string>, columns: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  for (const word of words.map((one) => cut(one, columns))) {
+    const last = lines.at(-1)
+    if (last !== undefined && displayWidth(last) + 1 + displayWidth(word) <= columns) {
+      lines[lines.length - 1] = `${last} ${word}`
+    } else lines.push(word)
+  }
+  return lines
+}
+
+const field = (label: string, words: ReadonlyArray<string>, columns: number): ReadonlyArray<string> =>
+  wrapped(words.length === 0 ? ["nothing"] : words, columns - 2 - LABEL).map(
+    (line, index) => `  ${(index === 0 ? label : "").padEnd(LABEL)}${line}`
+  )
+
+const split = (text: string): ReadonlyArray<string> => plain(text).split(" ")
+
+const listed = (items: ReadonlyArray<string>): ReadonlyArray<string> =>
+  items.map((item, index) => plain(item) + (index === items.length - 1 ? "" : ","))
+
+const paths = (items: ReadonlyArray<string>): ReadonlyArray<string> =>
+  items.includes("/") ? split("all that you can") : listed(items)
+
+const span = (millis: number) => Duration.format(Duration.millis(millis))
+
+const heldBy = ({ by, confined, refused }: AgentReach): string =>
+  refused !== null ? "does not run" : confined ? (by ?? "its tools") : "nothing"
+
+const keysOf = ({ keys }: AgentReach): string =>
+  keys.held.length > 0 ? keys.held.join(", ") : keys.putInBy === null ? "none" : `none (${keys.putInBy} has it)`
+
+/** The sentences that a person must not miss. */
+const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArray<string> =>
+  refused !== null
+    ? [`would not run: ${refused}`]
+    : [
+        ...(!confined && unheld.length === 0
+          ? ["not confined: this agent has your rights; the log of what it did is honest, not proof"]
+          : []),
+        ...(unheld.length > 0 ? [`not confined: ${unheld.join(", ")}; what a server does has your rights`] : []),
+        ...(control ? ["it can call agentd as you would; only its marks tell that it was the agent"] : [])
+      ]
+
+const isSize = (name: string): boolean => name === "memory" || name === "disk"
+
+const turnOf = ({ toolCalls, usd, wallTime }: NonNullable<AgentReach["limits"]["turn"]>): ReadonlyArray<string> => {
+  const all = [
+    ...(wallTime === null ? [] : [span(wallTime)]),
+    ...(toolCalls === null ? [] : [count(toolCalls, "tool call")]),
+    ...(usd === null ? [] : [`${usd} USD where known`])
+  ]
+  return all.length === 0 ? [] : [`a turn ${all.join(", ")}, without the waits for you`]
+}
+
+const limitsOf = ({ limits }: AgentReach): string =>
+  [
+    ...(limits.run === null ? [] : [`a run ${span(limits.run)}`]),
+    ...(limits.turn === undefined ? [] : turnOf(limits.turn)),
+    `a tool call ${span(limits.tool)}`,
+    ...(limits.runsPerHour === null ? [] : [`${limits.runsPerHour} runs an hour`]),
+    ...(limits.tokens === null ? [] : [count(limits.tokens, "token")]),
+    ...(limits.toolCalls === null ? [] : [count(limits.toolCalls, "tool call")]),
+    ...(limits.usd === null ? [] : [`${limits.usd} USD`]),
+    ...(limits.wallTime === null ? [] : [`${span(limits.wallTime)} in turns`]),
+    `of the machine ${Object.entries(limits.machine)
+      .map(([name, most]) => `${name} ${isSize(name) && typeof most === "number" ? ByteCount.shown(most) : most}`)
+      .join(", ")}`
+  ].join("; ")
+
+const approvalsOf = ({ approvals: { always, bind, mode, never, timeout } }: AgentReach): string =>
+  [
+    timeout === null ? mode : `${mode}, for ${span(timeout)}`,
+    ...(always.length === 0 ? [] : [`always ask: ${always.join(", ")}`]),
+    ...(never.length === 0 ? [] : [`never ask: ${never.join(", ")}`]),
+    `they bind ${bind}`
+  ].join("; ")
+
+const networkOf = ({ network, provider }: AgentReach): string => {
+  switch (network) {
+    case "host":
+      return "all of this machine's, its loopback included"
+    case "gateway":
+      return `its model at ${provider}, through the gateway; nothing else`
+    case "none":
+      return provider === null ? "none" : `none; agentd asks its model at ${provider}`
+  }
+}
+
+const keyWords = (one: AgentReach): string =>
+  [
+    one.keys.held.length === 0 ? "none in its environment" : `in its environment: ${one.keys.held.join(", ")}`,
+    ...(one.keys.putInBy === null ? [] : [`its model's is put in by the ${one.keys.putInBy}`]),
+    ...(one.reads.includes("/") ? ["and every key that you can read"] : [])
+  ].join("; ")
+
+const details = (one: AgentReach, columns: number, colour: boolean): ReadonlyArray<string> => [
+  paint(colour, "bold", cut(plain(`${one.project}/${one.agent} (${one.backend})`), columns)),
+  ...honest(one).flatMap((text) =>
+    wrapped(split(text), columns - 4).map((line, index) =>
+      paint(colour, "yellow", `  ${index === 0 ? "!" : " "} ${line}`)
+    )
+  ),
+  ...(one.refused === null
+    ? [
+        ...field("held by", split(`${heldBy(one)}: ${one.note}`), columns),
+        ...field("reads", paths(one.reads), columns),
+        ...field("writes", paths(one.writes), columns),
+        ...field("runs", split(one.runs), columns),
+        ...field("network", split(networkOf(one)), columns),
+        ...field("keys", split(keyWords(one)), columns),
+        ...field("environment", listed(one.environment), columns)
+      ]
+    : []),
+  ...field("approvals", split(approvalsOf(one)), columns),
+  ...field("limits", split(limitsOf(one)), columns),
+  ...field("agentd's own", listed(one.may), columns)
+]
+
+const HEAD = ["AGENT", "HELD BY", "NETWORK", "CONTROL", "KEYS"]
+
+const row = (one: AgentReach): ReadonlyArray<Cell> => [
+  { text: cut(`${one.project}/${one.agent}`, NAME) },
+  { text: heldBy(one), colour: one.refused !== null ? "red" : one.confined ? "green" : "yellow" },
+  { text: one.network },
+  { text: one.control ? "yes" : "no" },
+  { text: keysOf(one) }
+]
+
+export const told = Effect.gen(function* () {
+  const agents = yield* found
+  const { colour, columns } = yield* Invocation
+  const width = Math.max(40, columns ?? COLUMNS)
+  yield* print(agents, () =>
+    agents.length === 0
+      ? ["There are no agents."]
+      : [
+          ...table(HEAD, agents.map(row), { colour, columns: width }),
+          ...agents.flatMap((one) => ["", ...details(one, width, colour)]),
+          "",
+          ...wrapped(
+            split("A sub-agent reaches what its parent does. What each of these words holds: docs/security.md"),
+            width
+          )
+        ]
+  )
+  const refused = agents.filter((one) => one.refused !== null).length
+  if (refused === 0) return
+  return yield* new VerbFailed({
+    message: `${refused} of ${count(agents.length, "agent")} would not run.`,
+    remedy: "Do what is said of each, then run agentd doctor --security again.",
+    exitCode: ExitCode.problems
+  })
+})

@@ -1,0 +1,143 @@
+/**
+ * SettingsFile: changes one settings file of Claude Code, which Claude Code and
+ * its user change too.
+ *
+ * Guarantees: a change is whole or not there (written beside, then renamed; a link
+ * is followed, so that it stays one); what somebody else wrote meanwhile is read
+ * again and not lost; a file that is not understood is left alone; before our first
+ * change it is copied, and when ours are taken out and nothing else has changed it
+ * is that copy again, byte for byte. It holds a token: only its owner may read it.
+ */
+import { Effect, FileSystem, type PlatformError, Result, Schedule, Schema } from "effect"
+import * as NodePath from "node:path"
+import { isDeepStrictEqual } from "node:util"
+import * as HookSettings from "./HookSettings.ts"
+import { remedyOf, troubleOf } from "../../config/FileTrouble.ts"
+
+export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** Somebody wrote between our reading and our writing. */
+class Overtaken extends Schema.TaggedError<Overtaken>()("Overtaken", {}) {}
+
+const BACKUP = ".before-agentd"
+const OWNER_ONLY = 0o600
+
+export interface Found {
+  /** Behind links. */
+  readonly path: string
+  /** Undefined: there is no such file. */
+  readonly text: string | undefined
+  readonly mode: number
+  readonly document: HookSettings.Document
+}
+
+const io = (path: string) => (error: PlatformError.PlatformError) =>
+  new SettingsRefused({
+    message: `${path} cannot be used: ${troubleOf(error)}`,
+    remedy: remedyOf(error, "See that the file and its folder are yours.")
+  })
+
+const textOf = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.readFileString(path).pipe(
+    Effect.catchIf(
+      (error) => error.reason._tag === "NotFound",
+      () => Effect.as(Effect.void, undefined)
+    )
+  )
+})
+
+export const read = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const real = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
+  const text = yield* Effect.mapError(textOf(real), io(path))
+  const mode = text === undefined ? OWNER_ONLY : (yield* Effect.mapError(fs.stat(real), io(path))).mode & 0o777
+  const document = text === undefined ? HookSettings.NEW : HookSettings.read(text)
+  if (document === undefined) {
+    return yield* new SettingsRefused({
+      message: `${path} is not a JSON object; it was left as it was.`,
+      remedy: "Mend it (Claude Code reads no comments and no trailing commas there), then run this again."
+    })
+  }
+  return { path: real, text, mode, document } satisfies Found
+})
+
+const replace = Effect.fnUntraced(function* (found: Found, text: string, mode: number) {
+  const fs = yield* FileSystem.FileSystem
+  const beside = `${found.path}.agentd-${process.pid}`
+  yield* fs.makeDirectory(NodePath.dirname(found.path), { recursive: true })
+  yield* Effect.gen(function* () {
+    yield* fs.writeFileString(beside, text, { mode })
+    // The mode above counts only where the file is new.
+    yield* fs.chmod(beside, mode)
+    if ((yield* textOf(found.path)) !== found.text) return yield* new Overtaken()
+    yield* fs.rename(beside, found.path)
+  }).pipe(Effect.onError(() => Effect.ignore(fs.remove(beside))))
+})
+
+/** Reads, changes and writes, again where somebody came between. */
+const change = <A, E, R>(path: string, by: (found: Found) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(read(path), by).pipe(
+    Effect.retry({ schedule: Schedule.recurs(5), while: (error) => error instanceof Overtaken }),
+    Effect.mapError((error) =>
+      error instanceof Overtaken
+        ? new SettingsRefused({
+            message: `${path} is being written by others all the time.`,
+            remedy: "Try again in a moment."
+          })
+        : error
+    )
+  )
+
+export const install = Effect.fnUntraced(function* (path: string, plan: HookSettings.Plan) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* change(path, (found) =>
+    Effect.gen(function* () {
+      const { mode, text } = found
+      const { settings } = found.document
+      const result = HookSettings.add(settings, plan)
+      if (Result.isFailure(result)) {
+        const { field, found } = result.failure
+        return yield* new SettingsRefused({
+          message: `${path}: "${field}" is ${found}, so our hooks have no place there; it was left as it was.`,
+          remedy: `Make it what Claude Code expects, or take it out, then run this again.`
+        })
+      }
+      const backup = `${found.path}${BACKUP}`
+      if (text !== undefined && HookSettings.find(settings).events.length === 0) {
+        yield* fs.writeFileString(backup, text, { mode })
+      }
+      const next = HookSettings.rewrite(text ?? "", found.document, result.success)
+      const closed = mode & 0o700
+      const changed = next !== text || closed !== mode
+      if (changed) yield* replace(found, next, closed)
+      return { changed, backup: (yield* fs.exists(backup)) ? backup : null, settings: result.success }
+    }).pipe(Effect.catchTag("PlatformError", (error) => Effect.fail(io(path)(error))))
+  )
+})
+
+export const uninstall = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* change(path, (found) =>
+    Effect.gen(function* () {
+      const { settings } = found.document
+      const backup = `${found.path}${BACKUP}`
+      const before = yield* textOf(backup)
+      const kept = before === undefined ? null : backup
+      if (found.text === undefined || HookSettings.find(settings).events.length === 0) return { changed: false, kept }
+      const left = HookSettings.remove(settings)
+      if (before !== undefined && isDeepStrictEqual(HookSettings.read(before)?.settings, left)) {
+        yield* replace(found, before, (yield* fs.stat(backup)).mode & 0o777)
+        yield* fs.remove(backup)
+        return { changed: true, kept: null }
+      }
+      // Without a copy there was no file: nothing but ours was in it.
+      if (before === undefined && Object.keys(left).length === 0) yield* fs.remove(found.path)
+      else yield* replace(found, HookSettings.rewrite(found.text, found.document, left), found.mode)
+      return { changed: true, kept }
+    }).pipe(Effect.catchTag("PlatformError", (error) => Effect.fail(io(path)(error))))
+  )
+})

@@ -1,0 +1,175 @@
+/**
+ * `agentd uninstall`: ends the daemon and removes what it has made on this machine.
+ *
+ * Guarantees: all of it is shown before anybody is asked; only names that agentd gives are removed, and only of a folder
+ * that holds a store of its own; a work tree that holds work stays, with what it needs, and is said to stay.
+ */
+import { Effect, Option } from "effect"
+import * as fs from "node:fs"
+import { dirname, join } from "node:path"
+import * as Holding from "../../runs/Holding.ts"
+import { storageError } from "../../core/event-log/StorageFailure.ts"
+import * as StoreLock from "../../core/event-log/StoreLock.ts"
+import { probe } from "../../api/rpc/Endpoint.ts"
+import * as Unit from "../../systemd/Unit.ts"
+import { sizeOf } from "../daemon/Backup.ts"
+import { confirm } from "../parse/Confirm.ts"
+import * as DaemonLife from "../daemon/DaemonLife.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { folderBytes } from "./FolderBytes.ts"
+import * as Hooks from "./Hooks.ts"
+import * as Installed from "./Installed.ts"
+import { Entry, Invocation, print, printLines } from "../parse/Invocation.ts"
+import * as Service from "./Service.ts"
+import * as Leftovers from "./Leftovers.ts"
+import { count, plain } from "../render/Output.ts"
+
+interface Input {
+  readonly dryRun: boolean
+  readonly yes: boolean
+}
+
+/** Names that agentd gives in a state folder. */
+const OURS =
+  /^(runes\.db.*|failure-mailed\.json.*|before-.*\.tar\.zst|lock\.(db|json).*|daemon\.log.*|(control|http)\.sock|http-.*\.token|restore\.(part|json).*|replaced-.*|archive|configs|damaged|files|gateway|goals|homes|hooks|keeper|logins|runs|segments|sessions|sockets|store|waiting|worktrees)$/
+
+const namesIn = (folder: string): ReadonlyArray<string> => (fs.existsSync(folder) ? fs.readdirSync(folder) : [])
+
+/** The folder of the sockets, where it is not the state folder. */
+const socketsOf = (state: string, socket: string): ReadonlyArray<string> =>
+  dirname(socket) === state
+    ? []
+    : namesIn(dirname(socket))
+        .filter((name) => name.endsWith(".sock"))
+        .map((name) => join(dirname(socket), name))
+
+const looked = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const { state } = paths
+  const names = namesIn(state)
+  if (!names.includes("runes.db")) {
+    return yield* new VerbFailed({
+      message: `There is no agentd in ${state}.`,
+      remedy: `Name the state folder with --state DIR. ${yield* Installed.removal}`,
+      exitCode: ExitCode.failed
+    })
+  }
+  const { kept } = yield* Leftovers.find({ state, before: Number.MAX_SAFE_INTEGER, agents: [] })
+  const ours = names.filter((name) => OURS.test(name)).map((name) => join(state, name))
+  const hooks = yield* Hooks.installedFor(state)
+  return {
+    items: [...ours, ...socketsOf(state, paths.socket)].map((path) => ({ path, bytes: folderBytes(path) })),
+    hooks,
+    kept,
+    strange: names.filter((name) => !OURS.test(name)).map((name) => join(state, name))
+  }
+})
+type Looked = Effect.Success<typeof looked>
+
+const linesOf = ({ hooks, items, kept, strange }: Looked, daemon: string | undefined): ReadonlyArray<string> => [
+  ...(daemon === undefined ? [] : [daemon]),
+  ...items.map(({ bytes, path }) => `removes: ${plain(path)} (${sizeOf(bytes)})`),
+  ...(hooks === undefined ? [] : [`takes out: agentd's hooks in ${plain(hooks)}`]),
+  ...kept.map(({ path, why }) => `stays: ${plain(path)}: ${plain(why)}`),
+  ...strange.map((path) => `stays: ${plain(path)}: it is not agentd's`)
+]
+
+/** In words: all that this command does not touch, and how it goes. */
+const rest = (userConfig: string, program: string): ReadonlyArray<string> => [
+  `Not touched: your own ${userConfig}, the agentd.jsonc of projects, branches agentd/… in your repositories.`,
+  "A line for completions, or of PATH, in your shell's own file is yours to take out.",
+  program
+]
+
+/** A unit that is installed stays, and would start it again: its name, and the command that turns it off. */
+const unitLeft = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  if (paths.state === Unit.SYSTEM_STATE && (yield* Service.isInstalled(true))) {
+    return { unit: "agentd", off: "sudo agentd service uninstall --system" }
+  }
+  const unit = Unit.unitName(paths.state, paths.defaultState)
+  const status = yield* Unit.status(unit)
+  if (Option.isNone(status)) return undefined
+  if (status.value.state === "activating") yield* Unit.stop(unit)
+  if (!status.value.installed) return undefined
+  if (yield* Service.isInstalled(false)) return { unit, off: "agentd service uninstall" }
+  const show = ["systemctl", "--user", "show", `${unit}.socket`, "--property=LoadState", "--value"]
+  const isHeard = (yield* Unit.answer(show)) === "loaded"
+  return { unit, off: `systemctl --user disable --now ${unit}.service${isHeard ? ` ${unit}.socket` : ""}` }
+})
+
+/** Removes a path, but the work trees that are kept. */
+const removed = (path: string, kept: ReadonlyArray<string>): void => {
+  if (kept.includes(path)) return
+  if (kept.some((one) => one.startsWith(`${path}/`))) {
+    for (const name of fs.readdirSync(path)) removed(join(path, name), kept)
+    return
+  }
+  fs.rmSync(path, { recursive: true, force: true })
+}
+
+const emptied = (folder: string): void => {
+  if (fs.existsSync(folder) && fs.readdirSync(folder).length === 0) fs.rmdirSync(folder)
+}
+
+const removing = Effect.fnUntraced(function* ({ items, kept }: Looked) {
+  const { paths } = yield* Invocation
+  const { state } = paths
+  const stay = kept.map(({ path }) => path)
+  yield* Effect.scoped(
+    Effect.andThen(
+      StoreLock.acquire({ folder: state, socket: null }),
+      Effect.try({
+        try: () => {
+          for (const { path } of items) {
+            // a work tree that stays needs what is known of it
+            if (stay.length === 0 || path !== join(state, "store")) removed(path, stay)
+          }
+        },
+        catch: (cause) => storageError(state, cause)
+      })
+    )
+  )
+  yield* Effect.sync(() => {
+    for (const name of ["lock.db", "lock.db-journal", "lock.json"]) fs.rmSync(join(state, name), { force: true })
+    if (dirname(paths.socket) !== state) emptied(dirname(paths.socket))
+    emptied(state)
+  })
+})
+
+const uninstalling = Effect.fnUntraced(function* ({ dryRun, yes }: Input) {
+  const { json, paths } = yield* Invocation
+  const running = (yield* probe(paths.socket)) === "live"
+  const found = yield* looked
+  const daemon = running ? "stops: the daemon, and all runs with it" : undefined
+  const more = rest(paths.userConfig, yield* Installed.removal)
+  if (dryRun) {
+    return yield* print({ dryRun, running, ...found, removed: false }, () => [...linesOf(found, daemon), ...more])
+  }
+  if (!json) yield* printLines(linesOf(found, daemon))
+  const bytes = found.items.reduce((sum, one) => sum + one.bytes, 0)
+  yield* confirm(
+    yes,
+    `Ends agentd in ${paths.state} and removes ${sizeOf(bytes)} for good, the log with it. A copy before: agentd backup FILE.`,
+    "Uninstall it?"
+  )
+  if (running) yield* DaemonLife.stop("agentd uninstall")
+  const left = yield* unitLeft
+  // agents may have worked on until now
+  const now = yield* looked
+  yield* removing(now)
+  if (now.hooks !== undefined) yield* Hooks.takeOut(now.hooks)
+  yield* print({ dryRun, running, ...now, removed: true, unit: left?.unit ?? null, off: left?.off ?? null }, () => [
+    `Removed: ${count(now.items.length, "thing")}.`,
+    ...now.kept.map(({ path, why }) => `Stays: ${plain(path)}: ${plain(why)}`),
+    ...(left === undefined ? [] : [`The unit ${left.unit} stays, and would start it again. Turn it off: ${left.off}`]),
+    ...more
+  ])
+})
+
+export const run = Effect.fnUntraced(function* (input: Input) {
+  const { paths } = yield* Invocation
+  const { env } = yield* Entry
+  yield* Effect.provide(uninstalling(input), Holding.layer({ environment: env, hidden: [paths.state] }))
+})

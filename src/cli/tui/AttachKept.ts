@@ -1,0 +1,65 @@
+/**
+ * AttachKept: messages that were typed while the daemon is away, kept in their order
+ * and sent when it is back.
+ *
+ * Guarantees: only what no daemon has heard is kept, so nothing is sent twice; what is
+ * not kept is said at once; an answer or an interrupt is for what is on the screen now,
+ * and never kept.
+ */
+import { Effect, Semaphore } from "effect"
+import type { DaemonUnreachable } from "../../api/rpc/ControlClient.ts"
+import type { Asked } from "./AttachInput.ts"
+import type { Line } from "./AttachView.ts"
+import { plain } from "../render/Output.ts"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+
+const MAX_KEPT = 100
+const AGAIN = Backoff.waits(Backoff.constant("1 second"))
+
+type Lines = ReadonlyArray<Line>
+
+export interface Kept {
+  /** Does what was typed; the lines are its answer, or what becomes of it. */
+  readonly take: (asked: Asked) => Effect.Effect<Lines>
+  readonly count: () => number
+}
+
+const isAway = ({ reason }: DaemonUnreachable): boolean => reason === "not-running"
+
+const failed = ({ message, remedy }: DaemonUnreachable): Lines => [
+  { text: `${plain(message)} → ${plain(remedy)}`, colour: "yellow" }
+]
+
+/** `act` fails where no daemon could be asked; `print` shows what came of it later. Lives as long as the scope. */
+export const make = Effect.fnUntraced(function* (
+  act: (asked: Asked) => Effect.Effect<Lines, DaemonUnreachable>,
+  print: (lines: Lines) => Effect.Effect<void>
+) {
+  const scope = yield* Effect.scope
+  const inOrder = Semaphore.makeUnsafe(1)
+  let count = 0
+  const later = (asked: Asked) =>
+    act(asked).pipe(
+      Effect.retry({ schedule: AGAIN, while: isAway }),
+      Effect.catch((error) => Effect.succeed(failed(error))),
+      Effect.flatMap(print),
+      Effect.ensuring(Effect.sync(() => void count--)),
+      inOrder.withPermit
+    )
+  const keep = Effect.fnUntraced(function* (asked: Asked): Effect.fn.Return<Lines> {
+    if (count >= MAX_KEPT) return [{ text: `${MAX_KEPT} messages wait already: this one is not kept.`, colour: "red" }]
+    count++
+    yield* Effect.forkIn(later(asked), scope)
+    return [{ text: "The daemon is away: this is kept, and sent when it is back.", colour: "yellow" }]
+  })
+  const kept: Kept = {
+    count: () => count,
+    take: (asked) =>
+      count > 0 && asked._tag === "Send"
+        ? keep(asked)
+        : Effect.catch(act(asked), (error) =>
+            isAway(error) && asked._tag === "Send" ? keep(asked) : Effect.succeed(failed(error))
+          )
+  }
+  return kept
+})

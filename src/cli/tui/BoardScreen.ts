@@ -1,0 +1,265 @@
+/**
+ * `agentd`: the board: one list over agents, sessions, goals and channels of all projects, live, by who acts next.
+ *
+ * Guarantees: one subscription and no polling: an idle minute asks the daemon nothing; at most 30 pages a second, and
+ * none where nothing has changed; while the daemon is away it says so and goes on when it is back; the terminal is as
+ * it was when it ends, however it ends.
+ */
+import { Clock, Deferred, Effect, Queue, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { call, type Client } from "../../api/rpc/ControlClient.ts"
+import * as Attach from "./Attach.ts"
+import { nameOf } from "../sessions/Board.ts"
+import { type Act, BoardState } from "./BoardState.ts"
+import { draw, isPane, itemAt } from "./BoardFrame.ts"
+import { TerminalKeys } from "./TerminalKeys.ts"
+import * as BoardPanes from "./BoardPanes.ts"
+import * as RawTerminal from "./RawTerminal.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import * as Focus from "../sessions/Focus.ts"
+import * as Hint from "../parse/Hint.ts"
+import { Entry, Invocation } from "../parse/Invocation.ts"
+import { plain } from "../render/Output.ts"
+import { worldOf } from "../../config/Places.ts"
+import type { BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
+
+/** Between two pages that no key asked for, ms. */
+const FRAME = 33
+/** Ages go on. */
+const TICK = "1 second"
+/** A daemon that is away is tried again so often. */
+const AGAIN = "1 second"
+
+export interface Options {
+  readonly bell: boolean
+  readonly labels?: ReadonlyArray<string>
+  readonly notify: boolean
+}
+
+/** Rows that need a person now and did not before; one with a further call or question counts anew. */
+export const startedToWait = (
+  before: ReadonlyArray<BoardRow>,
+  now: ReadonlyArray<BoardRow>
+): ReadonlyArray<BoardRow> => {
+  const asking = (rows: ReadonlyArray<BoardRow>) => rows.filter(({ word }) => word === "needs you")
+  // an agent's calls have names of their own; a session asks under its own each time
+  const matters = ({ asks, id, kind, since }: BoardRow) =>
+    kind === "agent" && asks.length > 0 ? asks : [`${id} ${since}`]
+  const known = new Set(asking(before).flatMap(matters))
+  return asking(now).filter((row) => matters(row).some((matter) => !known.has(matter)))
+}
+
+const notify = (row: BoardRow) =>
+  Effect.flatMap(ChildProcessSpawner.ChildProcessSpawner, (spawner) =>
+    spawner.exitCode(
+      ChildProcess.make("notify-send", ["--app-name=agentd", "--", plain(nameOf(row)), plain(row.says)], {
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "ignore"
+      })
+    )
+  ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
+
+/** How the board is left: for good, or to come back to it. */
+type Left = { readonly _tag: "Quit" } | { readonly _tag: "Open"; readonly row: BoardRow }
+
+/** Carries out what a key asked for; answers what to say. */
+const doing = Effect.fnUntraced(function* (client: Client, act: Extract<Act, { _tag: "Send" | "Answer" | "Do" }>) {
+  const { caller } = yield* Invocation
+  switch (act._tag) {
+    case "Send":
+      return (yield* client.Send({ name: act.name, text: act.text, how: act.how, caller })).message
+    case "Answer": {
+      const { answers, decision, hash, id, reason } = act
+      const chosen = answers === undefined ? { hash } : { answers, hash }
+      return (yield* client.Answer({ name: id, decision, reason, ...chosen, caller })).message
+    }
+    case "Do": {
+      const named = { name: act.name, caller }
+      const verbs = {
+        start: () => client.Start(named),
+        restart: () => client.Restart(named),
+        stop: () => client.Stop(named),
+        interrupt: () => client.Interrupt(named)
+      }
+      return (yield* verbs[act.verb]()).message
+    }
+  }
+})
+
+interface Place {
+  readonly state: BoardState
+  readonly options: Options
+  readonly ascii: boolean
+  readonly terminal: RawTerminal.RawTerminal
+  readonly left: Deferred.Deferred<Left>
+  readonly acts: Queue.Queue<Act>
+  readonly stale: Queue.Queue<void>
+}
+
+const dirty = ({ stale }: Place) => Queue.offer(stale, undefined)
+
+/** How large the page is, and how it is written. */
+const shape = ({ ascii, terminal }: Place) =>
+  Effect.map(Invocation, ({ paths }) => ({ ...terminal.size(), ascii, world: worldOf(paths) }))
+
+const page = (place: Place) =>
+  Effect.gen(function* () {
+    yield* place.terminal.draw(draw(place.state, yield* shape(place), yield* Clock.currentTimeMillis))
+  })
+
+/** Draws what became old, at most so often. */
+const drawing = (place: Place) =>
+  Stream.runForEach(Stream.fromQueue(place.stale), () => Effect.andThen(page(place), Effect.sleep(FRAME)))
+
+const told = (place: Place, message: string) =>
+  Effect.gen(function* () {
+    const { paths } = yield* Invocation
+    place.state.say(Hint.inWorld(message, worldOf(paths)), yield* Clock.currentTimeMillis)
+    yield* dirty(place)
+  })
+
+const hear = Effect.fnUntraced(function* (place: Place, news: BoardNews) {
+  const { acts, options, state, terminal } = place
+  const before = [...state.rows.values()]
+  // what waited before we looked did not start just now
+  const isFirst = before.length === 0
+  yield* Queue.offerAll(acts, state.hear(news, yield* Clock.currentTimeMillis))
+  yield* dirty(place)
+  const started = isFirst ? [] : startedToWait(before, [...state.rows.values()])
+  if (options.bell && started.length > 0) yield* terminal.bell
+  if (options.notify) yield* Effect.forEach(started, notify, { discard: true })
+})
+
+/** Hears the daemon for ever; while it is away that is shown. */
+const hearing = (place: Place) =>
+  Effect.gen(function* () {
+    const { paths } = yield* Invocation
+    const heard = call(paths.socket, (client) => {
+      place.state.begin()
+      return Stream.runForEach(client.BoardNews({ follow: true }), (news) => hear(place, news))
+    })
+    const message = yield* Effect.match(heard, {
+      onSuccess: () => "The daemon has ended.",
+      onFailure: (error) => error.message
+    })
+    place.state.lose(Hint.inWorld(plain(message), worldOf(paths)), yield* Clock.currentTimeMillis)
+    yield* dirty(place)
+    yield* Effect.sleep(AGAIN)
+  }).pipe(Effect.forever)
+
+/** Asks the daemon for what a key wants to see, or to be done. */
+const perform = Effect.fnUntraced(function* (place: Place, act: Act) {
+  const { caller, paths } = yield* Invocation
+  const { left, state } = place
+  switch (act._tag) {
+    case "Quit":
+      return void (yield* Deferred.succeed(left, { _tag: "Quit" }))
+    case "Open":
+      if (act.row.kind === "agent" || act.row.kind === "session") return void (yield* Deferred.succeed(left, act))
+      return yield* told(place, act.row.commands[0]?.command ?? plain(act.row.says))
+    case "Look": {
+      const now = yield* Clock.currentTimeMillis
+      const lines = yield* call(paths.socket, (client) => BoardPanes.lines(client, act.row, act.pane, caller, now))
+      state.show({ id: act.row.id, pane: act.pane, lines })
+      return void (yield* dirty(place))
+    }
+    case "Ask": {
+      const asked = yield* Effect.match(
+        call(paths.socket, (client) => client.Asked({ name: act.id, caller })),
+        { onSuccess: (found) => found, onFailure: ({ message }) => message }
+      )
+      state.ask(act.id, asked, yield* Clock.currentTimeMillis)
+      return void (yield* dirty(place))
+    }
+    default:
+      return yield* told(place, plain(yield* call(paths.socket, (client) => doing(client, act))))
+  }
+})
+
+/** Acts one after the other; a failure is said, and nothing else ends. */
+const performing = (place: Place) =>
+  Queue.take(place.acts).pipe(
+    Effect.flatMap((act) =>
+      Effect.catch(perform(place, act), (error) =>
+        told(place, plain(`${error.message} ${"remedy" in error ? error.remedy : ""}`))
+      )
+    ),
+    Effect.forever
+  )
+
+/** A key is answered at once; only news is gathered. */
+const typing = (place: Place) => {
+  const { acts, state, terminal } = place
+  const keys = new TerminalKeys()
+  return Stream.runForEach(terminal.typed, (chunk) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const seen = yield* shape(place)
+      for (const input of keys.read(chunk)) {
+        if (input._tag === "Wheel" && state.call === undefined && isPane(seen, state, input)) {
+          state.scrollPane(input.lines)
+          continue
+        }
+        const item = input._tag === "Click" ? itemAt(seen, state, input) : undefined
+        yield* Queue.offerAll(acts, item === undefined ? state.press(input, now) : state.click(item, now))
+      }
+      yield* page(place)
+    })
+  )
+}
+
+/** The board on this terminal, until it is left. */
+const board = Effect.fnUntraced(function* (state: BoardState, options: Options, ascii: boolean) {
+  const place: Place = {
+    state,
+    options,
+    ascii,
+    terminal: yield* RawTerminal.make,
+    left: yield* Deferred.make<Left>(),
+    acts: yield* Queue.sliding<Act>(100),
+    stale: yield* Queue.sliding<void>(1)
+  }
+  const ages = Effect.sleep(TICK).pipe(
+    Effect.andThen(Clock.currentTimeMillis),
+    Effect.flatMap((now) => Queue.offerAll(place.acts, state.tick(now))),
+    Effect.andThen(dirty(place)),
+    Effect.forever
+  )
+  const sizes = Stream.runForEach(place.terminal.resized, () => page(place))
+  const all = [drawing(place), hearing(place), performing(place), typing(place), sizes, ages] as const
+  yield* page(place)
+  const going = Effect.andThen(Effect.all(all, { concurrency: "unbounded", discard: true }), Effect.never)
+  return yield* Effect.raceFirst(Deferred.await(place.left), going)
+}, Effect.scoped)
+
+/** No UTF-8, as the locale says. */
+const isAscii = (terminal: string | undefined, locale: string | undefined): boolean =>
+  terminal === "linux" || (locale !== undefined && locale !== "" && !/utf-?8/i.test(locale))
+
+export const run = Effect.fnUntraced(function* (options: Options) {
+  const { columns, interactive, json } = yield* Invocation
+  if (columns === null || json || !interactive) {
+    return yield* new VerbFailed({
+      message: "The board needs a terminal to draw on.",
+      remedy: "For scripts: agentd ps --json, or agentd log -f --json",
+      exitCode: ExitCode.usage
+    })
+  }
+  const { env } = yield* Entry
+  const state = new BoardState()
+  state.filter = (options.labels ?? []).map((label) => `+${label}`).join(" ")
+  for (;;) {
+    const left = yield* board(state, options, isAscii(env["TERM"], env["LC_ALL"] ?? env["LC_CTYPE"] ?? env["LANG"]))
+    if (left._tag === "Quit") return
+    const { row } = left
+    const opened = Effect.gen(function* () {
+      if (row.kind === "agent") yield* Attach.run({ agent: row.called, turns: 3, stdin: false })
+      else yield* Focus.run({ plate: row.called })
+    })
+    yield* Effect.catch(opened, (error) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sync(() => state.say(plain(error.message), now)))
+    )
+  }
+})

@@ -1,0 +1,602 @@
+/**
+ * BoardState: what the board in the terminal shows, and what a key makes of it. Pure but for itself: what is to be
+ * done outside is answered as acts.
+ *
+ * Guarantees: a key acts on the row that is chosen as it comes; what ends work wants its key twice, and the first says
+ * what the second does; a call is approved by the hash of what was shown, and no key counts in its first moments; a
+ * paste is text and presses nothing.
+ */
+import type { BoardHead, BoardNews, BoardRow } from "../../domain/BoardMessages.ts"
+import { after, order } from "../../domain/BoardRow.ts"
+import type { AskedCall } from "../../domain/Messages.ts"
+import { type Group, isOver, LOOKS } from "../../domain/Words.ts"
+import { nameOf } from "../sessions/Board.ts"
+import * as BoardItems from "./BoardItems.ts"
+import * as BoardPalette from "./BoardPalette.ts"
+import { type Pane, PANES, type Shown, STORIES } from "./BoardPane.ts"
+import type { Input } from "./TerminalKeys.ts"
+
+/** Something to be done outside. */
+export type Act =
+  | { readonly _tag: "Quit" }
+  /** Attaches, or jumps to the session's pane. */
+  | { readonly _tag: "Open"; readonly row: BoardRow }
+  /** The pane of the chosen row is to be loaded. */
+  | { readonly _tag: "Look"; readonly row: BoardRow; readonly pane: Pane }
+  /** The whole call of that id is to be shown. */
+  | { readonly _tag: "Ask"; readonly id: string }
+  | {
+      readonly _tag: "Answer"
+      readonly id: string
+      readonly hash: string
+      readonly decision: "allow" | "deny"
+      readonly reason: string
+      readonly answers?: ReadonlyArray<string>
+    }
+  | {
+      readonly _tag: "Send"
+      readonly name: string
+      readonly text: string
+      readonly how: "queue" | "steer" | "urgent"
+    }
+  | { readonly _tag: "Do"; readonly verb: "start" | "restart" | "stop" | "interrupt"; readonly name: string }
+
+export type Mode = "list" | "filter" | "call" | "deny" | "words" | "send" | "help" | "go"
+
+export interface Call {
+  readonly id: string
+  readonly asked: AskedCall | undefined
+  /** Why it cannot be shown. */
+  readonly problem: string | undefined
+  /** When all of it came on the screen, ms since the epoch. */
+  readonly shownAt: number
+  readonly top: number
+  /** Answers to the questions before this one. */
+  readonly answers: ReadonlyArray<string>
+}
+
+/** No key answers a call that has been on the screen for less, ms: the next one slides under the same key. */
+export const EARLY = 350
+/** The second press of a key comes within, ms. */
+export const TWICE = 3_000
+/** Between two loads of a pane that no key asked for, ms. */
+export const REFRESH = 1_000
+/** The same of one that reads a whole tree of files. */
+const REFRESH_DIFF = 10_000
+/** A note stays for so long, ms. */
+export const NOTE = 5_000
+const MAX_INPUT = 4_000
+
+const WORDS_OF: { readonly [key in "r" | "x" | "i"]: string } = {
+  r: "restart",
+  x: "stop for good",
+  i: "interrupt"
+}
+
+/** Lines by which a key scrolls a pane that takes the whole page. */
+const SCROLLS: { readonly [key: string]: number } = {
+  j: 1,
+  down: 1,
+  k: -1,
+  up: -1,
+  "page-down": 20,
+  " ": 20,
+  "page-up": -20,
+  "ctrl-u": -20,
+  home: Number.NEGATIVE_INFINITY,
+  G: Number.POSITIVE_INFINITY,
+  end: Number.POSITIVE_INFINITY
+}
+
+/** Kinds that a key of `g` leads to. */
+const PLACES: { readonly [key: string]: BoardRow["kind"] } = { g: "goal", c: "channel", s: "session", p: "project" }
+
+export class BoardState {
+  rows: ReadonlyMap<string, BoardRow> = new Map()
+  head: BoardHead | undefined = undefined
+  /** Why the daemon does not answer, and since when, ms since the epoch. */
+  gone: { readonly message: string; readonly since: number } | undefined = undefined
+  mode: Mode = "list"
+  /** The chosen row's id. */
+  at = ""
+  /** The list's first line that is shown. */
+  top = 0
+  filter = ""
+  input = ""
+  pane: Pane = "why"
+  shown: Shown | undefined = undefined
+  call: Call | undefined = undefined
+  note: { readonly text: string; readonly at: number } | undefined = undefined
+  isLight = false
+  /** The pane takes the whole page. */
+  isZoomed = false
+  /** Lines that the pane is scrolled by: of a story towards its beginning, else towards its end. */
+  paneTop = 0
+  /** The chosen entry of the palette. */
+  goAt = 0
+  sort: BoardItems.Sort = "state"
+  readonly folded = new Set<Group>()
+  readonly foldedProjects = new Set<string>()
+  private armed: { readonly key: string; readonly id: string; readonly at: number } | undefined = undefined
+  private isPrefix = false
+  /** The pane tells of its row as it was. */
+  private isStale = false
+  private lookedAt = 0
+  private clicked: { readonly id: string; readonly at: number } | undefined = undefined
+  private known: ReadonlyArray<BoardItems.Item> | undefined = undefined
+
+  /** Groups with their rows, as they are shown. */
+  get items(): ReadonlyArray<BoardItems.Item> {
+    const { filter, folded, foldedProjects, sort } = this
+    const shape = { filter, sort, foldedGroups: folded, foldedProjects }
+    return (this.known ??= BoardItems.itemsOf(this.rows.values(), shape))
+  }
+
+  get row(): BoardRow | undefined {
+    return this.rows.get(this.at)
+  }
+
+  /** Calls that ask, the oldest rows first. */
+  get asks(): ReadonlyArray<string> {
+    return [...this.rows.values()].toSorted(order).flatMap(({ asks }) => asks)
+  }
+
+  private changed(): void {
+    this.known = undefined
+  }
+
+  /** The chosen row is one that is shown. */
+  private settle(): void {
+    const rows = this.items.flatMap((item) => (item._tag === "Row" ? [item.row.id] : []))
+    if (!rows.includes(this.at)) this.at = rows[0] ?? ""
+  }
+
+  hear(news: BoardNews, now: number): ReadonlyArray<Act> {
+    const before = this.row
+    this.rows = after(this.rows, news)
+    this.head = news.head
+    this.gone = undefined
+    this.changed()
+    this.settle()
+    if (this.call !== undefined && !this.asks.includes(this.call.id)) this.closeCall()
+    if (before !== this.row) this.isStale = true
+    return this.tick(now)
+  }
+
+  /** The pane of a row that changes again and again is loaded at most so often. */
+  tick(now: number): ReadonlyArray<Act> {
+    if (!this.isStale || now - this.lookedAt < (this.pane === "diff" ? REFRESH_DIFF : REFRESH)) return []
+    this.lookedAt = now
+    const top = this.paneTop
+    const acts = this.look()
+    this.paneTop = top
+    return acts
+  }
+
+  /** All that is known is as old as this; the next news has all of it. */
+  lose(message: string, now: number): void {
+    if (this.gone === undefined) this.gone = { message, since: now }
+    else this.gone = { message, since: this.gone.since }
+  }
+
+  /** A new connection tells all of it anew. */
+  begin(): void {
+    this.rows = new Map()
+    this.changed()
+  }
+
+  say(text: string, now: number): void {
+    this.note = { text, at: now }
+  }
+
+  show(shown: Shown): void {
+    if (shown.id === this.at && shown.pane === this.pane) this.shown = shown
+  }
+
+  /** The whole call has come, or why it does not. */
+  ask(id: string, asked: AskedCall | string, now: number): void {
+    if (this.call?.id !== id) return
+    this.call =
+      typeof asked === "string"
+        ? { ...this.call, problem: asked }
+        : { ...this.call, asked, problem: undefined, shownAt: now }
+  }
+
+  press(input: Input, now: number): ReadonlyArray<Act> {
+    switch (input._tag) {
+      case "Background":
+        this.isLight = input.isLight
+        return []
+      case "Paste":
+        return this.type(input.text.replaceAll(/\s+/g, " "))
+      case "Wheel":
+        if (this.call === undefined && !this.isZoomed) return this.move(input.lines)
+        if (this.call === undefined) this.scrollPane(input.lines)
+        else this.scroll(input.lines)
+        return []
+      case "Click":
+        return []
+      case "Key":
+        return this.key(input.key, now)
+    }
+  }
+
+  /** Scrolls what the pane shows: down for more than 0. */
+  scrollPane(lines: number): void {
+    this.paneTop = Math.max(0, this.paneTop + (STORIES.has(this.pane) ? -lines : lines))
+  }
+
+  click(item: BoardItems.Item, now: number): ReadonlyArray<Act> {
+    if (this.mode !== "list") return []
+    if (item._tag === "Group") return this.fold(item.group)
+    if (item._tag === "Project") return this.foldProject(item.project)
+    const isSecond = this.clicked?.id === item.row.id && now - this.clicked.at < 500
+    this.at = item.row.id
+    this.clicked = { id: item.row.id, at: now }
+    if (!isSecond) return this.look()
+    return item.row.asks.length > 0 ? this.openCall(now) : [{ _tag: "Open", row: item.row }]
+  }
+
+  private get isTyping(): boolean {
+    return ["filter", "send", "deny", "words", "go"].includes(this.mode)
+  }
+
+  private type(text: string): ReadonlyArray<Act> {
+    if (!this.isTyping) return []
+    if (this.mode !== "filter") {
+      this.input = (this.input + text).slice(0, MAX_INPUT)
+      this.goAt = 0
+      return []
+    }
+    this.filter = (this.filter + text).slice(0, 200)
+    return this.renewed()
+  }
+
+  private key(key: string, now: number): ReadonlyArray<Act> {
+    if (key === "ctrl-c") return [{ _tag: "Quit" }]
+    if (this.isTyping) return this.typed(key, now)
+    if (this.mode === "help") {
+      this.mode = "list"
+      return []
+    }
+    if (this.mode === "call") return this.answering(key, now)
+    if (this.isPrefix) return this.going(key, now)
+    return this.reading(key) ?? this.choosing(key, now)
+  }
+
+  private typed(key: string, now: number): ReadonlyArray<Act> {
+    const isFilter = this.mode === "filter"
+    switch (key) {
+      case "esc":
+        if (isFilter) this.clear()
+        this.mode = this.call === undefined ? "list" : "call"
+        return []
+      case "enter":
+        return this.mode === "go" ? this.went(now) : this.entered(now)
+      case "up":
+      case "down":
+        this.goAt = Math.max(0, Math.min(this.entries.length - 1, this.goAt + (key === "down" ? 1 : -1)))
+        return []
+      case "ctrl-k":
+        this.mode = this.mode === "go" ? "list" : this.mode
+        return []
+      case "backspace":
+        if (isFilter) this.filter = [...this.filter].slice(0, -1).join("")
+        else this.input = [...this.input].slice(0, -1).join("")
+        this.goAt = 0
+        break
+      case "ctrl-u":
+        if (isFilter) this.filter = ""
+        else this.input = ""
+        break
+      default:
+        return [...key].length === 1 ? this.type(key) : []
+    }
+    return this.renewed()
+  }
+
+  private entered(now: number): ReadonlyArray<Act> {
+    const { input, mode, row } = this
+    this.mode = this.call === undefined ? "list" : "call"
+    if (mode === "filter") return []
+    this.input = ""
+    if (mode === "deny") return this.answer("deny", input, now)
+    if (input.trim() === "") return []
+    if (mode === "words") return this.chosen(input, now)
+    if (row === undefined) return []
+    const how = input.startsWith("!") ? "urgent" : input.startsWith(">") ? "steer" : "queue"
+    return [{ _tag: "Send", name: row.called, text: input.replace(/^[!>]\s*/, ""), how }]
+  }
+
+  get entries(): ReadonlyArray<BoardPalette.Entry> {
+    return BoardPalette.matching(BoardPalette.entries([...this.rows.values()].toSorted(order), this.row), this.input)
+  }
+
+  /** To the chosen entry of the palette. */
+  private went(now: number): ReadonlyArray<Act> {
+    const entry = this.entries[this.goAt]
+    this.mode = "list"
+    this.input = ""
+    if (entry === undefined) return []
+    const { to } = entry
+    if (to._tag === "Pane") return this.turn(to.pane)
+    if (to._tag === "Keys") return to.keys.flatMap((key) => this.key(key, now))
+    this.clear()
+    const row = this.rows.get(to.id)
+    if (row !== undefined) this.folded.delete(LOOKS[row.word].group)
+    this.changed()
+    this.at = to.id
+    this.settle()
+    return this.look()
+  }
+
+  private renewed(): ReadonlyArray<Act> {
+    this.changed()
+    this.settle()
+    return this.look()
+  }
+
+  private clear(): void {
+    this.filter = ""
+    this.changed()
+    this.settle()
+  }
+
+  /** `g`, and then where to. */
+  private going(key: string, now: number): ReadonlyArray<Act> {
+    this.isPrefix = false
+    if (key === "a") return this.openCall(now)
+    if (key === "b") {
+      this.clear()
+      return this.look()
+    }
+    if (key === "t" || key === "m") return this.turn(key === "t" ? "timeline" : "cost")
+    const kind = PLACES[key]
+    if (kind === undefined) return []
+    this.filter = kind
+    return this.renewed()
+  }
+
+  /** Keys of the pane; undefined: none of them. */
+  private reading(key: string): ReadonlyArray<Act> | undefined {
+    if (key === "z") {
+      this.isZoomed = !this.isZoomed && this.row !== undefined
+      return []
+    }
+    if (key === "J" || key === "K") {
+      this.scrollPane(key === "J" ? 3 : -3)
+      return []
+    }
+    if (!this.isZoomed) return undefined
+    if (key === "esc" || key === "q") {
+      this.isZoomed = false
+      return []
+    }
+    const lines = SCROLLS[key]
+    if (lines === undefined) return undefined
+    this.scrollPane(lines)
+    return []
+  }
+
+  private choosing(key: string, now: number): ReadonlyArray<Act> {
+    const { row } = this
+    switch (key) {
+      case "ctrl-k":
+        this.mode = "go"
+        this.input = ""
+        this.goAt = 0
+        return []
+      case "q":
+        return [{ _tag: "Quit" }]
+      case "j":
+      case "down":
+        return this.move(1)
+      case "k":
+      case "up":
+        return this.move(-1)
+      case "page-down":
+        return this.move(10)
+      case "page-up":
+      case "ctrl-u":
+        return this.move(-10)
+      case "home":
+        return this.move(Number.NEGATIVE_INFINITY)
+      case "G":
+      case "end":
+        return this.move(Number.POSITIVE_INFINITY)
+      case "/":
+        this.mode = "filter"
+        return []
+      case "esc":
+        this.clear()
+        return this.look()
+      case "tab":
+      case "shift-tab": {
+        const at = PANES.indexOf(this.pane) + (key === "tab" ? 1 : PANES.length - 1)
+        return this.turn(PANES[at % PANES.length]!)
+      }
+      case "?":
+        this.mode = "help"
+        return []
+      case "g":
+        this.isPrefix = true
+        return []
+      case "f":
+        return row === undefined ? [] : this.fold(LOOKS[row.word].group)
+      case "p":
+      case "P":
+      case "o":
+        return this.arranged(key, now)
+      case "a":
+      case "d":
+        return this.openCall(now)
+      case "enter":
+        return row === undefined ? [] : [{ _tag: "Open", row }]
+      case "s":
+        if (row?.kind !== "agent") return this.refuse("Only agents take messages.", now)
+        this.mode = "send"
+        this.input = ""
+        return []
+      case "r":
+      case "x":
+      case "i":
+        return this.twice(key, now)
+      default:
+        return []
+    }
+  }
+
+  private refuse(text: string, now: number): ReadonlyArray<Act> {
+    this.say(text, now)
+    return []
+  }
+
+  private twice(key: "r" | "x" | "i", now: number): ReadonlyArray<Act> {
+    const { armed, row } = this
+    if (row?.kind !== "agent") return this.refuse("Only agents take that; a session is yours.", now)
+    const over = isOver(row.word)
+    if (armed?.key === key && armed.id === row.id && now - armed.at < TWICE) {
+      this.armed = undefined
+      const verb = key === "x" ? "stop" : key === "i" ? "interrupt" : over ? "start" : "restart"
+      return [{ _tag: "Do", verb, name: row.called }]
+    }
+    this.armed = { key, id: row.id, at: now }
+    const what = key === "r" && over ? "start" : WORDS_OF[key]
+    const cost = row.word === "working" && key !== "i" ? "; its run ends" : ""
+    return this.refuse(`${key} again: ${what} ${nameOf(row)}${cost}`, now)
+  }
+
+  private move(by: number): ReadonlyArray<Act> {
+    const rows = this.items.flatMap((item) => (item._tag === "Row" ? [item.row.id] : []))
+    const to = Math.max(0, Math.min(rows.length - 1, Math.max(0, rows.indexOf(this.at)) + by))
+    this.at = rows[to] ?? ""
+    return this.look()
+  }
+
+  private fold(group: Group): ReadonlyArray<Act> {
+    if (!this.folded.delete(group)) this.folded.add(group)
+    return this.renewed()
+  }
+
+  private foldProject(project: string): ReadonlyArray<Act> {
+    if (!this.foldedProjects.delete(project)) this.foldedProjects.add(project)
+    return this.renewed()
+  }
+
+  private arranged(key: "p" | "P" | "o", now: number): ReadonlyArray<Act> {
+    const project = this.row?.project ?? ""
+    if (key === "p") return project === "" ? [] : this.foldProject(project)
+    if (key === "P") {
+      this.foldedProjects.clear()
+      this.changed()
+      return this.look()
+    }
+    const { SORTS } = BoardItems
+    this.sort = SORTS[(SORTS.indexOf(this.sort) + 1) % SORTS.length]!
+    this.changed()
+    return this.refuse(`In each group by ${this.sort}.`, now)
+  }
+
+  private turn(pane: Pane): ReadonlyArray<Act> {
+    this.pane = pane
+    return this.look()
+  }
+
+  private look(): ReadonlyArray<Act> {
+    const { pane, row } = this
+    this.isStale = false
+    this.paneTop = 0
+    return row === undefined ? [] : [{ _tag: "Look", row, pane }]
+  }
+
+  private openCall(now: number): ReadonlyArray<Act> {
+    const id = this.row?.asks[0] ?? this.asks[0]
+    return id === undefined ? this.refuse("Nobody asks you for leave.", now) : this.turnTo(id)
+  }
+
+  private turnTo(id: string): ReadonlyArray<Act> {
+    this.mode = "call"
+    this.call = { id, asked: undefined, problem: undefined, shownAt: 0, top: 0, answers: [] }
+    return [{ _tag: "Ask", id }]
+  }
+
+  private closeCall(): void {
+    this.call = undefined
+    this.mode = this.mode === "send" || this.mode === "filter" ? this.mode : "list"
+  }
+
+  private scroll(by: number): void {
+    if (this.call !== undefined) this.call = { ...this.call, top: Math.max(0, this.call.top + by) }
+  }
+
+  private answering(key: string, now: number): ReadonlyArray<Act> {
+    const { asks, call } = this
+    if (call === undefined) {
+      this.mode = "list"
+      return []
+    }
+    const isQuestion = call.asked?.questions !== undefined
+    switch (key) {
+      case "esc":
+      case "q":
+        this.closeCall()
+        return []
+      case "j":
+      case "k": {
+        const at = asks.indexOf(call.id) + (key === "j" ? 1 : asks.length - 1)
+        return asks.length === 0 ? [] : this.turnTo(asks[at % asks.length]!)
+      }
+      case "down":
+      case "page-down":
+        this.scroll(key === "down" ? 1 : 10)
+        return []
+      case "up":
+      case "page-up":
+        this.scroll(key === "up" ? -1 : -10)
+        return []
+      case "a":
+        return isQuestion
+          ? this.refuse("It asks you to choose: 1 to 9, or d for words of yours.", now)
+          : this.answer("allow", "", now)
+      case "d":
+        this.mode = isQuestion ? "words" : "deny"
+        this.input = ""
+        return []
+      default: {
+        const option = /^[1-9]$/.test(key)
+          ? call.asked?.questions?.[call.answers.length]?.options[Number(key) - 1]
+          : undefined
+        return option === undefined ? [] : this.chosen(key, now)
+      }
+    }
+  }
+
+  /** An answer to the question that is due; the last one answers the call. */
+  private chosen(answer: string, now: number): ReadonlyArray<Act> {
+    const { call } = this
+    if (call?.asked?.questions === undefined || now - call.shownAt < EARLY) return []
+    const answers = [...call.answers, answer]
+    this.call = { ...call, answers, shownAt: now }
+    if (answers.length < call.asked.questions.length) return []
+    return this.answered(call.asked, { decision: "allow", reason: "", answers })
+  }
+
+  private answer(decision: "allow" | "deny", reason: string, now: number): ReadonlyArray<Act> {
+    const { call } = this
+    if (call?.asked === undefined || now - call.shownAt < EARLY) return []
+    return this.answered(call.asked, { decision, reason })
+  }
+
+  /** The next call slides into its place. */
+  private answered(
+    { hash, id }: AskedCall,
+    given: { readonly decision: "allow" | "deny"; readonly reason: string; readonly answers?: ReadonlyArray<string> }
+  ): ReadonlyArray<Act> {
+    const asked = this.call!.id
+    const next = this.asks.filter((one) => one !== asked)[0]
+    const act: Act = { _tag: "Answer", id, hash, ...given }
+    if (next !== undefined) return [act, ...this.turnTo(next)]
+    this.closeCall()
+    return [act]
+  }
+}

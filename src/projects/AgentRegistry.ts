@@ -1,0 +1,475 @@
+/**
+ * AgentRegistry: the agents that live in one conversation: those that its file names,
+ * and their sub-agents.
+ *
+ * Guarantees: agents come and go one after the other, and one's trouble keeps no
+ * other from it; a sub-agent beyond the limit waits for a place, and has none once its
+ * parent has ended; once the conversation is being closed nobody comes.
+ */
+import { Clock, Context, Deferred, Duration, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
+import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
+import { Backends } from "../runs/Backends.ts"
+import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
+import type * as ConfigFile from "../config/ConfigFile.ts"
+import type { AgentReport } from "../domain/AgentPort.ts"
+import * as Prices from "../domain/Prices.ts"
+import * as Ids from "../domain/Ids.ts"
+import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
+import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
+import { type AgentRecord, freshAgent } from "../agents/actors/AgentRecovery.ts"
+import { AgentScope } from "../agents/actors/AgentScope.ts"
+import { AgentSetting } from "../agents/actors/AgentSetting.ts"
+import * as AgentAllowance from "../agents/actors/AgentAllowance.ts"
+import { Allowance, type Spender } from "../domain/Allowance.ts"
+import { isActive, workerName } from "../agents/machines/AgentStates.ts"
+import * as Budget from "../agents/machines/Budget.ts"
+import { chosenIn } from "../agents/actors/Choice.ts"
+import * as AgentWeather from "../agents/actors/AgentWeather.ts"
+import { Weather } from "../domain/Weather.ts"
+import { AgentsPlace, type Services } from "./AgentsPlace.ts"
+import { Bus } from "./service/Bus.ts"
+import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import { SubAgentTree } from "./SubAgentTree.ts"
+import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import { begunOn } from "./ConversationRecovery.ts"
+import { Bounds } from "../runs/git/Git.ts"
+import * as Inbox from "../agents/machines/Inbox.ts"
+import * as ProjectStop from "../agents/machines/ProjectStop.ts"
+import * as SubAgents from "./SubAgents.ts"
+import * as Workplace from "../agents/workplace/Workplace.ts"
+
+export interface Belongs {
+  readonly services: Context.Context<Services>
+  readonly record: ProjectRecord
+  /** As the last good file says. */
+  readonly file: () => ConfigFile.Project
+  readonly life: ConversationActor
+  /** Why the conversation takes nothing new. */
+  readonly refusal: () => CommandRefused | undefined
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly scope: Scope.Scope
+}
+
+/** Sub-agents that have ended and can still be asked about. */
+const MAX_ENDED = 20
+
+/** The author of acts that nobody asked for: a name that no login has, since an agent that a person stopped stays stopped. */
+const THE_FILE = "the project's file"
+
+interface Member {
+  readonly tree: AgentScope
+  readonly scope: Scope.Closeable
+}
+
+type Moved = Effect.Effect<void, CommandRefused | StorageError>
+
+/** The agent's turn, as its limits end it. */
+const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
+  turn: () => (isActive(tree.turn()) ? (tree.turn().data.turnId ?? undefined) : undefined),
+  interrupt: (reason, keep, turnId) =>
+    turnId === undefined
+      ? tree.tenant.interruptTurn("agentd", reason, keep)
+      : Effect.ignore(tree.tellInbox({ _tag: "Bound", text: reason, turnId }))
+})
+
+export class AgentRegistry {
+  /** In the order in which they began. */
+  readonly members: Map<string, Member> = new Map()
+  readonly family: SubAgentTree
+  private readonly of: Belongs
+  private readonly conversation: string
+  private readonly lock = Semaphore.makeUnsafe(1)
+  private readonly arrived = Deferred.makeUnsafe<void>()
+
+  constructor(of: Belongs) {
+    this.of = of
+    this.conversation = of.record.conversation
+    const { file, life, record, scope } = of
+    this.family = new SubAgentTree({
+      log: this.log,
+      record,
+      file,
+      life,
+      tree: (agent) => this.members.get(agent)?.tree,
+      residents: () => this.residents,
+      quiet: this.lock.withPermit(Effect.void),
+      scope
+    })
+  }
+
+  private get log(): EventLog["Service"] {
+    return Context.get(this.of.services, EventLog)
+  }
+
+  private get theFile(): Caller {
+    return { by: THE_FILE, config: this.of.record.config }
+  }
+
+  private spawnedAs(agent: string): AgentConfig | undefined {
+    const spawned = this.of.record.life.spawned.get(agent)
+    if (spawned === undefined) return undefined
+    const parent = this.family.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
+    return SubAgents.settled(spawned.config, spawned.parent, parent)
+  }
+
+  /** The settings of an agent; those it had last where nothing names it any more. */
+  private settings(agent: string, first: AgentConfig): () => AgentConfig {
+    let last = first
+    return () => (last = this.family.named(agent) ?? this.spawnedAs(agent) ?? last)
+  }
+
+  private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
+    const { stores, worktrees } = Context.get(this.of.services, AgentsPlace)
+    return { agent, config, project: this.of.file(), stores, tell: this.tells(agent), worktrees }
+  }
+
+  /** Tells a person: by a row that waits where they are to look at it, else by a line of the log. */
+  private tells(agent: string): Workplace.Workplace["tell"] {
+    return (text, needs) => {
+      const tree = this.members.get(agent)?.tree
+      if (needs && tree !== undefined) return Effect.ignore(tree.tellInbox({ _tag: "Bound", text }))
+      const payload = { runId: tree?.worker()?.data.runId ?? "", text }
+      return this.log.appendLazy([{ stream: this.conversation, kind: "run.notice", actor: workerName(agent), payload }])
+    }
+  }
+
+  diff(agent: string, config: AgentConfig) {
+    // its objects are read within its own limits
+    const { memory } = config.limits
+    const within = (most: Bounds): Bounds => ({ ...most, memory: Math.min(most.memory, memory) })
+    return this.filing(Effect.updateService(Workplace.diff(this.workplace(agent, config)), Bounds, within))
+  }
+
+  /** With the files that worktrees are made in, and what holds the git that sends from them. */
+  private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
+    return Effect.provide(effect, this.of.services)
+  }
+
+  private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
+    return this.filing(
+      Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.log))
+    )
+  }
+
+  get residents(): ReadonlyArray<Resident> {
+    return [...this.members].map(([name, { tree }]) => ({
+      name,
+      tenant: tree.tenant,
+      grace: tree.config().interruptGrace,
+      clear:
+        tree.worker() === undefined
+          ? Effect.void
+          : Effect.catch(this.clear(name, tree.config()), (error) => Effect.logError(`${name}: ${error.message}`))
+    }))
+  }
+
+  /** In the order in which they are to end; waits until those of the log are there, and for whoever comes or goes just now. */
+  readonly leaving: Effect.Effect<ReadonlyArray<Resident>> = Effect.suspend(() =>
+    Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.family.inOrder)))
+  )
+
+  /** Brings an agent to life as its record says it stands, and starts it if it never was. */
+  private readonly adopt = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentRegistry, agent: string, config: AgentConfig) {
+      const backends = yield* Backends
+      const bus = yield* Bus
+      const weather = yield* Weather
+      const prices = yield* Prices.UserPrices
+      const allowances = yield* Allowance
+      const who = { conversation: this.conversation, agent }
+      const { files, mcp, recoveredTo, waiting } = yield* AgentsPlace
+      const named = this.settings(agent, config)
+      const living: { tree?: AgentScope } = {}
+      const settings = () => chosenIn(named(), living.tree?.life().chosen)
+      const record = this.of.record.agents.get(agent) ?? freshAgent(agent)
+      this.of.record.agents.set(agent, record)
+      const scope = yield* Scope.fork(this.of.scope)
+      const project = () => this.of.file().name
+      /** Hands over what a turn has committed, while nobody waits for it. */
+      const handedOver = ({ _tag }: AgentReport) =>
+        _tag === "TurnEnded"
+          ? Effect.forkIn(
+              this.filing(Effect.suspend(() => Workplace.handOver(this.workplace(agent, settings())))),
+              scope
+            )
+          : Effect.void
+      const setting = AgentSetting.of({
+        agent,
+        conversation: this.conversation,
+        project,
+        parent: this.family.parentOf(agent) ?? null,
+        rest: () => {
+          const { restAfterMessages, restAfterRelays } = this.of.file().conversation
+          return { relays: restAfterRelays, messages: restAfterMessages }
+        },
+        queued: () => this.family.isQueued(agent),
+        home: this.of.life.home,
+        allowance: AgentAllowance.make(allowances, who),
+        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, settings, () => {
+          const { mail } = this.of.file()
+          return mail === undefined ? undefined : Duration.toMillis(mail.outageAfter)
+        }),
+        config: settings,
+        backend: (index) => Effect.suspend(() => backends.make(backendAt(settings(), index))),
+        priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),
+        place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
+        recoveredTo,
+        waiting,
+        files,
+        hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
+        answered: (eventId) => this.family.answered(agent, eventId),
+        report: (report) => Effect.andThen(handedOver(report), bus.report(report)),
+        watched: (runId, event) => bus.watched({ agent: `${project()}/${agent}`, runId }, event),
+        mcp: (runId) => mcp(runId, settings())
+      })
+      const tree = yield* AgentScope.make(record).pipe(
+        Effect.provideService(AgentSetting, setting),
+        Scope.provide(scope)
+      )
+      living.tree = tree
+      const spender: Spender = {
+        ...who,
+        limits: () => ({ agent: Budget.of(settings()), project: this.of.file().conversation.budget }),
+        ...turnOf(tree),
+        exhaust: ({ limit, resource, spent }) =>
+          tree.actors.life.tell({ _tag: "budget_exhausted", resource, spent, limit })
+      }
+      yield* Scope.provide(allowances.join(spender), scope)
+      yield* this.of.nest.add(tree.child)
+      this.members.set(agent, { tree, scope })
+      yield* this.startDue(agent, config, tree, record)
+    },
+    (adopted) => Effect.provide(adopted, this.of.services)
+  )
+
+  /** Starts an agent that has come, if it is to run; one of a project that is stopped as a whole is not. */
+  private startDue(agent: string, config: AgentConfig, tree: AgentScope, record: AgentRecord): Moved {
+    const { stopped } = this.of.record
+    if (stopped !== null) return this.keepStopped(tree, stopped.by)
+    // never started, or stopped only because the file did not name it for a while
+    const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
+    if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return Effect.void
+    return this.family.named(agent) === undefined ? Effect.void : Effect.asVoid(tree.start(this.theFile))
+  }
+
+  /** An agent of a project that is stopped as a whole: the last daemon may have died before it was ended. */
+  private keepStopped(tree: AgentScope, by: string): Moved {
+    const worker = tree.worker()
+    return worker === undefined || worker.state === "Stopped"
+      ? Effect.void
+      : Effect.asVoid(tree.stop({ by: ProjectStop.authorOf(by), config: null }))
+  }
+
+  /** Ends all agents that run, and whoever comes just now; answers with their names. */
+  halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
+    const runs = ([name, { tree }]: readonly [string, Member]) =>
+      this.family.parentOf(name) === undefined && tree.worker() !== undefined && tree.worker()?.state !== "Stopped"
+    return Effect.andThen(
+      this.lock.withPermit(Effect.void),
+      Effect.suspend(() =>
+        Effect.forEach(
+          [...this.members].filter(runs),
+          ([name, { tree }]) => Effect.as(this.family.stop(tree, caller), name),
+          { concurrency: "unbounded" }
+        )
+      )
+    )
+  }
+
+  /** Starts those that were stopped with the project, and those that have come since; answers with their names. */
+  wake(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
+    return Effect.suspend(() =>
+      Effect.forEach(
+        [...this.members].filter(([name, { tree }]) => this.isDue(name, tree)),
+        ([name, { tree }]) => Effect.as(tree.start(caller), name),
+        { concurrency: "unbounded" }
+      )
+    )
+  }
+
+  private isDue(name: string, tree: AgentScope): boolean {
+    const config = this.family.named(name)
+    const worker = tree.worker()
+    return config !== undefined && (worker === undefined ? config.autostart : ProjectStop.isWith(worker.data.stoppedBy))
+  }
+
+  /** Agents of the file that are stopped. */
+  get still(): ReadonlyArray<string> {
+    return [...this.members].flatMap(([name, { tree }]) =>
+      this.family.named(name) !== undefined && tree.worker()?.state === "Stopped" ? [name] : []
+    )
+  }
+
+  private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: AgentRegistry, agent: string) {
+    const member = this.members.get(agent)
+    if (member === undefined) return
+    yield* this.family.endChildren(agent, Infinity)
+    yield* member.tree.stop(this.theFile, "no longer in the config")
+    // their sender gives them to another agent: they are not worked on when this one comes back
+    for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
+      if (alone === true) yield* member.tree.withdraw([messageId])
+    yield* this.release(agent, member)
+    yield* this.clear(agent, member.tree.config())
+  })
+
+  /** Releases an agent that lives here no more; its record says how the log left it. */
+  private readonly release = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentRegistry, agent: string, { scope }: Member) {
+      yield* this.of.nest.remove(agent)
+      yield* Scope.close(scope, Exit.void)
+      this.members.delete(agent)
+      const record = yield* recoverAgent(this.log, this.conversation, agent)
+      this.of.record.agents.set(agent, record)
+    }
+  )
+
+  /** The agents that have to come: named by the file, or sub-agents that have not ended. */
+  private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
+    const { ended, spawned } = this.of.record.life
+    const sub = [...spawned.keys()].flatMap((agent) => {
+      const config = this.family.named(agent) === undefined && !ended.has(agent) ? this.spawnedAs(agent) : undefined
+      return config === undefined ? [] : [[agent, config] as const]
+    })
+    return [...Object.entries(this.of.file().agents), ...sub]
+  }
+
+  /** All agents of the config that is in force, their sub-agents, and no others. Whoever asked for it may go away meanwhile. */
+  readonly settle: Moved = Effect.suspend(() => {
+    const { spawned } = this.of.record.life
+    const gone = [...this.members.keys()].filter(
+      (agent) => this.family.named(agent) === undefined && !spawned.has(agent)
+    )
+    // those of a conversation that was being closed come once, to be ended in order
+    const isOver = this.family.isClosing && this.members.size > 0
+    const fresh = isOver ? [] : this.wanted.filter(([agent]) => !this.members.has(agent))
+    const moves: ReadonlyArray<Moved> = [
+      ...(this.family.isClosing ? [] : gone.map((agent) => this.dismiss(agent))),
+      ...fresh.map(([agent, config]) => this.adopt(agent, config)),
+      this.fillPlaces
+    ]
+    // one agent's trouble keeps no other from coming or going
+    return Effect.flatMap(Effect.forEach(moves, Effect.result), (results) =>
+      Effect.fromResult(results.find(Result.isFailure) ?? Result.succeed(undefined))
+    )
+  }).pipe(
+    Effect.ensuring(Effect.suspend(() => Deferred.succeed(this.arrived, undefined))),
+    Effect.uninterruptible,
+    this.lock.withPermit
+  )
+
+  /** The file says something else now of those that are there. */
+  get look(): Effect.Effect<void> {
+    return Effect.suspend(() =>
+      Effect.andThen(
+        Effect.forEach(this.members.values(), ({ tree }) => tree.look, { discard: true }),
+        Context.get(this.of.services as Context.Context<never>, Allowance).wake
+      )
+    )
+  }
+
+  private get fillPlaces(): Moved {
+    return Effect.suspend(() =>
+      Effect.forEach(
+        this.family.isClosing
+          ? []
+          : SubAgents.admitted(this.family.subAgents, (parent) => this.family.isRunning(parent)),
+        (agent) =>
+          this.members
+            .get(agent)!
+            .tree.admit({ by: `agent:${this.family.parentOf(agent)}`, config: this.theFile.config }),
+        { discard: true }
+      )
+    )
+  }
+
+  /** An agent has ended: its family does what follows from it, and one that waits may have its place. */
+  bereave(agent: string): Effect.Effect<void> {
+    return this.family.bereave(agent).pipe(
+      Effect.andThen(this.lock.withPermit(Effect.uninterruptible(Effect.andThen(this.tidy, this.fillPlaces)))),
+      Effect.catch((error) => Effect.logWarning(`after the end of ${agent}: ${error.message}`))
+    )
+  }
+
+  /** Of sub-agents that have ended the newest few are kept for whoever asks. */
+  private get tidy(): Moved {
+    const over = this.family.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
+    const forget = (name: string) => Effect.sync(() => void this.of.record.life.spawned.delete(name))
+    return Effect.forEach(
+      this.family.isClosing ? [] : over,
+      ({ name }) => Effect.andThen(this.dismiss(name), forget(name)),
+      {
+        discard: true
+      }
+    )
+  }
+
+  /** Completes the half-done work of the last daemon: a parent that had ended, and its sub-agents not yet; a message that did not get through. */
+  readonly mend: Effect.Effect<void> = Effect.suspend(() => {
+    const moves = [this.family.tellParents, ...this.family.bereaved.map((parent) => this.bereave(parent))]
+    return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })
+  })
+
+  /** A sub-agent with its first message: both are durable, or neither is. */
+  readonly spawn = (
+    parent: string,
+    request: SpawnRequest,
+    caller: Caller
+  ): Effect.Effect<Done, CommandRefused | StorageError> =>
+    Effect.gen({ self: this }, function* () {
+      const closed = this.of.refusal()
+      if (closed !== undefined) return yield* closed
+      const project = this.of.file().name
+      const tree = this.members.get(parent)?.tree
+      if (tree === undefined || !this.family.isRunning(parent)) {
+        return yield* new CommandRefused({
+          message: `${project}/${parent} does not run: only a running agent has sub-agents.`,
+          remedy: `Start it first: agentd start ${project}/${parent}`
+        })
+      }
+      const { name } = request
+      const inFile = this.family.named(name) !== undefined
+      const depth = Inbox.isPerson(caller.by)
+        ? undefined
+        : { of: this.family.depthOf(parent) + 1, most: this.of.file().conversation.maxDepth }
+      const day = Calendar.dayOf(yield* Clock.currentTimeMillis)
+      const count = begunOn(this.of.record.life, day)
+      const today = { day, count, most: this.of.file().conversation.maxSubAgentsPerDay }
+      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents, depth, today }
+      const refused = SubAgents.refusal(asked)
+      const bound = SubAgents.boundOf(asked)
+      if (bound !== undefined) yield* tree.tellInbox({ _tag: "Bound", text: bound })
+      if (refused !== undefined) return yield* refused
+      const eventId = yield* this.bring(parent, SubAgents.configOf(parent, tree.config(), request), request, caller.by)
+      const waits = this.family.stands(name) === "queued"
+      const message = waits
+        ? `${project}/${name} waits for a place: it starts when another sub-agent has ended.`
+        : `${project}/${name} is started as a sub-agent of ${project}/${parent}.`
+      return { eventId, message }
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
+  private readonly bring = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentRegistry, parent: string, config: AgentConfig, { name, task }: SpawnRequest, by: string) {
+      // one of that name that has ended makes room
+      const before = this.members.get(name)
+      if (before !== undefined) yield* this.release(name, before)
+      const at = yield* Clock.currentTimeMillis
+      const message = { messageId: yield* Ids.messageId, from: by, text: task, urgent: false, at }
+      const runes = yield* this.log
+        .append(SubAgents.drafts({ conversation: this.conversation, name, parent, config, by, task: message }))
+        .pipe(
+          Effect.catchTag("RuneRefused", ({ message }) =>
+            Effect.fail(new CommandRefused({ message, remedy: "Shorten the instructions or the task." }))
+          )
+        )
+      const records = new Map([[this.conversation, this.of.record]])
+      for (const rune of runes) apply(records, rune)
+      yield* this.adopt(name, config)
+      yield* this.fillPlaces
+      return runes[0]!.eventId
+    }
+  )
+}

@@ -1,0 +1,153 @@
+/**
+ * ChildNews: what the parent of a sub-agent hears of it: each report; what a turn
+ * answered that the parent had asked for, or that it came to no answer, where no report told of it; and its end,
+ * where none of these has come since the parent asked last.
+ *
+ * Guarantees: each is one message with an id of its own, made of its rune; what the
+ * log says was owed and not received is owed still, and what was received is not.
+ * An end that the parent's own brought about is no news to it.
+ */
+import * as Frame from "../domain/Frame.ts"
+import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
+import { agentKinds } from "../agents/machines/AgentKinds.ts"
+import type * as AgentMachine from "../agents/machines/AgentMachine.ts"
+import { text as excerpt } from "../agents/run/Excerpt.ts"
+import type { Message } from "../agents/machines/Inbox.ts"
+
+/** A message that a parent has not received yet. */
+export interface Owed {
+  readonly to: string
+  readonly child: string
+  readonly eventId: number
+}
+
+interface Told {
+  readonly eventId: number
+  readonly turnId: string | null | undefined
+}
+
+export interface News {
+  /** By child, its newest report or answer. */
+  readonly told: Map<string, Told>
+  /** By child, the newest message from its parent. */
+  readonly asked: Map<string, number>
+  /** By message id. */
+  readonly owed: Map<string, Owed>
+}
+
+export const none = (): News => ({ told: new Map(), asked: new Map(), owed: new Map() })
+
+export interface Child {
+  readonly name: string
+  readonly parent: string | null
+  /** The first rune of the child's newest incarnation. */
+  readonly began: number
+}
+
+/** Beyond so many the oldest are let go: their parents are gone. */
+const MAX_KEPT = 1_000
+/** Bytes. */
+const MAX_REPORT = 64 * 1024
+const MAX_ANSWER = 8 * 1024
+
+const keep = <A>(map: Map<string, A>, key: string, value: A): void => {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > MAX_KEPT) map.delete(map.keys().next().value!)
+}
+
+const owe = ({ owed }: News, to: string, child: string, { eventId }: Pick<Rune, "eventId">): void =>
+  keep(owed, `child/${child}/${eventId}`, { to, child, eventId })
+
+const newsKinds = {
+  "agent.reported": agentKinds["agent.reported"],
+  "agent.answered": agentKinds["agent.answered"],
+  "agent.terminated": agentKinds["agent.terminated"],
+  "agent.failed": agentKinds["agent.failed"],
+  "inbox.received": agentKinds["inbox.received"],
+  "inbox.rested": agentKinds["inbox.rested"]
+}
+const read = reader(newsKinds)
+type NewsRune = RuneOf<typeof newsKinds>
+type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.terminated" }>
+
+/** The person or agent that ended the child; undefined where its end is nobody's doing. */
+const byOf = (event: AgentMachine.Event): string | undefined =>
+  event._tag === "parent_closed" ? `agent:${event.parentId}` : "by" in event ? event.by : undefined
+
+/** Folds a rune in, as it becomes durable or as the log has it. */
+export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {
+  const rune = read(any)
+  switch (rune?.kind) {
+    case "agent.reported":
+    case "agent.answered": {
+      const { parent_id: to, turn_id: turnId } = rune.payload
+      keep(news.told, name, { eventId: rune.eventId, turnId })
+      if (to !== null && to !== undefined) owe(news, to, name, rune)
+      return
+    }
+    case "agent.terminated":
+    case "agent.failed": {
+      const isHeard = (news.told.get(name)?.eventId ?? 0) > Math.max(began, news.asked.get(name) ?? 0)
+      const isParents = byOf(rune.payload.event) === `agent:${parent}`
+      if (parent !== null && !isHeard && !isParents) owe(news, parent, name, rune)
+      return
+    }
+    case "inbox.received":
+    case "inbox.rested": {
+      const { event } = rune.payload
+      if (event._tag !== "Received" && event._tag !== "Rested") return
+      const { from, messageId } = event.message
+      news.owed.delete(messageId)
+      if (parent !== null && from === `agent:${parent}`) keep(news.asked, name, rune.eventId)
+    }
+  }
+}
+
+/** Whether its parent asked it, with its task or later: what a channel or a plan asked is theirs. */
+export const isAsked = ({ alone, from, messageId }: Message, parent: string, task: string | null): boolean =>
+  alone !== true && (from === `agent:${parent}` || messageId === task)
+
+export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" || kind === "agent.failed"
+
+/** The sender of the news: the child of its work, agentd of its end. */
+export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
+
+const whyEnded = (rune: EndRune): string => {
+  const reason = rune.kind === "agent.failed" ? rune.payload.error : rune.payload.reason
+  const by = byOf(rune.payload.event)
+  const why = reason === null || reason === undefined || reason === "" ? "it ended" : Frame.line(reason)
+  // its worker and agentd speak of what happened to it; a person did it
+  return by === undefined || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
+}
+
+/**
+ * As its parent is told it. `answer`: what it said in the turn that the rune tells of, or in its last; `trouble`: why that
+ * turn came to no answer.
+ */
+export const text = (any: Rune, child: string, answer: string, trouble?: string): string => {
+  const rune = read(any)
+  const bounded = excerpt(answer.trim(), MAX_ANSWER)
+  switch (rune?.kind) {
+    case "agent.reported": {
+      const { evidence, status, summary } = rune.payload
+      const shown = evidence.length === 0 ? "" : `\n\nEvidence:\n${evidence.map((one) => `- ${one}`).join("\n")}`
+      return excerpt(`Report of your sub-agent ${child}: ${status}.\n${summary}${shown}`, MAX_REPORT)
+    }
+    case "agent.terminated":
+    case "agent.failed": {
+      // agentd says this: the child's words are quoted in it
+      const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${Frame.quoted(bounded)}`
+      return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
+    }
+    default:
+      if (trouble !== undefined) {
+        const why = `Your sub-agent ${child} came to no answer: ${excerpt(Frame.line(trouble), 500)}.`
+        return bounded === "" ? why : `${why}\n\nIt had said:\n${Frame.quoted(bounded)}`
+      }
+      return bounded === ""
+        ? `Your sub-agent ${child} has done its turn and says nothing.`
+        : `Answer of your sub-agent ${child}:\n${bounded}`
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * ConfigNotice: a project's file, or the user's own, that is not in force, told: at once to the log, and to a person
+ * once it has stayed so for a while, since whoever edits it may be about to agree to it.
+ *
+ * Guarantees: what is the same is told once, also over restarts; a file that is in force again
+ * is told, so that its next trouble is one of its own.
+ */
+import { Clock, Context, Duration, Effect, type Scope } from "effect"
+import { configKinds } from "../domain/ConfigKinds.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import type { RuneDraft } from "../core/event-log/Rune.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
+
+/** A person who edits the file has agreed to it by then. */
+export const TOLD_AFTER = Duration.minutes(5)
+
+/** Of a rune's text. */
+const MAX_PROBLEM = 2_000
+
+export type Trouble = Pick<ConfigTrust.Noticed, "state" | "hash" | "problem">
+
+const read = reader(configKinds)
+
+/** Why a file is not in force that could not be read. */
+export const troubleOf = ({ message, reason }: { readonly message: string; readonly reason: string }): Trouble => ({
+  state: reason === "missing" ? "missing" : "broken",
+  hash: null,
+  problem: message
+})
+
+export class ConfigNotice {
+  private readonly services: Context.Context<EventLog>
+  private readonly record: ConfigTrust.Known
+  private readonly scope: Scope.Scope
+  /** Since when the trouble is there that is waited for. */
+  private awaited = 0
+
+  constructor(services: Context.Context<EventLog>, record: ConfigNotice["record"], scope: Scope.Scope) {
+    this.services = services
+    this.record = record
+    this.scope = scope
+  }
+
+  /** Appends runes of the project, and takes them in. */
+  readonly append = (drafts: ReadonlyArray<RuneDraft>) =>
+    Context.get(this.services, EventLog)
+      .append(drafts)
+      .pipe(
+        Effect.tap((runes) =>
+          Effect.sync(() => {
+            for (const rune of runes.map(read)) if (rune !== undefined) ConfigTrust.apply(this.record.trust, rune)
+          })
+        ),
+        Effect.uninterruptible
+      )
+
+  /** Null: the file is in force. */
+  readonly notice = Effect.fnUntraced({ self: this }, function* (this: ConfigNotice, trouble: Trouble | null) {
+    const { noticed } = this.record.trust
+    const problem = trouble?.problem?.slice(0, MAX_PROBLEM) ?? null
+    const isKnown =
+      trouble?.state === noticed?.state && trouble?.hash === noticed?.hash && problem === (noticed?.problem ?? null)
+    if (!isKnown) {
+      yield* this.append([
+        this.draft("config.changed", {
+          state: trouble?.state ?? "in_force",
+          hash: trouble === null ? this.record.trust.hash : trouble.hash,
+          problem
+        })
+      ])
+    }
+    yield* this.await
+  })
+
+  private draft(kind: string, payload: RuneDraft["payload"]): RuneDraft {
+    const { config, conversation } = this.record
+    return { stream: conversation, kind, actor: "project", trigger: "watch", payload: { config, ...payload } }
+  }
+
+  /** Tells a person if it stays so. */
+  private readonly await = Effect.suspend(() => {
+    const { noticed } = this.record.trust
+    if (noticed === null || noticed.kept !== undefined || noticed.told || this.awaited === noticed.since)
+      return Effect.void
+    this.awaited = noticed.since
+    return Effect.asVoid(Effect.forkIn(this.tell(noticed), this.scope))
+  })
+
+  private tell({ hash, problem, since, state }: ConfigTrust.Noticed) {
+    return Effect.gen({ self: this }, function* () {
+      const now = yield* Clock.currentTimeMillis
+      // one that the clock puts into the future began now
+      const passed = Math.max(0, now - since)
+      yield* Effect.sleep(Math.max(0, Duration.toMillis(TOLD_AFTER) - passed))
+      const { noticed } = this.record.trust
+      if (noticed?.since !== since || noticed.kept !== undefined) return
+      yield* this.append([this.draft("config.waits", { state, hash, problem, name: this.record.name, since })])
+    }).pipe(Effect.catchCause((cause) => Effect.logWarning("nobody could be told of a config that waits", cause)))
+  }
+}

@@ -1,0 +1,219 @@
+/**
+ * ConfigTrust: which text of a project's file a person has agreed to. The log has its hash, the
+ * state folder the text, under that hash.
+ *
+ * Guarantees: a text that is kept is the one whose hash the log has, or counts as not there; it is
+ * kept before the log says that it is trusted. The place belongs to the hash: the same text in
+ * another folder starts other things. Of a project one text is kept, the last.
+ */
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import { Effect, FileSystem } from "effect"
+import * as ConfigChange from "../config/ConfigChange.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
+import { CommandRefused, type ConfigChangeInfo, type ProjectInfo } from "../domain/Messages.ts"
+import type { configKinds, Untrusted } from "../domain/ConfigKinds.ts"
+import type { RuneOf } from "../core/event-log/EventKinds.ts"
+import type { RuneDraft } from "../core/event-log/Rune.ts"
+import { AgentsPlace } from "./AgentsPlace.ts"
+
+/** The newest news of a file that is not in force. */
+export interface Noticed {
+  readonly state: Untrusted
+  /** Null: it has no text that could be trusted. */
+  readonly hash: string | null
+  readonly problem: string | null
+  /** ms since the epoch */
+  readonly since: number
+  /** Whether a rune has told that it stays so. */
+  readonly told: boolean
+  /** So often it has changed since the last text that was in force. */
+  readonly changes?: number
+  /** A person has put it aside, and when, ms since the epoch. */
+  readonly kept?: { readonly by: string; readonly at: number }
+}
+
+/** By the log. */
+export interface Trust {
+  /** Of the text that is in force; null: an older agentd asked nobody. */
+  hash: string | null
+  noticed: Noticed | null
+}
+
+export const apply = (trust: Trust, rune: RuneOf<typeof configKinds>): void => {
+  switch (rune.kind) {
+    case "config.trusted":
+      trust.hash = rune.payload.hash
+      trust.noticed = null
+      return
+    case "config.changed": {
+      const { hash, problem, state } = rune.payload
+      const changes = (trust.noticed?.changes ?? 0) + 1
+      trust.noticed = state === "in_force" ? null : { state, hash, problem, since: rune.at, told: false, changes }
+      return
+    }
+    case "config.kept": {
+      const { by, hash } = rune.payload
+      const { noticed } = trust
+      if (noticed?.hash === hash) trust.noticed = { ...noticed, kept: { by, at: rune.at } }
+      return
+    }
+    case "config.waits":
+      if (trust.noticed !== null) trust.noticed = { ...trust.noticed, told: true }
+  }
+}
+
+export interface Known {
+  readonly conversation: string
+  readonly config: string
+  readonly name: string
+  readonly trust: Trust
+}
+
+export const fresh = (): Trust => ({ hash: null, noticed: null })
+
+/** The text that a person agrees to: the file as it stands now, exactly one text, or none that they have not agreed to before. */
+export type Agreed = "as it stands" | "nothing" | { readonly hash: string }
+
+export interface Seen {
+  readonly text: string
+  readonly hash: string
+  readonly config: ConfigFile.Project
+}
+
+export const hashOf = (path: string, text: string): string =>
+  createHash("sha256").update(`agentd.config.1\n${path}\n${text}`).digest("hex")
+
+const seenOf = (path: string, text: string, config: ConfigFile.Project): Seen => ({
+  text,
+  hash: hashOf(path, text),
+  config
+})
+
+export const look = (path: string): Effect.Effect<Seen, ConfigFile.ConfigError> =>
+  Effect.map(ConfigFile.read(path), ({ config, text }) => seenOf(path, text, config))
+
+export const agrees = (agreed: Agreed, hash: string): boolean =>
+  agreed === "as it stands" || (agreed !== "nothing" && agreed.hash === hash)
+
+const placeOf = (hash: string) => Effect.map(AgentsPlace, ({ configs }) => join(configs, `${hash}.jsonc`))
+
+/** The text that was trusted, read anew; undefined where it is not kept, or is no longer that text. */
+export const kept = Effect.fnUntraced(function* (path: string, hash: string) {
+  const files = yield* FileSystem.FileSystem
+  const text = yield* Effect.option(files.readFileString(yield* placeOf(hash)))
+  return text._tag === "Some" && hashOf(path, text.value) === hash ? text.value : undefined
+})
+
+/** The config of the text that was trusted: as it is kept, else as the file still has it; undefined where it is gone. */
+export const inForce = Effect.fnUntraced(function* (path: string, hash: string) {
+  const text = yield* kept(path, hash)
+  if (text !== undefined) return seenOf(path, text, yield* ConfigFile.parse(text, path))
+  const seen = yield* Effect.option(look(path))
+  return seen._tag === "Some" && seen.value.hash === hash ? seen.value : undefined
+})
+
+/** Keeps a text, whole or not at all; a disk that refuses says so, and the file itself still has the text. */
+export const keep = ({ hash, text }: Seen) =>
+  Effect.gen(function* () {
+    const files = yield* FileSystem.FileSystem
+    const { configs } = yield* AgentsPlace
+    const place = yield* placeOf(hash)
+    yield* files.makeDirectory(configs, { recursive: true, mode: 0o700 })
+    yield* files.writeFileString(`${place}.part`, text, { mode: 0o600 })
+    yield* files.rename(`${place}.part`, place)
+  }).pipe(Effect.catch((error) => Effect.logWarning(`the config that is trusted could not be kept: ${error.message}`)))
+
+/** The text before counts no more. */
+export const drop = Effect.fnUntraced(function* (hash: string | null) {
+  if (hash === null) return
+  const files = yield* FileSystem.FileSystem
+  yield* Effect.ignore(files.remove(yield* placeOf(hash)))
+})
+
+/** The part of a row that says that a file waits for a person, was put aside by one, or cannot be used. */
+export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" | "since"> => {
+  if (noticed === null) return {}
+  if (noticed.state !== "untrusted" || noticed.hash === null) return { since: noticed.since }
+  const { changes = 1, hash, kept, since } = noticed
+  return kept === undefined ? { waits: { hash, since, changes } } : { kept: { hash, ...kept } }
+}
+
+/** Why what is in force cannot be kept against that text; undefined: it can. */
+export const unkept = (known: Known, hash: string | undefined): CommandRefused | undefined => {
+  const { noticed } = known.trust
+  if (noticed?.state !== "untrusted" || noticed.hash === null)
+    return new CommandRefused({
+      message: `${known.config}: no change waits: there is nothing to put aside.`,
+      remedy: "See what each file would do: agentd config diff"
+    })
+  return hash === undefined || hash === noticed.hash
+    ? undefined
+    : new CommandRefused({
+        message: `${known.config} is not what was shown: it has changed since. It waits.`,
+        remedy: `Look at it again: agentd config diff ${known.name}`
+      })
+}
+
+/** The rune that a person keeps what is in force. */
+export const keptOf = ({ config, conversation, trust }: Known, by: string): RuneDraft => ({
+  stream: conversation,
+  kind: "config.kept",
+  actor: "project",
+  trigger: "keep",
+  payload: { config, hash: trust.noticed?.hash ?? "", by }
+})
+
+/** The text that was agreed to is another by now. */
+export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
+  new CommandRefused({
+    message: `${config} is not what was shown: it has changed since. Nothing was trusted.`,
+    remedy: `Look at it again: agentd trust ${name}`
+  })
+
+/** How a project's file differs from what is in force; `before`: undefined where nothing is. */
+export const changeOf = ({ config: path, conversation, name, trust }: Known, before: ConfigFile.Project | undefined) =>
+  Effect.gen(function* () {
+    const of = { conversation, project: name, config: path }
+    const { config, hash, text } = yield* look(path)
+    const isInForce = before !== undefined && (hash === trust.hash || JSON.stringify(config) === JSON.stringify(before))
+    if (isInForce) return { ...of, hash, problems: [], waits: false, consequences: [], diff: [] }
+    const old = trust.hash === null ? undefined : yield* kept(path, trust.hash)
+    const { noticed } = trust
+    return {
+      ...of,
+      hash,
+      problems: [],
+      waits: true,
+      ...(noticed?.kept !== undefined && noticed.hash === hash ? { kept: noticed.kept } : {}),
+      consequences: ConfigChange.consequencesOf(before, config),
+      diff: ConfigChange.diffOf(old ?? "", text)
+    }
+  }).pipe(
+    Effect.catch(({ message }) =>
+      Effect.succeed<ConfigChangeInfo>({
+        conversation,
+        project: name,
+        config: path,
+        hash: null,
+        problems: message.split("\n"),
+        waits: false,
+        consequences: [],
+        diff: []
+      })
+    )
+  )
+
+/** The rune that a person has agreed; `how`: first: nothing was trusted before. */
+export const trusted = (
+  stream: string,
+  { config, hash }: Seen,
+  by: string,
+  how: "first" | "start" | "trust"
+): RuneDraft => ({
+  stream,
+  kind: "config.trusted",
+  actor: "project",
+  trigger: how,
+  payload: { config: config.path, hash, by, how }
+})

@@ -1,0 +1,405 @@
+/**
+ * ConversationActor: the Conversation machine of one conversation, animated, and
+ * the home of its agents.
+ *
+ * Guarantees: no turn starts unless it is active and its budget is not spent; a
+ * spent budget suspends it at once and interrupts the turns in flight, which are
+ * offered again; a turn, a failure and a usage count once, whoever tells of them
+ * again; closing ends every agent in order, whatever crashes meanwhile, and then
+ * seals the stream.
+ */
+import { putRight } from "../domain/ErrorLimit.ts"
+import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
+import type { Committed, ActorHandle } from "../core/event-actor/ActorHandle.ts"
+import type { System } from "../core/event-actor/ActorSystem.ts"
+import { CommitScope } from "../core/event-actor/CommitScope.ts"
+import type { Acting } from "../core/event-actor/EventSourcedActor.ts"
+import { stateMachineActor } from "../core/event-actor/StateMachineActor.ts"
+import type { ConversationConfig } from "../config/Config.ts"
+import * as ConversationMachine from "../agents/machines/ConversationMachine.ts"
+import { StorageError } from "../core/event-log/EventLog.ts"
+import * as Budget from "../agents/machines/Budget.ts"
+import { type ConversationSnapshot, conversationAddress, type Life, type NewestTurn } from "./ConversationRecovery.ts"
+import { standing } from "./ConversationRow.ts"
+import type { ConversationPort, Tenant } from "../agents/actors/ConversationPort.ts"
+import { type Cause, causeOf, type RuneRef } from "../core/event-log/Rune.ts"
+
+type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
+
+/** An agent, as it lives here. */
+export interface Resident {
+  readonly name: string
+  readonly tenant: Tenant
+  /** How long it may take to end by itself. */
+  readonly grace: Duration.Duration
+  /** When it has ended for good: what it leaves behind. */
+  readonly clear: Effect.Effect<void>
+}
+
+/** An agent has stopped for good, by this rune. */
+export interface Failure {
+  readonly agent: string
+  readonly error: string
+  readonly cause: RuneRef
+}
+
+export interface Around {
+  readonly conversation: string
+  readonly system: System
+  /** As the file says now. */
+  readonly config: () => ConversationConfig
+  /** Lists the agents that are alive: a plain read. */
+  readonly residents: () => ReadonlyArray<Resident>
+  /** In the order in which they are to end; waits for whoever comes or goes just now. */
+  readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
+  /** An agent has ended: its sub-agents follow. */
+  readonly ended: (agent: string) => Effect.Effect<void>
+  /** The budget begins anew, by this rune. */
+  readonly renewed: (ref: RuneRef) => Effect.Effect<void>
+  /** The end of the log when this daemon took it over: what is older is in the life already. */
+  readonly recoveredTo: number
+}
+
+/** An end that takes longer is abandoned: the agent's scope ends what is left. */
+const ABANDONED_AFTER = "60 seconds"
+/** Usages whose runes may be newer than a reset that is being carried out. */
+const RECENT = 64
+
+/** The limits in force, as a rune records them. */
+const limitsOf = (config: ConversationConfig) => ({
+  limits: { maxFatalStops: config.maxFatalStops, maxTurnErrors: config.maxTurnErrors ?? null },
+  budget: Budget.limitsShown(config.budget)
+})
+
+export class ConversationActor {
+  readonly home: ConversationPort
+  readonly child: CommitScope
+  private readonly actor: ActorHandle<ConversationSnapshot, ConversationMachine.Event, never>
+  private readonly around: Around
+  private readonly life: Life
+  private readonly scope: Scope.Scope
+  private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Budget.Expense }> = []
+  private readonly force = Deferred.makeUnsafe<void>()
+  private readonly endings = new Map<string, Fiber.Fiber<void, StorageError>>()
+  /** Completed when its stream is sealed. */
+  readonly closed = Deferred.makeUnsafe<void>()
+
+  /** From where its life says it stands. What it forks lives in the scope. */
+  constructor(around: Around, life: Life, scope: Scope.Scope) {
+    this.around = around
+    this.life = life
+    this.scope = scope
+    const name = conversationAddress(around.conversation)
+    this.child = new CommitScope(around.system, { id: name, stream: around.conversation })
+    this.actor = this.child.add(name, this.definition, life.snapshot)
+    this.home = {
+      barred: () => this.barred(),
+      newTurn: this.newTurn,
+      turnEnded: this.turnEnded,
+      firstMessage: (messageId, cause) => this.begin({ _tag: "first_message", messageId }, cause),
+      agentReady: (agentId, cause) => this.begin({ _tag: "agent_ready", agentId }, cause),
+      agentFailed: this.agentFailed,
+      agentEnded: this.agentEnded,
+      used: this.used
+    }
+  }
+
+  private get definition() {
+    return stateMachineActor<
+      ConversationMachine.State,
+      ConversationMachine.Event,
+      ConversationMachine.Data,
+      ConversationMachine.Action
+    >({
+      machine: ConversationMachine.Conversation,
+      data: ConversationMachine.initial(),
+      perform: (action, acting) => this.perform(action, acting),
+      run: ({ name }, acting) => this.run(name, acting)
+    })
+  }
+
+  get snapshot(): ConversationSnapshot {
+    return this.actor.state
+  }
+
+  get spent(): Budget.Spent {
+    return this.life.spent
+  }
+
+  private exhausted(): Budget.Exhausted | undefined {
+    return Budget.exhausted(this.around.config().budget, this.life.spent)
+  }
+
+  private barred(): string | undefined {
+    if (this.life.broken !== undefined) return `the conversation's log does not fold: ${this.life.broken}`
+    const { state } = this.snapshot
+    if (state !== "created" && state !== "active") return `the conversation ${standing(this.snapshot)}`
+    const exhausted = this.exhausted()
+    return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
+  }
+
+  /** Answers what the event led to, or undefined where it is refused. */
+  readonly ask = (
+    event: ConversationMachine.Event,
+    cause: Cause | null = null
+  ): Effect.Effect<Committed<ConversationSnapshot> | undefined, StorageError> =>
+    this.life.broken !== undefined
+      ? Effect.succeed(undefined)
+      : this.actor.ask(event, cause).pipe(
+          Effect.catch((error) =>
+            error instanceof StorageError
+              ? Effect.fail(error)
+              : // stale, illegal, or its stream is sealed: somebody else was first
+                Effect.as(Effect.logDebug(error.message), undefined)
+          )
+        )
+
+  /** Tells the conversation; one whose log does not fold is moved by nobody. */
+  private tell(event: ConversationMachine.Event, cause: Cause | null = null): Effect.Effect<void> {
+    return this.life.broken === undefined ? this.actor.tell(event, cause) : Effect.void
+  }
+
+  /** The first sign of life; any later one changes nothing. */
+  private begin(event: ConversationMachine.Event, cause: RuneRef): Effect.Effect<void> {
+    return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, causeOf(cause)) : Effect.void))
+  }
+
+  /** Writes the conversation's first rune, unless there is one. */
+  readonly create = (project: { readonly name: string; readonly agents: ReadonlyArray<string> }) =>
+    Effect.suspend(() => {
+      if (this.snapshot.state !== "[*]") return Effect.void
+      const limits = limitsOf(this.around.config())
+      this.life.limits = limits.budget
+      return Effect.asVoid(
+        this.ask({
+          _tag: "create_requested",
+          conversationId: this.around.conversation,
+          rootAgentId: project.agents[0] ?? "",
+          config: { ...project, ...limits }
+        })
+      )
+    })
+
+  private readonly newTurn: ConversationPort["newTurn"] = Effect.fnUntraced(
+    { self: this },
+    function* (this: ConversationActor, agentId, turnId, cause) {
+      if (this.barred() !== undefined) {
+        yield* this.enforce
+        return false
+      }
+      if (this.snapshot.state === "created") yield* this.ask({ _tag: "agent_ready", agentId }, causeOf(cause))
+      return (yield* this.ask({ _tag: "new_turn", turnId, agentId }, causeOf(cause))) !== undefined
+    }
+  )
+
+  private readonly turnEnded: ConversationPort["turnEnded"] = (agentId, turnId, outcome, cause) =>
+    Effect.asVoid(this.ask({ _tag: "turn_completed", turnId, agentId, outcome }, causeOf(cause)))
+
+  private readonly agentFailed: ConversationPort["agentFailed"] = (agentId, error, cause) =>
+    Effect.suspend(() => {
+      if ((this.life.failures.get(agentId) ?? -1) >= cause.seq) return Effect.void
+      this.life.failures.set(agentId, cause.seq)
+      const shared = ConversationMachine.causeOf(agentId, error)
+      return this.tell({ _tag: "agent_failed", agentId, error, cause: shared }, causeOf(cause))
+    })
+
+  private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
+    Effect.suspend(() => {
+      const { ended, spawned } = this.life
+      // a sub-agent of the same name, of whoever spawned it since, begins by telling the end of the one before
+      const known = Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)
+      if (known >= cause.eventId) return Effect.void
+      ended.set(agent, cause.eventId)
+      return this.around.ended(agent)
+    })
+
+  private readonly used: ConversationPort["used"] = (_agent, spent, cause) =>
+    Effect.suspend(() => {
+      if (cause.eventId <= this.around.recoveredTo) return Effect.void
+      this.life.spent = Budget.add(this.life.spent, spent)
+      this.recent.push({ cause, spent })
+      if (this.recent.length > RECENT) this.recent.shift()
+      return this.enforce
+    })
+
+  /** Suspends it where its budget is spent, or errors reach what the file allows now: after each usage, after a resume, and when the file has changed. */
+  readonly enforce: Effect.Effect<void> = Effect.suspend(() => {
+    const { data, state } = this.snapshot
+    if (state !== "active") return Effect.void
+    const exhausted = this.exhausted()
+    if (exhausted !== undefined) return this.tell({ _tag: "budget_exhausted", ...exhausted })
+    const reason = ConversationMachine.erringBy(data, limitsOf(this.around.config()).limits)
+    return reason === undefined ? Effect.void : this.tell({ _tag: "error_threshold", reason: putRight(reason) })
+  })
+
+  /** Of the turns that are given: those that are on. What was asked is offered again. */
+  readonly interrupt = (turnIds: ReadonlyArray<string>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const { because, suspension } = this.snapshot.data
+      const reason = `the conversation ${standing(this.snapshot)}`
+      const by = suspension === null ? (because?.by ?? "agentd") : "agentd"
+      return Effect.forEach(
+        this.around.residents().filter(({ tenant }) => turnIds.includes(tenant.turnId() ?? "")),
+        ({ tenant }) => Effect.forkIn(tenant.interruptTurn(by, reason, true), this.scope),
+        { discard: true }
+      )
+    })
+
+  /** In their own fibers: what they do comes back as mail. */
+  readonly announce: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.forEach(this.around.residents(), ({ tenant }) => tenant.announce, { discard: true })
+  )
+
+  private readonly wake: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.forEach(this.around.residents(), ({ tenant }) => Effect.forkIn(tenant.wake, this.scope), { discard: true })
+  )
+
+  private perform(action: ConversationMachine.Action, { cause }: Act): Effect.Effect<void> {
+    switch (action._tag) {
+      case "InterruptTurns":
+        return this.interrupt(action.turnIds)
+      case "ResetBudget": {
+        const { entered, seq } = this.snapshot
+        const ref = { stream: this.around.conversation, seq, eventId: entered }
+        return Effect.andThen(
+          this.around.renewed(ref),
+          Effect.sync(() => {
+            // a usage that became durable after the reset counts already
+            const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
+            this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
+          })
+        )
+      }
+      case "DrainQueues":
+        return Effect.andThen(Effect.forkIn(this.enforce, this.scope), this.wake)
+    }
+  }
+
+  private run(activity: string, acting: Act): Effect.Effect<void, StorageError> {
+    switch (activity) {
+      // whoever counts on them hears that they take turns, or take none
+      case "AnnounceAgents":
+        return this.announce
+      case "StopAgents":
+        return this.stopAgents(acting)
+      // the log sealed it with the rune that led here
+      case "SealStream":
+        return Effect.asVoid(Deferred.succeed(this.closed, undefined))
+      // the project starts its agents, here and whenever its file names more; an archive is of a closed one
+      default:
+        return Effect.void
+    }
+  }
+
+  /**
+   * Makes up for what the last daemon did not come to: turns that are over, turns that have begun and whose run may
+   * still work on them, interruptions, agents that failed; then checks its budget. Known news is stale.
+   */
+  readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const alive = new Set(this.around.residents().map(({ name }) => name))
+      const lost = [...this.life.turns].filter(
+        ([, { agent, begun, outcome }]) => !begun || outcome !== undefined || !alive.has(agent)
+      )
+      const endings = lost.map(([turnId, { agent, outcome = "interrupted" }]) => {
+        this.life.turns.delete(turnId)
+        return this.tell({ _tag: "turn_completed", turnId, agentId: agent, outcome })
+      })
+      const unheard = [...this.life.newest].filter(
+        ([agent, { outcome, turnId }]) => outcome === undefined && alive.has(agent) && !this.life.turns.has(turnId)
+      )
+      const failed = failures.map(({ agent, cause, error }) => this.agentFailed(agent, error, cause))
+      return Effect.all(
+        [
+          ...endings,
+          ...unheard.map(([agent, turn]) => this.begun(agent, turn)),
+          Effect.suspend(() => (this.life.interrupts ? this.interrupt(this.snapshot.data.turnIds) : Effect.void)),
+          ...failed,
+          this.enforce
+        ],
+        { discard: true }
+      )
+    })
+
+  /** A turn that its agent has begun, of which its conversation has not heard. */
+  private begun(agent: string, { began, turnId }: NewestTurn): Effect.Effect<void> {
+    this.life.newest.delete(agent)
+    const cause = { stream: this.around.conversation, ...began }
+    return this.newTurn(agent, turnId, cause).pipe(
+      Effect.flatMap((isTaken) => (isTaken ? Effect.void : this.interrupt([turnId]))),
+      Effect.catch(({ message }) => Effect.logWarning(message))
+    )
+  }
+
+  /** Resumes it: from a suspension with fresh counters, a fresh budget, and the limits that the file names now. */
+  readonly resume = (by: string) =>
+    Effect.suspend(() => {
+      const { data, state } = this.snapshot
+      if (state !== "suspended") return this.ask({ _tag: "resume_requested", by })
+      const config = limitsOf(this.around.config())
+      const limits = JSON.stringify(config) !== JSON.stringify({ limits: data.limits, budget: this.life.limits })
+      if (data.suspension?.budgetInfo === null && !limits) return this.ask({ _tag: "reset", by })
+      return Effect.tap(this.ask({ _tag: "budget_replenished", by, config }), (done) =>
+        Effect.sync(() => {
+          if (done !== undefined) this.life.limits = config.budget
+        })
+      )
+    })
+
+  /** Agents that are being ended wait no longer for their turns. */
+  readonly hurry: Effect.Effect<void> = Effect.suspend(() => Effect.asVoid(Deferred.succeed(this.force, undefined)))
+
+  /**
+   * Ends one agent: in order, after its grace by force, at last by giving up on it.
+   * Whoever asked for it may go away meanwhile; who asks, too, waits for the same end.
+   */
+  readonly end = (resident: Resident, by: string, reason: string): Effect.Effect<void, StorageError> =>
+    Effect.suspend(() => {
+      const { name } = resident
+      const before = this.endings.get(name)
+      if (before !== undefined) return Fiber.join(before)
+      const ending = Effect.ensuring(
+        Effect.interruptible(this.ending(resident, by, reason)),
+        Effect.sync(() => void this.endings.delete(name))
+      )
+      return Effect.flatMap(Effect.forkIn(ending, this.scope), (fiber) => {
+        if (fiber.pollUnsafe() === undefined) this.endings.set(name, fiber)
+        return Fiber.join(fiber)
+      })
+    })
+
+  private readonly ending = Effect.fnUntraced(
+    { self: this },
+    function* (this: ConversationActor, resident: Resident, by: string, reason: string) {
+      const { grace, name, tenant } = resident
+      const begin = (force: boolean) =>
+        Effect.forkIn(contained(name, tenant.terminate({ by, reason, force })), this.scope)
+      const gently = yield* begin(Deferred.isDoneUnsafe(this.force))
+      yield* Effect.raceAllFirst([Fiber.await(gently), Effect.sleep(grace), Deferred.await(this.force)])
+      const last = gently.pollUnsafe() === undefined ? yield* begin(true) : gently
+      const ended = yield* Effect.timeoutOption(Fiber.await(last), ABANDONED_AFTER)
+      if (ended._tag === "None") return yield* Effect.logError(`${name} does not end: it is abandoned`)
+      if (Exit.isFailure(ended.value)) return yield* ended.value
+      yield* resident.clear
+    }
+  )
+
+  /** Stops the agents one after the other, then sums up. Run again after a crash, it meets agents that have ended already. */
+  private readonly stopAgents = Effect.fnUntraced(
+    { self: this },
+    function* (this: ConversationActor, { self, state }: Act) {
+      const { by, reason } = state.data.because ?? { by: "agentd", reason: "" }
+      const leaving = yield* this.around.leaving
+      for (const resident of leaving) {
+        yield* this.end(resident, by, `the conversation is closed${reason === "" ? "" : `: ${reason}`}`)
+      }
+      const { fatalStops, turnErrors, turns } = this.snapshot.data
+      const stats = { agents: leaving.length, turns, turnErrors, fatalStops, spent: this.life.spent }
+      yield* self.tell({ _tag: "cleanup_complete", stats })
+    }
+  )
+}
+
+/** Contains a bug of one agent, so that it keeps no conversation open. */
+const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
+  Effect.catchDefect(ending, (defect) => Effect.logError(`${name} could not be ended`, defect))

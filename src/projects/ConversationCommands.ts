@@ -1,0 +1,256 @@
+/**
+ * ConversationCommands: what a person can do to a conversation as a whole.
+ *
+ * Guarantees: what a reply reports is durable; what cannot be done now is refused
+ * with what is in the way and the command that helps.
+ */
+import { Deferred, Effect } from "effect"
+import { type Caller, CommandRefused, type ConversationInfo, type Done } from "../domain/Messages.ts"
+import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
+import { Allowance } from "../domain/Allowance.ts"
+import * as ConversationRecovery from "./ConversationRecovery.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import { type Entry, notLiving } from "./service/Finder.ts"
+import type { LostProject } from "./LostProject.ts"
+import type { Project } from "./Project.ts"
+import * as ProjectStop from "../agents/machines/ProjectStop.ts"
+import type { ProjectRecord } from "./Recovery.ts"
+
+const refuse = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
+
+/** The row of one that does not live here now: closed, archived, or its file cannot be read. */
+const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): ConversationInfo =>
+  ConversationRow.row({
+    conversation,
+    project: name,
+    config,
+    snapshot: life.snapshot,
+    broken: life.broken,
+    agents: [...agents.keys()],
+    queued: [],
+    spent: life.spent,
+    limits: life.limits,
+    archive: life.archive
+  })
+
+export const row = (entry: Entry): ConversationInfo => {
+  if (entry._tag === "Open") return entry.project.row
+  const info = recorded(entry.record)
+  if (entry._tag === "Damaged") return { ...info, state: "damaged", detail: entry.message }
+  return entry._tag === "Closed"
+    ? info
+    : { ...info, detail: `${info.detail}; ${entry.lost.problems[0] ?? "its file is gone"}` }
+}
+
+export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
+  entry._tag === "Open" ? Effect.succeed(entry.project) : notLiving(entry)
+
+/** Refuses a command that the conversation's state does not take, or that came too late. */
+const notNow = ({ life, conversation }: Project, remedy: string) =>
+  refuse(`The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
+
+const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
+/** Says what becomes of the work under way. A run that is being started has no turn yet, and is given none. */
+const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
+  const starting = [...members.values()].filter(
+    ({ tree }) => tree.worker()?.state === "Spawning" && tree.turn().state === "idle"
+  ).length
+  const parts = [
+    ...(turns === 0
+      ? []
+      : [`${plural(turns, "turn")} ${inFlight === "interrupt" ? "being interrupted" : "may still end"}`]),
+    ...(starting === 0
+      ? []
+      : [
+          `${plural(starting, "run")} ${starting === 1 ? "is being started: its turn waits" : "are being started: their turns wait"}`
+        ])
+  ]
+  return parts.length === 0 ? "no turn is under way" : parts.join("; ")
+}
+
+export const pause = Effect.fnUntraced(function* (
+  entry: Entry,
+  { inFlight, reason }: { readonly inFlight: "interrupt" | "complete"; readonly reason: string },
+  { by }: Caller
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const project = yield* opened(entry)
+  const { conversation, life, name } = project
+  const { data, entered, state } = life.snapshot
+  if (state === "paused") {
+    if (inFlight === "interrupt") yield* life.interrupt(data.turnIds)
+    return { eventId: entered, message: `${conversation} is paused already. Let it go on: agentd resume ${name}` }
+  }
+  const done = yield* life.ask({ _tag: "pause_requested", by, reason, inFlight })
+  if (done === undefined) {
+    const [first] = project.members.keys()
+    return yield* notNow(
+      project,
+      state === "created" && first !== undefined
+        ? `Start one of its agents first: agentd start ${name}/${first}`
+        : `agentd conversation show ${name}`
+    )
+  }
+  const meanwhile = underWay(project, done.state.data.turnIds.length, inFlight)
+  return {
+    eventId: done.eventId,
+    message: `${conversation} is paused; ${meanwhile}. Let it go on: agentd resume ${name}`
+  }
+}, Effect.uninterruptible)
+
+export const resume = Effect.fnUntraced(function* (
+  entry: Entry,
+  { by }: Caller
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const project = yield* opened(entry)
+  const { conversation, life, name } = project
+  const { state } = life.snapshot
+  const done = yield* life.resume(by)
+  if (done === undefined) {
+    return yield* notNow(project, `It has nothing to resume. See it: agentd conversation show ${name}`)
+  }
+  const anew = state === "suspended" ? ", with fresh counters and a fresh budget" : ""
+  return { eventId: done.eventId, message: `${conversation} goes on${anew}.` }
+}, Effect.uninterruptible)
+
+const listed = (names: ReadonlyArray<string>): string => (names.length === 0 ? "none" : names.join(", "))
+
+/**
+ * The stop and the start of a project as a whole. The log says it before the first agent is ended, so that a daemon
+ * that dies meanwhile goes on with it; what has stopped before, by itself or by a person, is not started with it.
+ */
+type Answer = Effect.Effect<Done, CommandRefused | StorageError>
+
+/** Answers when its agents are ended. */
+export const stopAll = (project: Project, caller: Caller): Answer =>
+  Effect.gen(function* () {
+    const { household, name, record } = project
+    if (project.isOver !== undefined) return yield* project.isOver
+    if (record.stopped === null) yield* project.say("project.stopped", caller.by)
+    const { by = caller.by, eventId = 0 } = record.stopped ?? {}
+    const ended = yield* household.halt({ ...caller, by: ProjectStop.authorOf(by) })
+    return {
+      eventId,
+      message: `${name} is stopped; ended: ${listed(ended)}. It stays so until: agentd project start ${name}`
+    }
+  }).pipe(Effect.uninterruptible)
+
+/** Answers when those have begun that were stopped with it. */
+export const startAll = (project: Project, caller: Caller): Answer =>
+  Effect.gen(function* () {
+    const { household, name, record } = project
+    if (project.isOver !== undefined) return yield* project.isOver
+    const eventId =
+      record.stopped === null ? project.life.snapshot.entered : yield* project.say("project.started", caller.by)
+    const begun = yield* household.wake(caller)
+    const left = household.still
+    const rest =
+      left.length === 0 ? "" : ` Stopped before, and left so: ${listed(left)}; agentd start ${name}/${left[0]!}`
+    return { eventId, message: `${name} is started; begun: ${listed(begun)}.${rest}` }
+  }).pipe(Effect.uninterruptible)
+
+const farewell = ({ conversation, life }: ProjectRecord): Done => {
+  const { data, entered } = life.snapshot
+  const turns = `${data.turns} turn${data.turns === 1 ? "" : "s"}`
+  return {
+    eventId: entered,
+    message: `${conversation} is closed after ${turns}: ${ConversationRow.spentInWords(life.spent)}. Its log is sealed.`
+  }
+}
+
+interface Why {
+  readonly by: string
+  readonly reason: string
+}
+
+export const close = Effect.fnUntraced(function* (
+  entry: Entry,
+  { force, reason }: { readonly reason: string; readonly force: boolean },
+  { by }: Caller,
+  closing: {
+    readonly lost: (lost: LostProject, why: Why) => Effect.Effect<void, StorageError>
+    readonly damaged: (record: ProjectRecord, why: Why) => Effect.Effect<number, StorageError>
+  }
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { record } = entry
+  if (entry._tag === "Damaged") {
+    const { conversation } = record
+    const eventId = yield* closing.damaged(record, { by, reason })
+    return { eventId, message: `${conversation} is given up. Its log stays as it is: agentd verify` }
+  }
+  if (entry._tag === "Lost") yield* closing.lost(entry.lost, { by, reason })
+  else {
+    const project = yield* opened(entry)
+    const { life, retired } = project
+    if (force) yield* life.hurry
+    if (life.snapshot.state !== "closing")
+      yield* Effect.uninterruptible(life.ask({ _tag: "close_requested", by, reason }))
+    yield* Deferred.await(retired)
+  }
+  return farewell(record)
+})
+
+/** Once more finishes what was begun. */
+export const archive = Effect.fnUntraced(function* (
+  entry: Entry,
+  { by }: Caller,
+  log: EventLog["Service"]
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { record } = entry
+  const { agents, config, conversation, life, name } = record
+  if (entry._tag !== "Closed") {
+    return yield* refuse(
+      `The conversation ${conversation} is open: only a closed one can be archived.`,
+      `Close it first: agentd close ${name}`
+    )
+  }
+  const { entered, state } = life.snapshot
+  const summary = { conversation, project: name, config, agents: [...agents.keys()], trusted: record.trust.hash }
+  const spending = yield* Effect.flatMap(Allowance, (allowances) => allowances.archived(conversation))
+  const { archived, rune } = yield* log
+    .archive(conversation, (file) => ({
+      stream: "daemon",
+      kind: "session.archived",
+      actor: ConversationRecovery.conversationAddress(conversation),
+      from: "closed",
+      to: "archived",
+      trigger: "archive_requested",
+      payload: {
+        event: { _tag: "archive_requested", by },
+        conversation_id: conversation,
+        summary: {
+          ...summary,
+          data: life.snapshot.data,
+          spent: life.spent,
+          limits: life.limits,
+          file: file.file,
+          ...(spending === undefined ? {} : { spending })
+        },
+        archive: file
+      }
+    }))
+    .pipe(
+      Effect.catchTag("RuneRefused", ({ message }) =>
+        refuse(`${conversation} cannot be archived: ${message}`, "agentd verify says what is wrong with its log.")
+      )
+    )
+  if (rune === undefined) {
+    return { eventId: entered, message: `${conversation} is ${state} already: its runes are in ${archived.file}.` }
+  }
+  const found = ConversationRecovery.archived(rune)
+  if (found !== undefined) Object.assign(life, { snapshot: found.life.snapshot, archive: archived.file })
+  return {
+    eventId: rune.eventId,
+    message: `${conversation} is archived: ${archived.runes} runes are in ${archived.file} (${archived.bytes} bytes).`
+  }
+}, Effect.uninterruptible)
+
+/** Puts a change of the project's file aside. */
+export const keepInForce = (project: Project, hash: string | undefined, { by }: Caller): Answer =>
+  project.keepInForce(hash, by).pipe(
+    Effect.catchTag("RuneRefused", (error) => Effect.die(error)),
+    Effect.map((eventId): Done => ({
+      eventId,
+      message: `${project.name}: what is in force stays in force; the change asks no more until the file changes again.`
+    }))
+  )

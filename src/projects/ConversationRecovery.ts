@@ -1,0 +1,246 @@
+/**
+ * ConversationRecovery: what the log says of one conversation: where its machine
+ * stands, what was spent, who failed, and the sub-agents that were spawned. A pure
+ * fold, one rune at a time, in the same pass as its agents'.
+ *
+ * Guarantees: an archived conversation is known from the one rune in the daemon's
+ * stream; runes that do not fold set it aside with the reason.
+ */
+import { reader, type RuneOf } from "../core/event-log/EventKinds.ts"
+import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import * as Inbox from "../agents/machines/Inbox.ts"
+import type { TurnOutcome } from "../domain/AgentPort.ts"
+import type { Spending } from "../domain/Messages.ts"
+import { conversationKinds, readAgent, type Summary } from "../agents/machines/AgentKinds.ts"
+import type { turnKinds } from "../agents/machines/TurnKinds.ts"
+import { countedAs } from "../agents/machines/TurnFault.ts"
+import * as ConversationMachine from "../agents/machines/ConversationMachine.ts"
+import { evolve, type Snapshot } from "../core/event-actor/StateMachine.ts"
+import * as Budget from "../agents/machines/Budget.ts"
+import * as ChildNews from "./ChildNews.ts"
+
+const readMove = reader(conversationKinds)
+
+export type ConversationSnapshot = Snapshot<ConversationMachine.State, ConversationMachine.Data>
+
+/** A turn that the conversation has begun and has not heard the end of. */
+export interface OpenTurn {
+  readonly agent: string
+  /** True where the agent has begun its turn, too. */
+  begun: boolean
+  /** How it ended, as its own runes say. */
+  outcome: TurnOutcome | undefined
+}
+
+/** The newest turn of an agent, by its own runes. */
+export interface NewestTurn {
+  readonly turnId: string
+  readonly began: { readonly seq: number; readonly eventId: number }
+  outcome: TurnOutcome | undefined
+}
+
+export interface Spawned {
+  readonly parent: string
+  /** An encoded AgentConfig. */
+  readonly config: unknown
+  /** The message that is its task; null in a log of before. */
+  readonly task: string | null
+  readonly eventId: number
+}
+
+/** `day`: "2026-11-24"; empty before the first. */
+export interface Begun {
+  readonly day: string
+  readonly count: number
+}
+
+export interface Life {
+  snapshot: ConversationSnapshot
+  /** Why its runes do not fold. */
+  broken: string | undefined
+  /** Since it was created, or last resumed from a suspension. */
+  spent: Budget.Spent
+  /** As far as its runes name them: for one whose file is gone. */
+  limits: Spending
+  readonly turns: Map<string, OpenTurn>
+  /** By agent, of those that have not ended. */
+  readonly newest: Map<string, NewestTurn>
+  /** True where turns were to be interrupted with the state that it is in. */
+  interrupts: boolean
+  /** The rune that led to the newest failure of each agent: none is counted twice. */
+  readonly failures: Map<string, number>
+  readonly spawned: Map<string, Spawned>
+  /** Sub-agents that agents have begun on the newest day. */
+  begun: Begun
+  /** The rune with which each agent ended, where it has. */
+  readonly ended: Map<string, number>
+  /** News of sub-agents that their parents have not heard yet. */
+  readonly news: ChildNews.News
+  archive: string | undefined
+}
+
+/** Sub-agents that have ended are forgotten beyond so many. */
+const MAX_ENDED = 20
+
+const turnEnds: { readonly [kind: string]: TurnOutcome } = {
+  "turn.completed": "completed",
+  "turn.interrupted": "interrupted",
+  "turn.error": "error"
+}
+
+export const kinds = [
+  ...ConversationMachine.kinds,
+  "agent.spawned",
+  "agent.usage",
+  "agent.terminated",
+  "agent.failed",
+  "turn.started",
+  ...Object.keys(turnEnds)
+] as const
+
+export const conversationAddress = (conversation: string): string => `conversation/${conversation}`
+
+const unlimited: Spending = { tokens: null, toolCalls: null, wallTime: null, usd: null }
+
+export const fresh = (): Life => ({
+  snapshot: { state: "[*]", data: ConversationMachine.initial(), entered: 0, seq: 0, at: 0 },
+  broken: undefined,
+  spent: Budget.nothing,
+  limits: unlimited,
+  turns: new Map(),
+  newest: new Map(),
+  interrupts: false,
+  failures: new Map(),
+  spawned: new Map(),
+  begun: { day: "", count: 0 },
+  ended: new Map(),
+  news: ChildNews.none(),
+  archive: undefined
+})
+
+const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
+
+const limitsIn = (config: unknown): Spending | undefined =>
+  typeof config === "object" && config !== null && "budget" in config
+    ? { ...unlimited, ...(config.budget as Partial<Spending>) }
+    : undefined
+
+const interrupts = ({ interrupts: before, snapshot }: Life, event: ConversationMachine.Event | undefined): boolean => {
+  if (snapshot.state === "active") return false
+  if (event?._tag === "budget_exhausted") return true
+  return event?._tag === "pause_requested" ? event.inFlight === "interrupt" : before
+}
+
+/** A rune of the conversation's own machine. */
+const move = (life: Life, rune: Rune): void => {
+  if (life.broken !== undefined) return
+  try {
+    life.snapshot = evolve(ConversationMachine.Conversation, life.snapshot, rune)
+  } catch (cause) {
+    life.broken = cause instanceof Error ? cause.message : String(cause)
+    return
+  }
+  const event = readMove(rune)?.payload.event
+  if (rune.kind === "session.unsuspended") life.spent = Budget.nothing
+  life.interrupts = interrupts(life, event)
+  switch (event?._tag) {
+    case "create_requested":
+    case "budget_replenished":
+      life.limits = limitsIn(event.config) ?? life.limits
+      break
+    case "new_turn": {
+      const { agentId: agent, turnId } = event
+      const newest = life.newest.get(agent)
+      // an agent begins its turn before its conversation hears of it; an older agentd's did after
+      const begun = newest?.turnId === turnId
+      life.turns.set(turnId, { agent, begun, outcome: begun ? newest.outcome : undefined })
+      break
+    }
+    case "turn_completed":
+      life.turns.delete(event.turnId)
+      break
+    case "agent_failed":
+      if (rune.cause !== null) life.failures.set(event.agentId, rune.cause.seq)
+      break
+  }
+}
+
+/** A clock that was set back makes no day begin anew that has begun. */
+const begunAt = ({ count, day }: Begun, at: number): Begun => {
+  const now = Calendar.dayOf(at)
+  return Calendar.isOver(day, now) ? { day: now, count: 1 } : { day, count: count + 1 }
+}
+
+/** How many of a day's sub-agents agents have begun. */
+export const begunOn = ({ begun }: Life, day: string): number => (Calendar.isOver(begun.day, day) ? 0 : begun.count)
+
+/** The newest few that are ended are kept. */
+const end = (life: Life, agent: string, eventId: number): void => {
+  life.ended.set(agent, eventId)
+  life.newest.delete(agent)
+  const over = [...life.ended.keys()].filter((name) => life.spawned.has(name))
+  for (const name of over.slice(0, -MAX_ENDED)) for (const map of [life.spawned, life.ended]) map.delete(name)
+}
+
+const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
+  const turnId = rune.payload.turn_id
+  const end = turnEnds[rune.kind]
+  const outcome = end === undefined ? undefined : countedAs(end, rune)
+  const agent = nameOf(rune.actor)
+  const newest = life.newest.get(agent)
+  if (rune.kind === "turn.started") {
+    life.newest.set(agent, { turnId, began: { seq: rune.seq, eventId: rune.eventId }, outcome })
+  } else if (newest?.turnId === turnId) newest.outcome = outcome
+  const turn = life.turns.get(turnId)
+  if (turn === undefined) return
+  turn.begun = true
+  turn.outcome = outcome
+}
+
+/** Folds a rune of the stream in. True: it is the conversation's own, and nobody else's. */
+export const apply = (life: Life, any: Rune): boolean => {
+  if (any.actor.startsWith("conversation/")) {
+    move(life, any)
+    return true
+  }
+  const rune = readAgent(any)
+  switch (rune?.kind) {
+    case "agent.spawned": {
+      const { agent_id: agent, by, config, parent_id: parent = nameOf(rune.actor), task = null } = rune.payload
+      if (by !== undefined && !Inbox.isPerson(by)) life.begun = begunAt(life.begun, rune.at)
+      life.spawned.set(agent, { parent, config, task, eventId: rune.eventId })
+      life.ended.delete(agent)
+      return true
+    }
+    case "agent.usage":
+      life.spent = Budget.add(life.spent, Budget.ofUsage(rune.payload))
+      break
+    case "worker.started":
+      life.ended.delete(nameOf(rune.actor))
+      break
+    case "agent.terminated":
+    case "agent.failed":
+      end(life, nameOf(rune.actor), rune.eventId)
+      break
+    case "turn.started":
+    case "turn.completed":
+    case "turn.interrupted":
+    case "turn.error":
+      ofTurn(life, rune)
+      break
+  }
+  return false
+}
+
+/** The conversation that an archive's rune speaks of; undefined for any other rune. */
+export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
+  const archive = rune.stream === DAEMON_STREAM ? readMove(rune) : undefined
+  if (archive?.kind !== "session.archived") return undefined
+  const { summary } = archive.payload
+  const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, seq: 0, at: rune.at }
+  const { limits, spent } = summary
+  const life: Life = { ...fresh(), spent, limits, archive: summary.file }
+  life.snapshot = evolve(ConversationMachine.Conversation, closed, rune)
+  return { ...summary, life }
+}

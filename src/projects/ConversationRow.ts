@@ -1,0 +1,152 @@
+/**
+ * ConversationRow: a conversation's row for a person, and the words with which it
+ * refuses what it does not take now. Pure.
+ *
+ * Guarantees: each refusal names what is in the way and the command that helps.
+ */
+import { Duration } from "effect"
+import { CommandRefused, type ConversationInfo, type Spending } from "../domain/Messages.ts"
+import * as Words from "../domain/Words.ts"
+import * as Budget from "../agents/machines/Budget.ts"
+import type { ConversationSnapshot } from "./ConversationRecovery.ts"
+
+export interface Row {
+  readonly conversation: string
+  readonly project: string
+  readonly config: string
+  readonly snapshot: ConversationSnapshot
+  readonly broken: string | undefined
+  readonly agents: ReadonlyArray<string>
+  /** Sub-agents that wait for a place. */
+  readonly queued: ReadonlyArray<string>
+  readonly spent: Budget.Spent
+  readonly limits: Spending
+  readonly archive: string | undefined
+}
+
+/** How a person names it: by its project, which means the newest one. */
+export interface Called {
+  readonly conversation: string
+  readonly project: string
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
+const because = ({ data }: ConversationSnapshot): string => {
+  if (data.because === null) return ""
+  const { by, reason } = data.because
+  return reason === "" ? ` by ${by}` : ` by ${by}: ${reason}`
+}
+
+/** In words of its own: `is paused by ada: lunch`. */
+export const standing = (snapshot: ConversationSnapshot): string => {
+  switch (snapshot.state) {
+    case "[*]":
+    case "created":
+      return "has not begun"
+    case "active":
+      return "is active"
+    case "paused":
+      return `is paused${because(snapshot)}`
+    case "suspended":
+      return `is suspended: ${snapshot.data.suspension?.reason ?? "a limit is reached"}`
+    case "closing":
+      return `is being closed${because(snapshot)}`
+    case "closed":
+      return "is closed"
+    case "archived":
+      return "is closed and archived"
+  }
+}
+
+const detail = ({ archive, broken, queued, snapshot }: Row): string => {
+  if (broken !== undefined) return `its log does not fold: ${broken}`
+  const { data, state } = snapshot
+  const turns = data.turnIds.length === 0 ? [] : [`${counted(data.turnIds.length, "turn")} under way`]
+  const waiting = queued.length === 0 ? [] : [`${counted(queued.length, "sub-agent")} waiting for a place`]
+  switch (state) {
+    case "[*]":
+    case "created":
+      return ["waits for its first agent", ...waiting].join("; ")
+    case "active":
+      return [...(turns.length === 0 ? ["no turn under way"] : turns), ...waiting].join("; ")
+    case "archived":
+      return archive === undefined ? "archived" : `its runes are in ${archive}`
+    default:
+      return [standing(snapshot).replace(/^is /, ""), ...turns, ...waiting].join("; ")
+  }
+}
+
+export const row = (of: Row): ConversationInfo => {
+  const { conversation, project, config, agents, archive, limits, snapshot, spent } = of
+  const { data } = snapshot
+  const state = snapshot.state === "[*]" ? "created" : snapshot.state
+  return {
+    conversation,
+    project,
+    config,
+    word: of.broken === undefined ? Words.wordOf(Words.conversation, state, { turns: data.turnIds.length }) : "failed",
+    state,
+    since: snapshot.at,
+    restsOn: snapshot.entered,
+    detail: detail(of),
+    agents,
+    turns: data.turns,
+    turnsActive: data.turnIds.length,
+    turnErrors: data.turnErrors,
+    fatalStops: data.fatalStops,
+    spent: Budget.shown(spent),
+    limits,
+    archive: archive ?? null
+  }
+}
+
+/** For a headline: `12,000 tokens, 3 tool calls, 5m 2s, $0.42`. */
+export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent): string =>
+  [
+    `${tokens.toLocaleString("en-US")} tokens`,
+    counted(toolCalls, "tool call"),
+    Duration.format(Duration.millis(Math.round(wallTime / 1000) * 1000)),
+    ...(usd > 0 ? [`$${usd.toFixed(2)}`] : [])
+  ].join(", ")
+
+/** Over for good: nothing leads back, a new one does. */
+export const over = ({ conversation, project }: Called): CommandRefused =>
+  new CommandRefused({
+    message: `The conversation ${conversation} of ${project} is closed.`,
+    remedy: "Begin a new one in the project's folder: agentd conversation new"
+  })
+
+/** Set apart: its log is damaged. */
+export const damaged = (conversation: string, message: string): CommandRefused =>
+  new CommandRefused({
+    message: `The conversation ${conversation} is set apart, since its log is damaged: ${message}`,
+    remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd close ${conversation}`
+  })
+
+/** Why it takes no input now; undefined when it does. */
+export const closedToInput = (
+  { conversation, project }: Called,
+  snapshot: ConversationSnapshot,
+  broken: string | undefined
+): CommandRefused | undefined => {
+  const refused = (message: string, remedy: string) =>
+    new CommandRefused({ message: `The conversation ${conversation} ${message}`, remedy })
+  if (broken !== undefined) {
+    return refused(`cannot go on: its log does not fold: ${broken}`, "agentd verify says what is wrong with it.")
+  }
+  switch (snapshot.state) {
+    case "[*]":
+    case "created":
+    case "active":
+      return undefined
+    case "paused":
+    case "suspended":
+      return refused(`${standing(snapshot)}. It takes no new input.`, `Let it go on: agentd resume ${project}`)
+    case "closing":
+      return refused(`${standing(snapshot)}.`, "When that is done, begin a new one: agentd conversation new")
+    case "closed":
+    case "archived":
+      return over({ conversation, project })
+  }
+}

@@ -1,0 +1,41 @@
+/**
+ * LiveConversations: the port Conversations over the daemon's own conversations.
+ */
+import { Effect, Stream } from "effect"
+import { Conversations, type Standing } from "../domain/Conversations.ts"
+import type { EventLog } from "../core/event-log/EventLog.ts"
+import * as ConversationMachine from "../agents/machines/ConversationMachine.ts"
+
+const standings: { readonly [state in ConversationMachine.State]: Standing } = {
+  "[*]": "working",
+  created: "working",
+  active: "working",
+  paused: "resting",
+  suspended: "resting",
+  closing: "resting",
+  closed: "sealed",
+  archived: "sealed"
+}
+
+export const make = (of: {
+  readonly log: EventLog["Service"]
+  /** All conversations, once every one is known. */
+  readonly known: Effect.Effect<ReadonlyArray<string>>
+  /** Where its machine stands; undefined for a conversation that is not known. */
+  readonly stateOf: (conversation: string) => ConversationMachine.State | undefined
+}): Conversations["Service"] =>
+  Conversations.of({
+    known: of.known,
+    standing: (conversation) => standings[of.stateOf(conversation) ?? "active"],
+    changes: Stream.unwrap(
+      Effect.map(of.log.head, (after) =>
+        of.log.subscribe({ after, kinds: [...ConversationMachine.kinds] }).pipe(
+          Stream.filter(({ to }) => to !== null),
+          Stream.map(({ stream, to }) => ({
+            conversation: stream,
+            standing: standings[to as ConversationMachine.State]
+          }))
+        )
+      )
+    )
+  })

@@ -1,0 +1,364 @@
+/**
+ * Project: one `agentd.jsonc`, its open conversation, and the agents in it.
+ *
+ * Guarantees: the last file that a person has agreed to is in force; what is wrong with a newer
+ * one, or that it waits for a person, is kept for whoever asks and is in the log; a reload touches only what changed: a new agent is
+ * started, one that is gone is stopped (its inbox and log stay), a changed one
+ * takes its new settings with its next run, its limits with its next start.
+ */
+import { putRight } from "../domain/ErrorLimit.ts"
+import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
+import { basename, dirname } from "node:path"
+import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
+import * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
+import type { CommandRefused, ConfigChangeInfo, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
+import { Allowance } from "../domain/Allowance.ts"
+import * as Budget from "../agents/machines/Budget.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import * as Prices from "../domain/Prices.ts"
+import * as Fallback from "../config/Fallback.ts"
+import * as Metering from "../agents/run/Metering.ts"
+import * as ProjectStop from "../agents/machines/ProjectStop.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import { ConversationActor, type Failure } from "./ConversationActor.ts"
+import * as ConfigNotice from "./ConfigNotice.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import { Bus, type ConfigNews } from "./service/Bus.ts"
+import * as Secrets from "./Secrets.ts"
+import { AgentRegistry } from "./AgentRegistry.ts"
+import { AgentsPlace, type Services } from "./AgentsPlace.ts"
+import type { ProjectRecord } from "./Recovery.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
+
+const readProject = reader(projectKinds)
+
+const SUPERVISION = { intensity: 10, period: "30 seconds" } as const
+
+export class Project {
+  readonly conversation: string
+  readonly path: string
+  name: string
+  config: ConfigFile.Project
+  problems: ReadonlyArray<string> = []
+  readonly household: AgentRegistry
+  readonly record: ProjectRecord
+  readonly scope: Scope.Closeable
+  readonly life: ConversationActor
+  /** The conversation in the supervision tree: its actor, then its agents. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  private readonly agents: DynamicSupervisor.DynamicSupervisor
+  private readonly services: Context.Context<Services>
+  /** Completed when it is closed, and nothing of it lives any more. */
+  readonly retired = Deferred.makeUnsafe<void>()
+  private readonly reading = Semaphore.makeUnsafe(1)
+  private readonly notices: ConfigNotice.ConfigNotice
+  /** Why it may not be called so, where another project is. */
+  private readonly taken: (name: string, before: string) => CommandRefused | undefined
+
+  private constructor(
+    services: Context.Context<Services>,
+    record: ProjectRecord,
+    config: ConfigFile.Project,
+    scope: Scope.Closeable,
+    taken: Project["taken"]
+  ) {
+    this.taken = taken
+    this.services = services
+    this.record = record
+    this.conversation = record.conversation
+    this.path = record.config
+    this.name = config.name
+    this.config = config
+    this.scope = scope
+    this.nest = DynamicSupervisor.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
+    this.agents = DynamicSupervisor.make({ name: "agents", strategy: "one_for_one", ...SUPERVISION })
+    this.life = new ConversationActor(
+      {
+        conversation: record.conversation,
+        system: Context.get(services, ActorSystem),
+        config: () => this.config.conversation,
+        residents: () => this.household.residents,
+        leaving: Effect.suspend(() => this.household.leaving),
+        ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
+        renewed: (ref) => Context.get(services as Context.Context<never>, Allowance).renewed(record.conversation, ref),
+        recoveredTo: Context.get(services, AgentsPlace).recoveredTo
+      },
+      record.life,
+      scope
+    )
+    this.notices = new ConfigNotice.ConfigNotice(services, record, scope)
+    this.household = new AgentRegistry({
+      services,
+      record,
+      file: () => this.config,
+      life: this.life,
+      refusal: () => this.refusal,
+      nest: this.agents,
+      scope
+    })
+  }
+
+  /** As its record says it stands; `begin` brings it to life. All of it ends with the scope. */
+  static readonly make = (
+    record: ProjectRecord,
+    config: ConfigFile.Project,
+    scope: Scope.Closeable,
+    taken: Project["taken"]
+  ) => Effect.map(Effect.context<Services>(), (services) => new Project(services, record, config, scope, taken))
+
+  get members(): AgentRegistry["members"] {
+    return this.household.members
+  }
+
+  get info(): ProjectInfo {
+    return {
+      conversation: this.conversation,
+      name: this.name,
+      config: this.path,
+      agents: [...this.members.keys()],
+      problems: this.problems,
+      ...(this.record.stopped === null ? {} : { stopped: this.record.stopped }),
+      ...this.unmetered,
+      ...ConfigTrust.waiting(this.record.trust)
+    }
+  }
+
+  /** Why an agent's limits do not hold to one request, with the backend at this place: 0 is its own; undefined: they do. */
+  gapOf(agent: string, config: AgentConfig, place: number): Metering.Gap | undefined {
+    const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
+    const { conversation, prices } = this.config
+    const { machine } = Context.get(this.services as Context.Context<never>, Allowance)
+    const backend = [config.backend, ...config.fallback][place]
+    if (backend === undefined) return undefined
+    const budgets = [config.budget, conversation.budget, machine]
+    return Metering.gapOf(Fallback.labelOf(agent, place), { backend }, budgets, (model) =>
+      Prices.priceOf(model, prices, user)
+    )
+  }
+
+  /** The same of its own backend and of each fallback, in words. */
+  gapsOf(agent: string, config: AgentConfig): ReadonlyArray<string> {
+    return [config.backend, ...config.fallback].flatMap((_, place) => this.gapOf(agent, config, place)?.text ?? [])
+  }
+
+  private get unmetered(): { readonly unmetered?: ReadonlyArray<string> } {
+    const all = [...this.members].flatMap(([agent, { tree }]) => this.gapsOf(agent, tree.config()))
+    return all.length === 0 ? {} : { unmetered: all }
+  }
+
+  get state() {
+    return this.life.snapshot.state
+  }
+
+  /** When that state was entered, ms since the epoch. */
+  get since() {
+    return this.life.snapshot.at
+  }
+
+  get row(): ConversationInfo {
+    const { subAgents } = this.household.family
+    return ConversationRow.row({
+      conversation: this.conversation,
+      project: this.name,
+      config: this.path,
+      snapshot: this.life.snapshot,
+      broken: this.record.life.broken,
+      agents: [...this.members.keys()],
+      queued: subAgents.filter(({ stands }) => stands === "queued").map(({ name }) => name),
+      spent: this.life.spent,
+      limits: Budget.limitsShown(this.config.conversation.budget),
+      archive: undefined
+    })
+  }
+
+  /** Why it takes no input now; undefined when it does. */
+  get refusal(): CommandRefused | undefined {
+    const called = { conversation: this.conversation, project: this.name }
+    return ConversationRow.closedToInput(called, this.life.snapshot, this.record.life.broken)
+  }
+
+  /** Why no agent may be started any more; undefined while one may: a pause keeps it from turns, not from life. */
+  get isOver(): CommandRefused | undefined {
+    return this.household.family.isClosing ? this.refusal : undefined
+  }
+
+  /** Why none of its agents is started: it is over, or stopped as a whole. */
+  get isStill(): CommandRefused | undefined {
+    return this.isOver ?? ProjectStop.refusalOf(this.name, this.record)
+  }
+
+  /** Appends what a person has decided about all of it, and takes it in; answers with the rune. */
+  readonly say = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, kind: "project.stopped" | "project.started", by: string) {
+      const { conversation: stream, name } = this
+      const [rune] = yield* this.notices
+        .append([{ stream, kind, actor: "project", trigger: "person", payload: { name, by } }])
+        .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+      const said = readProject(rune!)
+      if (said !== undefined) ProjectStop.apply(this.record, said)
+      return rune!.eventId
+    },
+    Effect.uninterruptible
+  )
+
+  recordOf(agent: string) {
+    return this.record.agents.get(agent)
+  }
+
+  /** Brings the conversation to life as the log says it stands, without its agents. */
+  readonly begin = Effect.gen({ self: this }, function* () {
+    const { agents, name } = this.config
+    yield* this.nest.add(this.life.child)
+    yield* this.life.create({ name, agents: Object.keys(agents) })
+    yield* this.nest.add(this.agents.child)
+    yield* Context.get(this.services, Bus).configured(this.news)
+  })
+
+  /** Agents that stopped for good, as their log says: not those that had ended by then. */
+  private get failures(): ReadonlyArray<Failure> {
+    const stream = this.conversation
+    return [...this.record.agents].flatMap(
+      ([
+        agent,
+        {
+          life,
+          worker: { now }
+        }
+      ]) => {
+        if (now?.state !== "Stopped" || now.data.fatal === null) return []
+        const isOver = (life.state === "terminated" || life.state === "failed") && life.entered < now.entered
+        return isOver
+          ? []
+          : [{ agent, error: putRight(now.data.fatal.message), cause: { stream, seq: now.seq, eventId: now.entered } }]
+      }
+    )
+  }
+
+  /** For those outside who have a part of the file to follow. */
+  get news(): ConfigNews {
+    return { conversation: this.conversation, config: this.config }
+  }
+
+  /** All agents of the config that is in force, their sub-agents, and no others. */
+  get settle() {
+    return this.household.settle
+  }
+
+  /** Completes the half-done work of the last daemon, once the agents are alive. */
+  readonly mend: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.andThen(this.life.tellAgain(this.failures), this.household.mend)
+  )
+
+  /**
+   * Reads the file again, one reader at a time. What nobody has agreed to changes nothing but `waits`, and a bad one
+   * nothing but `problems`. Fails where the caller agreed to a text that is no longer there.
+   */
+  readonly reload = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, agreed: ConfigTrust.Agreed, by: string) {
+      if (this.household.family.isClosing) return
+      const read = yield* Effect.result(Effect.provide(ConfigTrust.look(this.path), this.services))
+      const isHeld = typeof agreed === "object" && !(read._tag === "Success" && read.success.hash === agreed.hash)
+      if (read._tag === "Failure") {
+        this.problems = read.failure.message.split("\n")
+        yield* Effect.logWarning(`not taken over: ${read.failure.message}`)
+        yield* this.notices.notice(ConfigNotice.troubleOf(read.failure))
+      } else {
+        this.problems = []
+        yield* this.weigh(read.success, agreed, by)
+      }
+      // the same file, too: it may not have been settled to the end
+      yield* this.settle
+      if (isHeld) return yield* ConfigTrust.changedSince(this.record)
+    },
+    (effect) => this.reading.withPermit(effect)
+  )
+
+  private readonly weigh = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, seen: ConfigTrust.Seen, agreed: ConfigTrust.Agreed, by: string) {
+      const isTrusted = seen.hash === this.record.trust.hash
+      if (!isTrusted && ConfigTrust.agrees(agreed, seen.hash)) {
+        const taken = this.taken(seen.config.name, this.name)
+        return yield* taken ?? this.agree(seen, agreed, by)
+      }
+      const isInForce = isTrusted || this.says(seen.config)
+      yield* this.notices.notice(isInForce ? null : { state: "untrusted", hash: seen.hash, problem: null })
+    }
+  )
+
+  /** Whether a config says what is in force already. */
+  private says(config: ConfigFile.Project): boolean {
+    return JSON.stringify(config) === JSON.stringify(this.config)
+  }
+
+  private readonly agree = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, seen: ConfigTrust.Seen, agreed: ConfigTrust.Agreed, by: string) {
+      const { config } = seen
+      const { hash: before } = this.record.trust
+      const isNew = !this.says(config)
+      yield* Effect.provide(Effect.andThen(Secrets.register(config), ConfigTrust.keep(seen)), this.services)
+      yield* this.notices.append([
+        ConfigTrust.trusted(this.conversation, seen, by, typeof agreed === "object" ? "trust" : "start"),
+        ...(isNew
+          ? [
+              {
+                stream: this.conversation,
+                kind: "project.config_changed",
+                actor: "project",
+                trigger: "reload",
+                payload: { config: this.path, name: config.name, agents: Object.keys(config.agents) }
+              }
+            ]
+          : [])
+      ])
+      yield* Effect.provide(ConfigTrust.drop(before), this.services)
+      if (!isNew) return
+      this.config = config
+      this.name = config.name
+      this.record.name = config.name
+      yield* this.household.look
+      yield* this.life.enforce
+      yield* Context.get(this.services, Bus).configured(this.news)
+    },
+    Effect.uninterruptible
+  )
+
+  /** Keeps what is in force, as the file stands; `hash`: of the text that was shown. */
+  readonly keepInForce = (hash: string | undefined, by: string) =>
+    Effect.gen({ self: this }, function* () {
+      const refused = ConfigTrust.unkept(this.record, hash)
+      if (refused !== undefined) return yield* refused
+      if (this.record.trust.noticed?.kept !== undefined) return 0
+      const [rune] = yield* this.notices.append([ConfigTrust.keptOf(this.record, by)])
+      return rune!.eventId
+    }).pipe(this.reading.withPermit)
+
+  get change(): Effect.Effect<ConfigChangeInfo> {
+    return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)
+  }
+
+  /** Reloads now, since it may have changed unseen, and whenever the file changes, for as long as the scope is open. */
+  readonly watch = Effect.suspend(() =>
+    Stream.merge(Stream.succeed(undefined), this.changes).pipe(
+      // editors write a file in several steps
+      Stream.debounce("200 millis"),
+      Stream.runForEach(() => this.reload("nothing", "agentd"))
+    )
+  ).pipe(
+    Effect.catchDefect((defect) => Effect.fail(defect)),
+    Effect.tapCause((cause) => Effect.logWarning(`${this.path} is not watched for a moment`, cause)),
+    Effect.retry(Backoff.waits(Backoff.constant("30 seconds")))
+  )
+
+  private get changes() {
+    return Context.get(this.services, FileSystem.FileSystem)
+      .watch(dirname(this.path))
+      .pipe(Stream.filter((event) => basename(event.path) === basename(this.path)))
+  }
+}

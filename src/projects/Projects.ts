@@ -1,0 +1,453 @@
+/**
+ * Projects: every project of the log, by its conversation: comes to life as its log says
+ * it stands, enters the log, is found by those who ask.
+ *
+ * Each project is recovered by its own stream, and lives as soon as that is read, by the last
+ * config that a person has agreed to, whatever its file says by now: one
+ * of which that is gone is named with its problems, and neither that nor a
+ * stream that cannot be read holds up another. A
+ * project has one open conversation at a time; those that are closed are known.
+ */
+import { Context, Deferred, Effect, Exit, Scope, Semaphore } from "effect"
+import { isAbsolute } from "node:path"
+import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
+import * as LogEvent from "../domain/LogEvent.ts"
+import type { Address } from "../domain/AgentPort.ts"
+import * as ProjectName from "../config/ProjectName.ts"
+import * as ConversationId from "../domain/ConversationId.ts"
+import {
+  type AgentInfo,
+  type Caller,
+  CommandRefused,
+  type ConfigChangeInfo,
+  type ConversationInfo,
+  type ProjectInfo
+} from "../domain/Messages.ts"
+import { EventLog, StorageError } from "../core/event-log/EventLog.ts"
+import type { RuneDraft } from "../core/event-log/Rune.ts"
+import type { Services } from "./AgentsPlace.ts"
+import type { AgentFacts } from "./service/Agents.ts"
+import { isActive } from "../agents/machines/AgentStates.ts"
+import * as AgentView from "../agents/run/AgentView.ts"
+import * as Backlog from "./service/Backlog.ts"
+import { ConfigNotice, type Trouble, troubleOf } from "./ConfigNotice.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import * as Finder from "./service/Finder.ts"
+import { LostProject } from "./LostProject.ts"
+import { Project } from "./Project.ts"
+import { freshProject, type ProjectRecord } from "./Recovery.ts"
+import * as Secrets from "./Secrets.ts"
+import * as SetApart from "./SetApart.ts"
+import { repeated } from "../agents/machines/ToolsState.ts"
+import * as Backoff from "../core/supervision/Backoff.ts"
+
+/** How often the file of a project that cannot be read is tried. */
+const READ_AGAIN = Backoff.constant("5 seconds")
+
+export class Projects {
+  readonly living: Map<string, Project> = new Map()
+  /** Projects whose config cannot be read now: known, not running. */
+  readonly lost: Map<string, LostProject> = new Map()
+  /** Conversations whose streams are damaged: nothing of them lives. */
+  readonly damaged: Map<string, SetApart.Damaged> = new Map()
+  readonly closed: Map<string, ProjectRecord> = new Map()
+  private readonly lock = Semaphore.makeUnsafe(1)
+  private readonly services: Context.Context<Services>
+  readonly scope: Scope.Scope
+
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+
+  private constructor(
+    services: Context.Context<Services>,
+    nest: DynamicSupervisor.DynamicSupervisor,
+    scope: Scope.Scope
+  ) {
+    this.nest = nest
+    this.services = services
+    this.scope = scope
+  }
+
+  /** None yet. What comes to life ends with the Effect scope. */
+  static readonly make = (nest: DynamicSupervisor.DynamicSupervisor) =>
+    Effect.map(
+      Effect.all([Effect.context<Services>(), Effect.scope]),
+      ([services, scope]) => new Projects(services, nest, scope)
+    )
+
+  private get log(): EventLog["Service"] {
+    return Context.get(this.services, EventLog)
+  }
+
+  get entries(): ReadonlyArray<Finder.Entry> {
+    return [
+      ...[...this.living.values()].map((project) => ({ _tag: "Open", project, record: project.record }) as const),
+      ...[...this.lost.values()].map((lost) => ({ _tag: "Lost", lost, record: lost.record }) as const),
+      ...[...this.closed.values()].map((record) => ({ _tag: "Closed", record }) as const),
+      ...[...this.damaged.values()].map((damaged) => ({ _tag: "Damaged", ...damaged }) as const)
+    ]
+  }
+
+  /** Every agent that is alive. */
+  get found(): ReadonlyArray<Finder.Found> {
+    return [...this.living.values()].flatMap((project) =>
+      [...project.members.values()].map(({ tree }) => ({ project, tree }))
+    )
+  }
+
+  stateOf(conversation: string) {
+    const known = this.lost.get(conversation)?.record ?? this.closed.get(conversation)
+    return (this.living.get(conversation)?.life ?? known?.life)?.snapshot.state
+  }
+
+  tree({ agent, conversation }: Address) {
+    return this.living.get(conversation)?.members.get(agent)?.tree
+  }
+
+  /** A project with its conversation and its agents alive, watched from now on. */
+  private readonly open = Effect.fnUntraced(
+    { self: this },
+    function* (this: Projects, record: ProjectRecord, config: ConfigFile.Project) {
+      const scope = yield* Scope.fork(this.scope)
+      const project = yield* Effect.provide(
+        Project.make(record, config, scope, (name, before) => this.taken(record.config, name, before)),
+        this.services
+      )
+      yield* this.nest.add(project.nest.child)
+      yield* project.begin
+      this.living.set(record.conversation, project)
+      this.lost.delete(record.conversation)
+      yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
+      yield* Effect.forkIn(project.watch, scope)
+      // what cannot be settled now is tried again by whoever reloads it
+      yield* Effect.ensuring(project.settle, project.mend)
+      // its file may be another by now: whoever finds the project finds that, too
+      yield* project.reload("nothing", "agentd").pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+      return project
+    }
+  )
+
+  /** Retires a closed project: nothing of it lives any more, and only its record is kept. */
+  private readonly retire = (project: Project) =>
+    Effect.gen({ self: this }, function* () {
+      const { conversation, life, record, scope } = project
+      record.life.snapshot = life.snapshot
+      this.closed.set(conversation, record)
+      this.living.delete(conversation)
+      yield* this.nest.remove(conversation)
+      yield* Scope.close(scope, Exit.void)
+      yield* Deferred.succeed(project.retired, undefined)
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
+  private look(path: string) {
+    return Effect.mapError(
+      Effect.provide(ConfigTrust.look(path), this.services),
+      ({ message, remedy }) => new CommandRefused({ message, remedy })
+    )
+  }
+
+  /** The config of the text that was agreed to; undefined where that is gone. */
+  private inForce(path: string, hash: string) {
+    return Effect.mapError(
+      Effect.provide(ConfigTrust.inForce(path, hash), this.services),
+      ({ message, remedy }) => new CommandRefused({ message, remedy })
+    )
+  }
+
+  /** Secrets of the config are known, and its text is kept: the log may say that it is trusted. */
+  private ready(seen: ConfigTrust.Seen) {
+    return Effect.provide(Effect.andThen(Secrets.register(seen.config), ConfigTrust.keep(seen)), this.services)
+  }
+
+  private append(record: ProjectRecord, drafts: ReadonlyArray<RuneDraft>) {
+    const { append } = new ConfigNotice(this.services, record, this.scope)
+    return append(drafts).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+  }
+
+  /** Why the project with this file may not be called so: another one is. `before`: the name that it has now. */
+  private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
+    const called = (name: string) =>
+      this.entries.find(
+        (entry) => entry._tag !== "Closed" && entry.record.config !== path && Finder.nameOf(entry) === name
+      )
+    const other = called(name)
+    if (other === undefined || name === before) return undefined
+    const free = ProjectName.distinguished(path, name, (name) => called(name) !== undefined)
+    return new CommandRefused({
+      message: `A project is called ${name} already: ${other.record.config}.`,
+      remedy:
+        before === null
+          ? `Give this one a name of its own, in its folder: agentd start --name ${free}`
+          : `Write another "name" into ${path}, such as ${free}; then: agentd trust ${before}`
+    })
+  }
+
+  /** A project's file enters the log with the conversation that it now has, and comes to life as far as a person has agreed to it. */
+  private readonly enter = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Projects,
+      path: string,
+      conversation: string,
+      caller: Caller,
+      agreed: ConfigTrust.Agreed,
+      before: string | null
+    ) {
+      const found = yield* this.look(path)
+      const record = this.lost.get(conversation)?.record ?? freshProject(conversation, path, found.config.name)
+      if (typeof agreed === "object" && agreed.hash !== found.hash) return yield* ConfigTrust.changedSince(record)
+      const isAgreed = before === null || before === found.hash || ConfigTrust.agrees(agreed, found.hash)
+      const seen = isAgreed ? found : yield* this.inForce(path, before)
+      if (seen === undefined) return yield* untrusted(record)
+      const { name } = seen.config
+      const taken = this.taken(path, name, this.lost.get(conversation)?.record.name ?? null)
+      if (taken !== undefined) return yield* taken
+      const { unreadable } = yield* this.log.reading
+      const unread = unreadable.find(({ stream }) => stream === conversation)
+      if (unread !== undefined) {
+        return yield* new CommandRefused({
+          message: `What the log has of ${conversation} cannot be read: ${unread.message}`,
+          remedy: "See what is wrong with the log: agentd verify"
+        })
+      }
+      yield* this.ready(seen)
+      const how = before === null || !isAgreed ? "first" : typeof agreed === "object" ? "trust" : "start"
+      yield* this.append(record, [
+        {
+          stream: conversation,
+          kind: "project.registered",
+          actor: "project",
+          trigger: "register",
+          payload: { config: path, name, by: caller.by, agents: Object.keys(seen.config.agents) }
+        },
+        ConfigTrust.trusted(conversation, seen, caller.by, how)
+      ])
+      return yield* this.open(record, seen.config)
+    }
+  )
+
+  /** Runs commands on a file one after the other; a command is completed even if the caller goes away meanwhile. */
+  private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
+    return isAbsolute(path)
+      ? this.lock.withPermit(Effect.uninterruptible(command))
+      : Effect.fail(new CommandRefused({ message: `config: ${path} is not absolute.`, remedy: "Give the whole path." }))
+  }
+
+  readonly register = (
+    path: string,
+    caller: Caller,
+    agreed: ConfigTrust.Agreed
+  ): Effect.Effect<ProjectInfo, CommandRefused | StorageError> =>
+    this.alone(
+      path,
+      Effect.gen({ self: this }, function* () {
+        const known = this.known(path)
+        if (known?._tag === "Open") {
+          yield* known.project
+            .reload(agreed, caller.by)
+            .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+          return known.project.info
+        }
+        if (known?._tag === "Closed") return overInfo(known.record)
+        if (known?._tag === "Damaged") return yield* ConversationRow.damaged(known.record.conversation, known.message)
+        const conversation = known?.record.conversation ?? ProjectName.conversationId(path)
+        return (yield* this.enter(path, conversation, caller, agreed, known?.record.trust.hash ?? null)).info
+      })
+    )
+
+  readonly newConversation = (
+    path: string,
+    caller: Caller
+  ): Effect.Effect<ConversationInfo, CommandRefused | StorageError> =>
+    this.alone(
+      path,
+      Effect.gen({ self: this }, function* () {
+        const known = this.known(path)
+        if (known !== undefined && known._tag !== "Closed") {
+          const { conversation, name } = known.record
+          return yield* new CommandRefused({
+            message: `The conversation ${conversation} is open: a project has one at a time.`,
+            remedy: `Close it first: agentd close ${name}`
+          })
+        }
+        const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
+        // what waits for a person still does
+        return (yield* this.enter(path, conversation, caller, "nothing", known?.record.trust.hash ?? null)).row
+      })
+    )
+
+  /**
+   * The config with which a project of the log comes to life: of the text that was agreed to. An older agentd asked
+   * nobody: the file as it stands then counts, from now on as agreed to.
+   */
+  private readonly recovered = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
+    const { config: path, conversation, trust } = record
+    if (trust.hash !== null) {
+      const seen = yield* this.inForce(path, trust.hash)
+      if (seen === undefined) return yield* untrusted(record)
+      yield* Effect.provide(Secrets.register(seen.config), this.services)
+      return seen.config
+    }
+    const seen = yield* this.look(path)
+    yield* this.ready(seen)
+    yield* this.append(record, [ConfigTrust.trusted(conversation, seen, "agentd", "first")])
+    return seen.config
+  })
+
+  /** A project whose config is gone comes to life as soon as it is there, unless somebody was first. */
+  private readonly await = (lost: LostProject) => {
+    const { conversation, name } = lost.record
+    const isWaiting = () => this.lost.get(conversation) === lost && !lost.isEnding
+    return this.recovered(lost.record).pipe(
+      Effect.retry({ schedule: Backoff.waits(READ_AGAIN), while: isWaiting }),
+      Effect.flatMap((file) =>
+        this.lock.withPermit(
+          Effect.suspend(() => (isWaiting() ? Effect.asVoid(this.open(lost.record, file)) : Effect.void))
+        )
+      ),
+      Effect.tapCause((cause) => Effect.logWarning(`${name} could not be opened`, cause))
+    )
+  }
+
+  /** Revives a project of the log. Its trouble is its own. */
+  readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
+    const { config, conversation, life } = record
+    const { state } = life.snapshot
+    if (state === "closed" || state === "archived") return void this.closed.set(conversation, record)
+    const recovered = yield* Effect.result(this.recovered(record))
+    if (recovered._tag === "Success") return yield* Effect.asVoid(this.open(record, recovered.success))
+    if (recovered.failure._tag === "StorageError") return yield* recovered.failure
+    const lost = new LostProject(record, recovered.failure)
+    this.lost.set(conversation, lost)
+    if (state === "closing") return yield* Effect.asVoid(Effect.forkIn(this.closeLost(lost), this.scope))
+    const file = yield* Effect.result(Effect.provide(ConfigTrust.look(config), this.services))
+    const trouble: Trouble =
+      file._tag === "Failure" ? troubleOf(file.failure) : { state: "untrusted", hash: file.success.hash, problem: null }
+    yield* new ConfigNotice(this.services, record, this.scope)
+      .notice(trouble)
+      .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+    yield* Effect.forkIn(this.await(lost), this.scope)
+  })
+
+  readonly configChange = (entry: Finder.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
+    if (entry._tag === "Open") return entry.project.change
+    const { record } = entry
+    if (entry._tag === "Damaged") return Effect.fail(ConversationRow.damaged(record.conversation, entry.message))
+    return entry._tag === "Lost"
+      ? Effect.provide(ConfigTrust.changeOf(record, undefined), this.services)
+      : ConversationRow.over({ conversation: record.conversation, project: record.name })
+  }
+
+  readonly closeLost = (lost: LostProject, why?: { readonly by: string; readonly reason: string }) =>
+    Effect.andThen(
+      Effect.provide(lost.close(this, why), this.services),
+      Effect.sync(() => {
+        const { conversation } = lost.record
+        this.lost.delete(conversation)
+        this.closed.set(conversation, lost.record)
+      })
+    )
+
+  /** The newest conversation of a file; what a damaged stream does not say, its id does. */
+  private known(path: string): Finder.Entry | undefined {
+    const id = ProjectName.conversationId(path)
+    for (const { record } of this.entries) if (record.config === "" && record.conversation === id) record.config = path
+    return Finder.ofConfig(this.entries, path)
+  }
+
+  /** Ends what lives of a conversation whose stream is damaged, and writes nothing to the stream. */
+  readonly setApart = (conversation: string, message: string): Effect.Effect<void> =>
+    Effect.gen({ self: this }, function* () {
+      if (!ConversationId.mayBe(conversation) || this.damaged.has(conversation)) return
+      const project = this.living.get(conversation)
+      const over = this.closed.get(conversation)
+      const known = project?.record ?? this.lost.get(conversation)?.record ?? over
+      const record = known ?? (yield* Effect.provide(SetApart.recordOf(conversation), this.services))
+      yield* LogEvent.noted("conversation.apart", { conversation })(
+        Effect.logError(`${conversation} is set apart: ${message}`)
+      )
+      // one that is over has nothing that lives
+      if (over === undefined) this.damaged.set(conversation, { record, message })
+      this.living.delete(conversation)
+      this.lost.delete(conversation)
+      yield* Effect.provide(SetApart.tell(conversation, message), this.services)
+      if (project === undefined) return
+      yield* this.nest.remove(conversation)
+      yield* Scope.close(project.scope, Exit.void)
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
+  /** A person gives up a conversation that is set apart; the rune that says so is the answer. */
+  readonly giveUp = (record: ProjectRecord, why: { readonly by: string; readonly reason: string }) =>
+    Effect.gen({ self: this }, function* () {
+      const over = yield* Effect.provide(SetApart.giveUp(record, why), this.services)
+      this.damaged.delete(record.conversation)
+      this.closed.set(record.conversation, over)
+      return over.life.snapshot.entered
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
+  readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo => {
+    const place = tree.worker()?.data.fallback ?? 0
+    return AgentView.row({
+      conversation: project.conversation,
+      project: project.name,
+      agent: tree.name,
+      config: tree.config(),
+      worker: tree.worker(),
+      turn: tree.turn(),
+      calls: tree.calls(),
+      inbox: tree.inbox().data,
+      inboxAt: tree.inbox().at,
+      queued: project.household.family.isQueued(tree.name),
+      parent: tree.setting.parent,
+      heard: tree.live.heard,
+      line: tree.live.line,
+      retries: tree.live.retries,
+      answeredAt: tree.actors.tools.state.answeredAt,
+      asked: tree.live.meter.newest,
+      outlives: tree.live.run === undefined ? undefined : tree.live.run.outlives?.() === true,
+      lacks: [...tree.live.lacks],
+      mode: tree.live.run === undefined ? undefined : tree.live.offers.mode,
+      background: tree.live.beside,
+      trouble: tree.setting.weather.trouble(),
+      windows: tree.setting.weather.near(tree.worker()?.data.fallback ?? 0),
+      allowance: tree.setting.allowance.standing(),
+      same: isActive(tree.turn()) ? repeated(tree.actors.tools.state, tree.turn().data.turnId) : undefined,
+      gap: project.gapOf(tree.name, tree.config(), place),
+      broken: project.recordOf(tree.name)?.broken,
+      home: { conversation: project.conversation, state: project.state, since: project.since },
+      now
+    })
+  }
+
+  readonly facts = ({ agent, conversation }: Address, now: number): AgentFacts => {
+    const project = this.living.get(conversation)
+    const tree = project?.members.get(agent)?.tree
+    if (project === undefined || tree === undefined)
+      return { conversation, agent, info: undefined, backlog: undefined, calls: [] }
+    const info = this.agentInfo({ project, tree }, now)
+    return { conversation, agent, info, backlog: Backlog.of(tree), calls: tree.calls() }
+  }
+
+  /** The config that counts for a conversation, also for one that its project has left behind. */
+  configOf(conversation: string) {
+    const open = this.living.get(conversation)
+    if (open !== undefined) return open.config
+    const config = this.closed.get(conversation)?.config
+    const next = config === undefined ? undefined : Finder.ofConfig(this.entries, config)
+    return next?._tag === "Open" ? next.project.config : undefined
+  }
+}
+
+/** Nobody has agreed to the file, and what was agreed to is not there any more. */
+const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
+  new CommandRefused({
+    message: `${config} is not the text that was agreed to, and that one is not kept any more.`,
+    remedy: `Look at it, and agree: agentd trust ${name}`
+  })
+
+/** A file whose last conversation is closed says nothing more: a new one has to be asked for. */
+const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {
+  const { message, remedy } = ConversationRow.over({ conversation, project: name })
+  return { conversation, name, config, agents: [], problems: [`${message} ${remedy}`] }
+}

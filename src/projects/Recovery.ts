@@ -1,0 +1,216 @@
+/**
+ * Recovery: what the log says of every project and agent: each conversation by its own
+ * stream, and those that are archived by the daemon's.
+ *
+ * Each is a pure fold. A machine whose runes do not fold (a log of a newer agentd, a
+ * damaged one) is set aside with the reason and touches no other agent; a stream that
+ * cannot be read touches no other conversation.
+ */
+import { Effect } from "effect"
+import * as ConversationId from "../domain/ConversationId.ts"
+import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
+import type { StreamFold } from "../core/event-log/StreamFold.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import * as AgentRecovery from "../agents/actors/AgentRecovery.ts"
+import { type AgentRecord, freshAgent } from "../agents/actors/AgentRecovery.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
+import * as ChildNews from "./ChildNews.ts"
+import * as ConversationRecovery from "./ConversationRecovery.ts"
+import * as ProjectStop from "../agents/machines/ProjectStop.ts"
+
+export interface ProjectRecord {
+  readonly conversation: string
+  config: string
+  name: string
+  readonly agents: Map<string, AgentRecord>
+  readonly life: ConversationRecovery.Life
+  /** The part of its file that a person has agreed to. */
+  readonly trust: ConfigTrust.Trust
+  /** Null: it is not stopped as a whole. */
+  stopped: ProjectStop.Stopped | null
+}
+
+export type Records = Map<string, ProjectRecord>
+
+export const kinds = [
+  "project.registered",
+  "project.config_changed",
+  "project.stopped",
+  "project.started",
+  "config.trusted",
+  "config.changed",
+  "config.kept",
+  "config.waits",
+  "agent.reported",
+  "agent.answered",
+  ...AgentRecovery.kinds,
+  ...ConversationRecovery.kinds
+] as const
+
+const readProject = reader(projectKinds)
+
+const agentOf = (project: ProjectRecord, name: string): AgentRecord => {
+  const known = project.agents.get(name)
+  if (known !== undefined) return known
+  const fresh = freshAgent(name)
+  project.agents.set(name, fresh)
+  return fresh
+}
+
+export const freshProject = (conversation: string, config: string, name: string): ProjectRecord => ({
+  conversation,
+  config,
+  name,
+  agents: new Map(),
+  life: ConversationRecovery.fresh(),
+  trust: ConfigTrust.fresh(),
+  stopped: null
+})
+
+/** The record of a conversation of which the daemon's stream says that a person has given it up. */
+export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
+  const about = readProject(rune)
+  if (about?.kind !== "conversation.given_up") return undefined
+  const { config, conversation, name } = about.payload
+  const record = freshProject(conversation, config, name)
+  const { at, eventId: entered } = rune
+  record.life.snapshot = { ...record.life.snapshot, state: "closed", entered, at }
+  return record
+}
+
+/** A conversation of which only the archive's rune is left to read. */
+const archive = (records: Records, rune: Rune): void => {
+  const givenUp = givenUpIn(rune)
+  if (givenUp !== undefined) return void records.set(givenUp.conversation, givenUp)
+  const found = ConversationRecovery.archived(rune)
+  if (found === undefined) return
+  const { agents, config, conversation, life, project, trusted = null } = found
+  const all = new Map(agents.map((agent) => [agent, freshAgent(agent)] as const))
+  const trust = { ...ConfigTrust.fresh(), hash: trusted }
+  records.set(conversation, { conversation, config, name: project, agents: all, life, trust, stopped: null })
+}
+
+/** To the agent's machine that wrote the rune, or joined it. */
+const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boolean): void => {
+  const [machine = "", name = ""] = actor.split("/")
+  if (!AgentRecovery.machines.includes(machine)) return
+  const agent = agentOf(project, name)
+  try {
+    AgentRecovery.apply(agent, machine, rune, isJoined)
+  } catch (cause) {
+    agent.broken = cause instanceof Error ? cause.message : String(cause)
+  }
+}
+
+const readConfig = reader(configKinds)
+
+export const apply = (records: Records, rune: Rune): void => {
+  if (rune.stream === DAEMON_STREAM) return archive(records, rune)
+  const about = readProject(rune)
+  if (rune.kind === "project.registered") {
+    // one that is archived says no more: its archive's rune does
+    if (about?.kind !== "project.registered") return
+    const { config, name } = about.payload
+    const known = records.get(rune.stream)
+    if (known === undefined) records.set(rune.stream, freshProject(rune.stream, config, name))
+    else Object.assign(known, { config, name })
+    return
+  }
+  const project = records.get(rune.stream)
+  if (project === undefined) return
+  if (rune.kind === "project.config_changed") {
+    project.name = (about?.kind === "project.config_changed" ? about.payload.name : undefined) ?? project.name
+    return
+  }
+  if (about !== undefined) return ProjectStop.apply(project, about)
+  const ofConfig = readConfig(rune)
+  if (ofConfig !== undefined) return void ConfigTrust.apply(project.trust, ofConfig)
+  const [, name = ""] = rune.actor.split("/")
+  if (ConversationRecovery.apply(project.life, rune)) return
+  hand(project, rune.actor, rune, false)
+  for (const moved of rune.moves) hand(project, moved, rune, true)
+  // what became of one that was spawned before parents were told is no news
+  const isOld = project.life.spawned.get(name)?.task === null
+  const parent = isOld ? null : parentOf(project, name)
+  ChildNews.apply(project.life.news, rune, { name, parent, began: begins(project, name) })
+}
+
+const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>
+  agents.get(name)?.life.data.parentId ?? null
+
+/** The rune with which an agent's newest incarnation begins: its spawn, while it waits for a place. */
+export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
+  Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.worker.began ?? 0)
+
+const known: ReadonlySet<string> = new Set(kinds)
+
+/** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
+export const project: StreamFold<ProjectRecord | null> = {
+  name: "agents",
+  version: 7,
+  initial: null,
+  of: ConversationId.mayBe,
+  apply: (record, rune) => {
+    if (!known.has(rune.kind)) return record
+    const records: Records = record === null ? new Map() : new Map([[rune.stream, record]])
+    apply(records, rune)
+    return records.get(rune.stream) ?? null
+  }
+}
+
+/** Conversations of which only the archive's rune is left to read. */
+export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
+  name: "archived conversations",
+  version: 4,
+  initial: [],
+  of: (stream) => stream === DAEMON_STREAM,
+  apply: (all, rune) => {
+    const records: Records = new Map()
+    archive(records, rune)
+    return records.size === 0 ? all : [...all, ...records.values()]
+  }
+}
+
+/**
+ * Each conversation as soon as its stream is read, the open ones first. One whose stream cannot be read, does not fold
+ * or is halted is `setApart`, with what is wrong.
+ */
+export const recoverEach = Effect.fnUntraced(function* <E, R, E2, R2>(
+  each: (record: ProjectRecord) => Effect.Effect<void, E, R>,
+  setApart: (conversation: string, message: string) => Effect.Effect<void, E2, R2>
+) {
+  const log = yield* EventLog
+  const archived = yield* log.recover(DAEMON_STREAM, { archives })
+  const over = new Map(archived.archives.state.map((record) => [record.conversation, record] as const))
+  const halted = new Map((yield* log.damaged).map(({ message, stream }) => [stream, message]))
+  const streams = (yield* log.streams).filter(({ stream }) => ConversationId.mayBe(stream))
+  for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
+    const read = yield* Effect.result(log.recover(stream, { project }))
+    if (over.has(stream)) continue
+    const record = read._tag === "Success" ? read.success.project.state : null
+    const { state = "" } = record?.life.snapshot ?? {}
+    const isOver = state === "closed" || state === "archived"
+    const wrong = read._tag === "Failure" ? read.failure.message : (halted.get(stream) ?? record?.life.broken)
+    if (wrong !== undefined && !isOver) yield* setApart(stream, wrong)
+    else if (record !== null) yield* each(record)
+  }
+  for (const record of over.values()) yield* each(record)
+})
+
+export const recover = Effect.gen(function* () {
+  const records: Records = new Map()
+  yield* recoverEach(
+    (record) => Effect.sync(() => records.set(record.conversation, record)),
+    () => Effect.void
+  )
+  return records
+})
+
+/** Folds an agent again: its record as the log left it. */
+export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
+  const { state } = (yield* log.recover(conversation, { project })).project
+  return state?.agents.get(name) ?? freshAgent(name)
+})

@@ -1,0 +1,269 @@
+/**
+ * SubAgentTree: who belongs to whom among the agents of one conversation: what ends with
+ * whom, and what a parent hears.
+ *
+ * Guarantees: those that belong to one that ends are ended at once, in parallel, each
+ * in its grace; whoever is told that an agent is stopped finds no process of its
+ * sub-agents; a parent hears of its sub-agents once, whatever crashes.
+ */
+import { Effect, type Scope } from "effect"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type * as ConfigFile from "../config/ConfigFile.ts"
+import type { Caller, CommandRefused } from "../domain/Messages.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
+import { AGENTS } from "../agents/machines/ConversationMachine.ts"
+import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
+import type { AgentScope } from "../agents/actors/AgentScope.ts"
+import * as ChildNews from "./ChildNews.ts"
+import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import { hopsOf, MAX_WAITING, type Message } from "../agents/machines/Inbox.ts"
+import { inboxName } from "../agents/machines/AgentStates.ts"
+import type { ProjectRecord } from "./Recovery.ts"
+import * as SubAgents from "./SubAgents.ts"
+import { outputOf, troubleOf } from "../agents/actors/TurnActor.ts"
+
+export interface House {
+  readonly log: EventLog["Service"]
+  readonly record: ProjectRecord
+  /** As the last good file says. */
+  readonly file: () => ConfigFile.Project
+  readonly life: ConversationActor
+  readonly tree: (agent: string) => AgentScope | undefined
+  /** In the order in which they began. */
+  readonly residents: () => ReadonlyArray<Resident>
+  /** Waits for whoever comes or goes just now. */
+  readonly quiet: Effect.Effect<void>
+  readonly scope: Scope.Scope
+}
+
+export class SubAgentTree {
+  private readonly house: House
+
+  constructor(house: House) {
+    this.house = house
+  }
+
+  get isClosing(): boolean {
+    const { state } = this.house.life.snapshot
+    return state === "closing" || state === "closed"
+  }
+
+  /** The agent's present entry in the file. Names are a person's: "constructor" is one like any other. */
+  named(agent: string): AgentConfig | undefined {
+    const { agents } = this.house.file()
+    return Object.hasOwn(agents, agent) ? agents[agent] : undefined
+  }
+
+  parentOf(agent: string): string | undefined {
+    return this.named(agent)?.parent ?? this.house.record.life.spawned.get(agent)?.parent
+  }
+
+  stands(agent: string): SubAgents.SubAgent["stands"] {
+    const { record } = this.house
+    const { ended, spawned } = record.life
+    // its life ends before its worker does
+    if ((ended.get(agent) ?? 0) > this.begins(agent)) return "ended"
+    const worker = this.house.tree(agent)?.worker()
+    // what an earlier one of its name has left is not this one's
+    const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
+    if (worker === undefined || isOld) return "queued"
+    return worker.state === "Stopped" ? "ended" : "running"
+  }
+
+  /** How many sub-agents are above it, itself among them; a file may name two agents as each other's parents. */
+  depthOf(agent: string): number {
+    const above = new Set<string>()
+    for (let at = agent, up = this.parentOf(at); up !== undefined && !above.has(at); at = up, up = this.parentOf(at))
+      above.add(at)
+    return above.size
+  }
+
+  /** Sub-agents that were requested, oldest first. */
+  get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
+    const { spawned } = this.house.record.life
+    // whoever looks at the board asks, and most projects have none
+    if (spawned.size === 0) return []
+    return this.house.residents().flatMap(({ name }) => {
+      const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
+      return parent === undefined ? [] : [{ name, parent, stands: this.stands(name) }]
+    })
+  }
+
+  isQueued(agent: string): boolean {
+    return (
+      this.named(agent) === undefined && this.house.record.life.spawned.has(agent) && this.stands(agent) === "queued"
+    )
+  }
+
+  isRunning(agent: string): boolean {
+    return this.house.tree(agent) !== undefined && this.stands(agent) === "running"
+  }
+
+  get inOrder(): ReadonlyArray<Resident> {
+    const all = new Map(this.house.residents().map((resident) => [resident.name, resident]))
+    return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
+  }
+
+  /** An agent's sub-agents and theirs, in the order in which they are to end. */
+  offspring(agent: string): ReadonlyArray<Resident> {
+    const order = this.inOrder
+    const family = new Set([agent])
+    for (const { name } of order.toReversed()) if (family.has(this.parentOf(name) ?? "")) family.add(name)
+    return order.filter(({ name }) => name !== agent && family.has(name))
+  }
+
+  /** Whether it runs, or would once there is a place. */
+  lives(agent: string): boolean {
+    return this.isRunning(agent) || this.isQueued(agent)
+  }
+
+  /** The first rune of its newest incarnation. */
+  private incarnationOf(agent: string): number {
+    return this.house.tree(agent)?.began() ?? this.house.record.agents.get(agent)?.worker.began ?? 0
+  }
+
+  begins(agent: string): number {
+    return Math.max(this.house.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
+  }
+
+  /** Ends those that belong to one that ends, and began before; answers when nothing of them is left. */
+  endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => {
+      const ends = ({ name }: Resident) => this.lives(name) && this.begins(name) < before
+      return Effect.forEach(
+        this.isClosing ? [] : this.offspring(agent).filter(ends),
+        (child) => {
+          const parent = this.parentOf(child.name)
+          return this.house.life.end(child, `agent:${parent}`, `its parent ${parent} has ended`)
+        },
+        { concurrency: AGENTS.hard, discard: true }
+      )
+    })
+  }
+
+  /** Ends an agent and all that belong to it; answers when no process of any of them is left. */
+  readonly stop = Effect.fnUntraced(
+    { self: this },
+    function* (this: SubAgentTree, agent: AgentScope, caller: Caller, reason?: string) {
+      const { name } = agent
+      const count = this.offspring(name).filter((one) => this.lives(one.name)).length
+      const children = this.endChildren(name, Infinity)
+      const [done] = yield* Effect.all([agent.stop(caller, reason), children], { concurrency: 2 })
+      // one that was being spawned meanwhile
+      yield* Effect.andThen(this.house.quiet, children)
+      yield* this.gone(name)
+      if (count === 0) return done
+      const ended = count === 1 ? "Its sub-agent has" : `Its ${count} sub-agents have`
+      return { ...done, message: `${done.message} ${ended} ended with it.` }
+    }
+  )
+
+  /** Waits for an agent that others have ended just before. */
+  private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
+    const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
+    const gone = ({ name }: Resident) => this.house.tree(name)?.stop({ by: `agent:${agent}`, config: null })
+    return Effect.forEach(over, (one) => gone(one) ?? Effect.succeed(undefined), {
+      concurrency: AGENTS.hard,
+      discard: true
+    })
+  }
+
+  /** An agent has ended: its parent hears of it, and those that belong to it follow. */
+  bereave(agent: string): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => {
+      const { log, record } = this.house
+      const end = record.life.ended.get(agent) ?? 0
+      const ofIt = { stream: record.conversation, actor: inboxName(agent), kinds: ["inbox.received"] }
+      return Effect.all([log.tail({ ...ofIt, after: this.begins(agent) }, MAX_WAITING), log.get(end)]).pipe(
+        Effect.flatMap(([asked, rune]) => {
+          for (const one of asked) this.note(agent, one)
+          return rune === undefined ? Effect.void : this.heard(agent, rune)
+        }),
+        Effect.andThen(this.endChildren(agent, end))
+      )
+    })
+  }
+
+  private note(name: string, rune: Rune): void {
+    const child = { name, parent: this.parentOf(name) ?? null, began: this.begins(name) }
+    ChildNews.apply(this.house.record.life.news, rune, child)
+  }
+
+  /** A rune that a sub-agent's parent may have to hear of: it is told behind the caller's back. */
+  readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.note(name, rune)
+      return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
+    })
+
+  /** The agent that hears a turn's answer: the parent, where it asked and no report tells of it. A plain read. */
+  hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
+    const { news, spawned } = this.house.record.life
+    const parent = this.parentOf(name)
+    if (parent === undefined || this.isClosing || news.told.get(name)?.turnId === turnId) return undefined
+    const task = spawned.get(name)?.task ?? null
+    return asked.some((one) => ChildNews.isAsked(one, parent, task)) ? parent : undefined
+  }
+
+  /** Tells the parent of an answer that is durable. */
+  readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
+    Effect.catch(
+      Effect.flatMap(this.house.log.get(eventId), (rune) =>
+        rune === undefined ? Effect.void : this.heard(name, rune)
+      ),
+      (error) => Effect.logWarning(error.message)
+    )
+
+  /** Tells parents their unheard news. News that an inbox does not take is told with the next message, or by the next daemon; an inbox takes each once. */
+  readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
+    const { owed } = this.house.record.life.news
+    const telling = Effect.suspend(() =>
+      Effect.forEach(
+        this.isClosing ? [] : [...owed],
+        ([messageId, one]) =>
+          this.tellParent(messageId, one).pipe(
+            Effect.matchEffect({
+              onSuccess: () => Effect.sync(() => void owed.delete(messageId)),
+              onFailure: ({ message }) => Effect.logWarning(`${one.to} has not heard of ${one.child} yet: ${message}`)
+            })
+          ),
+        { discard: true }
+      )
+    )
+    // a child may live again before its parent does
+    return Effect.andThen(this.house.quiet, telling)
+  })
+
+  private readonly tellParent = Effect.fnUntraced(
+    { self: this },
+    function* (this: SubAgentTree, messageId: string, { child, eventId, to }: ChildNews.Owed) {
+      const { log, record, tree } = this.house
+      const rune = yield* log.get(eventId)
+      const parent = tree(to)
+      // an end is of no use to one that began later, or has ended itself
+      const isOver = !this.isRunning(to) || this.begins(to) > eventId
+      if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
+      const last = (tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
+      const said = ChildNews.isEnd(rune)
+        ? yield* log.get(last)
+        : rune.cause === null
+          ? undefined
+          : yield* log.find(rune.cause)
+      const answer = said !== undefined && said.eventId > this.begins(child) ? outputOf(said) : ""
+      const trouble = ChildNews.isEnd(rune) || said === undefined ? undefined : troubleOf(said)
+      const text = ChildNews.text(rune, child, answer, trouble)
+      const heard = tree(child)?.inbox().data
+      const hops = ChildNews.isEnd(rune) || heard === undefined ? {} : { hops: hopsOf(heard) }
+      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text, ...hops })
+    }
+  )
+
+  /** Parents had ended, and what belonged to them not yet: as the last daemon left them. */
+  get bereaved(): ReadonlyArray<string> {
+    const { life } = this.house.record
+    const living = this.house.residents().filter(({ name }) => this.lives(name))
+    return [...life.ended].flatMap(([parent, at]) =>
+      living.some(({ name }) => this.parentOf(name) === parent && this.begins(name) < at) ? [parent] : []
+    )
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * SubAgents: who belongs to whom, in which order agents end, how many sub-agents
+ * may run, and what one is made of. Pure.
+ *
+ * Guarantees: children end before their parents, else the newest first; a
+ * sub-agent works with its parent's backend, whose environment is not in the log.
+ */
+import { Result, Schema } from "effect"
+import { AgentConfig } from "../config/AgentConfig.ts"
+import { NAME, NAME_FORM } from "../config/Fields.ts"
+import { CommandRefused, type SpawnRequest } from "../domain/Messages.ts"
+import type { RuneDraft } from "../core/event-log/Rune.ts"
+import { AGENTS } from "../agents/machines/ConversationMachine.ts"
+import type * as Inbox from "../agents/machines/Inbox.ts"
+import { inboxName } from "../agents/machines/AgentStates.ts"
+
+/** The order in which they end, from the order in which they began. */
+export const leaving = (
+  names: ReadonlyArray<string>,
+  parentOf: (name: string) => string | undefined
+): ReadonlyArray<string> => {
+  const newestFirst = names.toReversed()
+  const order: Array<string> = []
+  const seen = new Set<string>()
+  const visit = (name: string): void => {
+    // a file may name two agents as each other's parents
+    if (seen.has(name)) return
+    seen.add(name)
+    for (const child of newestFirst) if (parentOf(child) === name) visit(child)
+    order.push(name)
+  }
+  newestFirst.forEach(visit)
+  return order
+}
+
+export interface SubAgent {
+  readonly name: string
+  readonly parent: string
+  readonly stands: "queued" | "running" | "ended"
+}
+
+/** Sub-agents that have a place now, oldest first. One whose parent does not run gets none: it is about to end. */
+export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string) => boolean): ReadonlyArray<string> => {
+  const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
+  return all
+    .filter(({ parent, stands }) => stands === "queued" && isRunning(parent))
+    .slice(0, Math.max(0, free))
+    .map(({ name }) => name)
+}
+
+export interface Asked {
+  readonly request: SpawnRequest
+  /** `project/agent` */
+  readonly parent: string
+  readonly inFile: boolean
+  readonly all: ReadonlyArray<SubAgent>
+  /** How deep the sub-agent would be, and may be: 1 for one of an agent of the file. Undefined: a person asks. */
+  readonly depth: { readonly of: number; readonly most: number } | undefined
+  /** Sub-agents that agents have begun on that day, and may begin. */
+  readonly today: { readonly day: string; readonly count: number; readonly most: number }
+}
+
+/** The bound that an agent reaches by asking for it, as a person is told; undefined where it reaches none. */
+export const boundOf = ({ all, depth, parent, request, today }: Asked): string | undefined => {
+  const { name } = request
+  if (depth !== undefined && today.count >= today.most)
+    return `${parent} wants more sub-agents: agents have begun ${today.count} on ${today.day}, and ${today.most} a day is the limit`
+  if (depth !== undefined && depth.of > depth.most)
+    return `${parent} wants a sub-agent ${name}, ${depth.of} deep: ${depth.most} is the limit`
+  const living = all.filter(({ stands }) => stands !== "ended").length
+  return depth !== undefined && living >= AGENTS.hard
+    ? `${parent} wants more sub-agents: ${living} run or wait already, and ${AGENTS.hard} is the limit`
+    : undefined
+}
+
+/** Why it cannot come to be; undefined when it can. */
+export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
+  const { name, task } = request
+  const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+  if (!NAME.test(name)) return refused(`name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
+  if (task.trim() === "") return refused("task: is empty.", "Say what the sub-agent is to do.")
+  const living = all.filter(({ stands }) => stands !== "ended")
+  if (inFile || living.some((one) => one.name === name)) {
+    return refused(`name: there is an agent "${name}" already.`, "Choose another name; see them: agentd ps")
+  }
+  if (depth !== undefined && depth.of > depth.most) {
+    return refused(
+      `${parent} gets no sub-agent of its own: it would be ${depth.of} deep, and ${depth.most} is the limit.`,
+      "Do it yourself, or ask a person: conversation.maxDepth of agentd.jsonc is the limit."
+    )
+  }
+  if (depth !== undefined && today.count >= today.most) {
+    return refused(
+      `${parent} gets no further sub-agent today: agents have begun ${today.count}, and ${today.most} a day is the limit.`,
+      "Do it yourself, or ask a person: conversation.maxSubAgentsPerDay of agentd.jsonc is the limit."
+    )
+  }
+  if (living.length >= AGENTS.hard) {
+    return refused(
+      `${parent} gets no further sub-agent: ${living.length} run or wait already, and ${AGENTS.hard} is the limit.`,
+      `End one first: agentd stop ${living[0]!.name}`
+    )
+  }
+  return undefined
+}
+
+/** The sub-agent's config: its parent's, with the request's fields; it works for messages. */
+export const configOf = (parentName: string, parent: AgentConfig, request: SpawnRequest): AgentConfig => {
+  const { prompt: _, ...rest } = parent
+  return {
+    ...rest,
+    ...(request.role === undefined ? {} : { role: request.role }),
+    ...(request.instructions === undefined ? {} : { instructions: request.instructions }),
+    mode: "inbox",
+    autostart: true,
+    parent: parentName
+  }
+}
+
+const encode = Schema.encodeSync(AgentConfig)
+
+/** Without what the backend's processes are given: secrets are kept there, and the parent's counts anyway. */
+const stored = (config: AgentConfig) => {
+  const { backend, ...rest } = encode(config)
+  return { ...rest, fallback: [], backend: { ...backend, env: {}, ...("mcp" in backend ? { mcp: {} } : {}) } }
+}
+const decode = Schema.decodeUnknownResult(AgentConfig)
+
+/** As the log holds it, with the parent's backend as it is now. */
+export const settled = (
+  written: unknown,
+  parentName: string,
+  parent: AgentConfig | undefined
+): AgentConfig | undefined => {
+  const own = decode(written)
+  if (Result.isSuccess(own))
+    return parent === undefined ? own.success : { ...own.success, backend: parent.backend, fallback: parent.fallback }
+  return parent === undefined ? undefined : configOf(parentName, parent, { name: "", task: "" })
+}
+
+/** The runes that bring a sub-agent into the log: itself and its first message. */
+export const drafts = (of: {
+  readonly conversation: string
+  readonly name: string
+  readonly parent: string
+  readonly config: AgentConfig
+  readonly by: string
+  readonly task: Inbox.Message
+}): ReadonlyArray<RuneDraft> => [
+  {
+    stream: of.conversation,
+    kind: "agent.spawned",
+    actor: `agent/${of.parent}`,
+    trigger: "spawn",
+    payload: {
+      agent_id: of.name,
+      parent_id: of.parent,
+      config: stored(of.config),
+      by: of.by,
+      task: of.task.messageId
+    }
+  },
+  {
+    stream: of.conversation,
+    kind: "inbox.received",
+    actor: inboxName(of.name),
+    trigger: "Received",
+    payload: { event: { _tag: "Received", message: of.task } }
+  }
+]

@@ -1,0 +1,138 @@
+/**
+ * AgentApi: what agents say for themselves, and the questions that their calls ask:
+ * the part of the Agents that knows an agent by its run or by a call's id.
+ */
+import { Effect } from "effect"
+import type { AgentReport } from "../../domain/AgentPort.ts"
+import { type Caller, CommandRefused, type Done, type Report } from "../../domain/Messages.ts"
+import { causeOf, type Rune, type RuneDraft } from "../../core/event-log/Rune.ts"
+import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
+import type { AgentScope } from "../../agents/actors/AgentScope.ts"
+import { asksFirst } from "../../agents/machines/CallRow.ts"
+import type { Agents } from "./Agents.ts"
+import type { VoiceOf } from "../../agents/actors/AgentVoice.ts"
+import { MAX_WAITING } from "../../agents/machines/Inbox.ts"
+
+export interface Surroundings {
+  readonly log: EventLog["Service"]
+  /** All that are alive. */
+  readonly trees: () => ReadonlyArray<AgentScope>
+  readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
+  /** Tells the agent's parent of its report. */
+  readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
+  readonly report: (report: AgentReport) => Effect.Effect<void>
+}
+
+type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
+
+/** The agent whose call it is, by its id or a unique beginning of it. */
+const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentScope, string] | CommandRefused => {
+  const exact = trees.find((tree) => tree.knows(name))
+  if (exact !== undefined) return [exact, name]
+  const found = trees.flatMap((tree) =>
+    tree
+      .calls()
+      .filter(({ callId }) => name !== "" && callId.startsWith(name))
+      .map(({ callId }) => [tree, callId] as const)
+  )
+  if (found.length === 1) return found[0]!
+  return found.length === 0
+    ? new CommandRefused({
+        message: `There is no call "${name}".`,
+        remedy: "See what waits for an answer: agentd approve"
+      })
+    : new CommandRefused({
+        message: `"${name}" begins the ids of ${found.length} calls.`,
+        remedy: `Say which: ${found.map(([, callId]) => callId).join(", ")}`
+      })
+}
+
+const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune, CommandRefused | StorageError> =>
+  log.append([draft]).pipe(
+    Effect.map(([rune]) => rune!),
+    Effect.catchTag(
+      "RuneRefused",
+      (error) => new CommandRefused({ message: error.message, remedy: "Say it shorter, or put it in a file." })
+    )
+  )
+
+/** The agent that hears the report: the parent, unless a channel or a plan gave the work. */
+const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
+  const speaker = find(of)
+  const parent = speaker?.setting.parent
+  const isTheirs = of.turnId !== null && speaker?.inbox().data.carried.some(({ alone }) => alone === true) === true
+  return parent == null || isTheirs ? undefined : find({ ...of, agent: parent })
+}
+
+const reporting = Effect.fnUntraced(function* (
+  around: Surroundings,
+  of: VoiceOf,
+  { evidence, status, summary }: Report
+) {
+  const { agent, conversation, turnId } = of
+  const parent = hearer(around, of)
+  if (parent !== undefined && parent.inbox().data.waiting.length >= MAX_WAITING) {
+    return yield* new CommandRefused({
+      message: `${parent.name} has ${MAX_WAITING} messages waiting already.`,
+      remedy: "Say it all in one report, later."
+    })
+  }
+  const rune = yield* written(around.log, {
+    stream: conversation,
+    kind: "agent.reported",
+    actor: `voice/${agent}`,
+    trigger: "report",
+    payload: { agent_id: agent, turn_id: turnId, parent_id: parent?.name ?? null, status, summary, evidence }
+  })
+  const { at, eventId } = rune
+  const cause = causeOf(rune)
+  yield* around.report({ _tag: "Reported", conversation, agent, eventId, cause, at, turnId, status, summary, evidence })
+  yield* around.heard(of, rune)
+  return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
+})
+
+const OVER = new CommandRefused({
+  message: "This run is over, or none of agentd's.",
+  remedy: "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
+})
+
+export const make = (around: Surroundings): Voices => ({
+  calls: Effect.sync(() =>
+    around
+      .trees()
+      .flatMap((tree) => tree.calls())
+      .toSorted(asksFirst)
+  ),
+  askedCall: (name) =>
+    Effect.suspend(() => {
+      const found = owner(around.trees(), name)
+      const asked = found instanceof CommandRefused ? found : found[0].asked(found[1])
+      return asked instanceof CommandRefused ? Effect.fail(asked) : Effect.succeed(asked)
+    }),
+  answerCall: (name, decision, caller: Caller) =>
+    Effect.suspend(() => {
+      const found = owner(around.trees(), name)
+      if (found instanceof CommandRefused) return Effect.fail(found)
+      const [tree, callId] = found
+      return tree.answer(callId, decision, caller)
+    }),
+  voice: (runId) =>
+    Effect.suspend(() => {
+      for (const tree of around.trees()) {
+        const voice = tree.voice(runId)
+        if (voice !== undefined) return Effect.succeed(voice)
+      }
+      return Effect.fail(OVER)
+    }),
+  report: (of, report) => Effect.uninterruptible(reporting(around, of, report)),
+  ask: (of, question) =>
+    Effect.suspend(() => {
+      const tree = around.find(of)
+      if (tree === undefined) return Effect.fail(OVER)
+      return Effect.map(tree.tellInbox({ _tag: "Ask", question, turnId: of.turnId }), ({ eventId }): Done => ({
+        eventId,
+        message: "A person is asked; the answer will come as a message."
+      }))
+    }),
+  inbox: (of) => Effect.sync(() => around.find(of)?.messages() ?? [])
+})

@@ -1,0 +1,411 @@
+/**
+ * AgentCommands: what a person, an agent or a program asks of the agents, by name; and the
+ * layer that brings them to life.
+ *
+ * Guarantees: commands wait until the log is folded; a name is looked up when the
+ * command is carried out, and refused with those there are.
+ */
+import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } from "effect"
+import type { ProcessTree } from "../../runs/process/ProcessTree.ts"
+import { AgentPort } from "../../domain/AgentPort.ts"
+import { Conversations } from "../../domain/Conversations.ts"
+import { type Caller, CommandRefused, type Done } from "../../domain/Messages.ts"
+import { EventLog, type StorageError } from "../../core/event-log/EventLog.ts"
+import type * as DynamicSupervisor from "../../core/supervision/DynamicSupervisor.ts"
+import * as AgentChoice from "../../agents/actors/AgentChoice.ts"
+import * as Backlog from "./Backlog.ts"
+import * as Inbox from "../../agents/machines/Inbox.ts"
+import { QUEUED } from "../../agents/run/AgentView.ts"
+import { AgentsPlace } from "../AgentsPlace.ts"
+import { sizeInWords } from "../../runs/FileWords.ts"
+import { MAX_MESSAGE } from "../../runs/GivenFile.ts"
+import * as MessageFiles from "../../agents/prompt/MessageFiles.ts"
+import * as NeededFiles from "./NeededFiles.ts"
+import * as WaitingInputs from "../../agents/run/WaitingInputs.ts"
+import { Bus, layer as busLayer } from "./Bus.ts"
+import * as ConversationCommands from "../ConversationCommands.ts"
+import * as Finder from "./Finder.ts"
+import { Agents } from "./Agents.ts"
+import { Projects } from "../Projects.ts"
+import type { Project } from "../Project.ts"
+import * as Expiry from "../Expiry.ts"
+import { openSince } from "./OpenSince.ts"
+import * as AgentApi from "./AgentApi.ts"
+import * as LiveAgentPort from "./LiveAgentPort.ts"
+import * as LiveConversations from "../LiveConversations.ts"
+import { type ProjectRecord, recoverEach } from "../Recovery.ts"
+import * as SetApart from "../SetApart.ts"
+import * as TurnMachine from "../../agents/machines/TurnMachine.ts"
+
+export type Ready = Deferred.Deferred<void, StorageError>
+
+/** Resolves a name once the log is folded. */
+const onFound = <F extends object, A, E>(
+  ready: Ready,
+  find: () => F | CommandRefused,
+  act: (found: F) => Effect.Effect<A, E>
+): Effect.Effect<A, E | CommandRefused | StorageError> =>
+  Effect.andThen(
+    Deferred.await(ready),
+    Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
+      const found = find()
+      return found instanceof CommandRefused ? Effect.fail(found) : act(found)
+    })
+  )
+
+/** For a question, whose asker knows of no log. */
+const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
+  Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
+
+type OnConversations =
+  | "configKeep"
+  | "startProject"
+  | "stopProject"
+  | "conversation"
+  | "conversations"
+  | "newConversation"
+  | "pause"
+  | "resume"
+  | "close"
+  | "archive"
+
+const conversations = (
+  projects: Projects,
+  ready: Ready,
+  log: EventLog["Service"]
+): Pick<Agents["Service"], OnConversations> => {
+  const on = <A, E>(
+    name: string,
+    caller: Caller,
+    act: (entry: Finder.Entry) => Effect.Effect<A, E>,
+    kind?: "project"
+  ) =>
+    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, kind), act)
+  const onProject = <A, E>(name: string, caller: Caller, act: (project: Project) => Effect.Effect<A, E>) =>
+    on(name, caller, (entry) => Effect.flatMap(ConversationCommands.opened(entry), act), "project")
+  return {
+    conversations: Effect.sync(() => projects.entries.map(ConversationCommands.row)),
+    conversation: (name, caller) =>
+      spoken(on(name, caller, (entry) => Effect.sync(() => ConversationCommands.row(entry)))),
+    newConversation: (config, caller) =>
+      Effect.andThen(Deferred.await(ready), projects.newConversation(config, caller)),
+    stopProject: (name, caller) => onProject(name, caller, (project) => ConversationCommands.stopAll(project, caller)),
+    startProject: (name, caller) =>
+      onProject(name, caller, (project) => ConversationCommands.startAll(project, caller)),
+    configKeep: (name, hash, caller) =>
+      onProject(name, caller, (project) => ConversationCommands.keepInForce(project, hash, caller)),
+    pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
+    resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
+    close: (name, options, caller) =>
+      on(name, caller, (entry) =>
+        ConversationCommands.close(entry, options, caller, { lost: projects.closeLost, damaged: projects.giveUp })
+      ),
+    archive: (name, caller) => on(name, caller, (entry) => ConversationCommands.archive(entry, caller, log))
+  }
+}
+
+/** Begins it, and says which of its limits do not hold; one that waits for a place gets none beyond those there are, whoever asks. */
+const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effect.Effect<Done, E>) =>
+  Effect.suspend(() => {
+    const { household, name } = project
+    const { family } = household
+    if (!family.isQueued(tree.name)) {
+      const gaps = project.gapsOf(tree.name, tree.config())
+      return Effect.map(begin, (done): Done =>
+        gaps.length === 0 ? done : { ...done, message: [done.message, ...gaps].join(" ") }
+      )
+    }
+    return Effect.succeed<Done>({ eventId: family.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
+  })
+
+/** Refuses a run that restarts an agent a second time in a turn, which each restart begins again: its own, or one that does so in return. */
+const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<void, CommandRefused> => {
+  const { actors, fullName, setting } = tree
+  // a sub-agent is begun by its parent
+  const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
+  if (!isRun || actors.worker.state.by !== by || tree.life().data.stats.completed > 0) return Effect.void
+  return Effect.fail(
+    new CommandRefused({
+      message: `${fullName} was restarted by ${by} in this turn already: a run may restart an agent once in a turn.`,
+      remedy: `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
+    })
+  )
+}
+
+const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
+  Effect.suspend(() => mayRestart(tree, caller)).pipe(
+    Effect.andThen(household.family.stop(tree, caller, "restart")),
+    Effect.andThen(tree.start(caller))
+  )
+
+/** Messages of agents that led to what the caller says; undefined for a person. */
+const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
+  const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
+  if (name === undefined) return undefined
+  const found = Finder.agent(projects.entries, name, caller)
+  return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.tree.inbox().data)
+}
+
+/** `changes`: it ends or changes the agent, so that outside a project its whole name has to be said. */
+type OnAgent = <A, E>(
+  name: string,
+  caller: Caller,
+  act: (found: Finder.Found) => Effect.Effect<A, E>,
+  changes?: true
+) => Effect.Effect<A, E | CommandRefused | StorageError>
+
+const described = Effect.fnUntraced(function* (
+  contents: MessageFiles.MessageFiles,
+  given: ReadonlyArray<{ readonly filename: string; readonly sha256: string }>
+) {
+  const files = yield* Effect.forEach(given, ({ filename, sha256 }) => contents.describe(filename, sha256))
+  const size = files.reduce((sum, file) => sum + file.size, 0)
+  return size <= MAX_MESSAGE
+    ? files
+    : yield* new CommandRefused({
+        message: `The files of the message have ${sizeInWords(size)} together, and may have ${sizeInWords(MAX_MESSAGE)}.`,
+        remedy: "Send some of them with a message of their own."
+      })
+})
+
+const contentsOf = (
+  projects: Projects,
+  log: EventLog["Service"],
+  files: MessageFiles.MessageFiles,
+  recovered: Effect.Effect<void, StorageError>
+): Pick<Agents["Service"], "addFile" | "forgetFiles"> => {
+  const sweep = NeededFiles.sweep(projects, log, files)
+  // before the log is folded nobody knows what is needed
+  const sweepOnce = Effect.matchEffect(recovered, { onFailure: () => Effect.void, onSuccess: () => sweep })
+  return {
+    addFile: (piece) => Effect.andThen(piece.at === 0 ? sweepOnce : Effect.void, files.add(piece)),
+    forgetFiles: (hashes) => Effect.forEach(hashes, files.forget, { discard: true })
+  }
+}
+
+/** The commands on messages: what agents are asked, and what they have not answered. */
+const messages = (
+  projects: Projects,
+  contents: MessageFiles.MessageFiles,
+  onAgent: OnAgent
+): Pick<Agents["Service"], "send" | "backlog" | "retry" | "dismiss"> => ({
+  send: (name, { files: given = [], text, how }, caller) =>
+    onAgent(name, caller, ({ project, tree }) =>
+      Effect.gen(function* () {
+        if (project.refusal !== undefined) return yield* project.refusal
+        const files = yield* described(contents, given)
+        return yield* tree.send(text, how, caller, hopsOf(projects, caller), files)
+      })
+    ),
+  backlog: Effect.sync(() => projects.found.flatMap(({ tree }) => Backlog.of(tree) ?? [])),
+  retry: (name, message, caller) =>
+    onAgent(name, caller, ({ project, tree }) => project.isOver ?? Backlog.retry(tree, message, caller)),
+  dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller), true)
+})
+
+/** Since when something of an agent's is open; of one whose state cannot be read nobody knows. */
+const openIn = (projects: Projects): number => {
+  const living = [...projects.living.values()].filter(({ isOver }) => isOver === undefined)
+  if (living.some(({ record }) => [...record.agents.values()].some(({ broken }) => broken !== undefined))) return 0
+  return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
+}
+
+const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "addresses" | "some"> => ({
+  projects: Effect.sync(() => [
+    ...[...projects.living.values()].map((project) => project.info),
+    ...[...projects.lost.values()].map((lost) => lost.info),
+    ...[...projects.damaged.values()].map(SetApart.infoOf)
+  ]),
+  all: Effect.map(Clock.currentTimeMillis, (now) => projects.found.map((one) => projects.agentInfo(one, now))),
+  addresses: Effect.sync(() =>
+    projects.found.map(({ project, tree }) => ({ conversation: project.conversation, agent: tree.name }))
+  ),
+  some: (agents) => Effect.map(Clock.currentTimeMillis, (now) => [...agents].map((one) => projects.facts(one, now)))
+})
+
+/** The changes of agents: one look at a time, since each reads a whole tree. */
+const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Service"], "diff"> => ({
+  diff: (name, caller) =>
+    spoken(
+      onAgent(name, caller, ({ project, tree }) =>
+        Effect.map(one.withPermit(project.household.diff(tree.name, tree.config())), (found) => ({
+          conversation: project.record.conversation,
+          project: project.name,
+          agent: tree.name,
+          ...found
+        }))
+      )
+    )
+})
+
+const choices = (onAgent: OnAgent): Pick<Agents["Service"], "choose" | "offers" | "diff"> => ({
+  ...diffs(onAgent),
+  choose: (name, choice, caller) =>
+    onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller), true),
+  offers: (name, caller) => spoken(onAgent(name, caller, ({ tree }) => Effect.sync(() => AgentChoice.offered(tree))))
+})
+
+/** The commands; those on agents wait until the log is folded. */
+export const make = (projects: Projects, ready: Ready) =>
+  Effect.gen(function* () {
+    const bus = yield* Bus
+    const log = yield* EventLog
+    const { files, waiting } = yield* AgentsPlace
+    const recovered = Deferred.await(ready)
+    const voices = AgentApi.make({
+      log,
+      trees: () => projects.found.map(({ tree }) => tree),
+      find: (of) => projects.tree(of),
+      heard: ({ agent, conversation }, rune) =>
+        projects.living.get(conversation)?.household.family.heard(agent, rune) ?? Effect.void,
+      report: bus.report
+    })
+    const onAgent: OnAgent = (name, caller, act, changes) =>
+      onFound(ready, () => Finder.agent(projects.entries, name, caller, changes), act)
+    return Agents.of({
+      ...voices,
+      ...conversations(projects, ready, log),
+      news: bus.news,
+      configs: Stream.merge(
+        bus.configs,
+        Stream.suspend(() => Stream.fromIterable([...projects.living.values()].map((project) => project.news)))
+      ),
+      register: (config, caller, agreed = "as it stands") =>
+        Effect.andThen(recovered, projects.register(config, caller, agreed)),
+      configChange: (name, caller) =>
+        spoken(
+          onFound(
+            ready,
+            (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller, "project"),
+            projects.configChange
+          )
+        ),
+      ...lists(projects),
+      agent: (name, caller) =>
+        spoken(
+          onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => projects.agentInfo(found, now)))
+        ),
+      start: (name, caller) =>
+        onAgent(name, caller, ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, tree.start(caller))),
+      stop: (name, caller) =>
+        onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller), true),
+      restart: (name, caller) =>
+        onAgent(
+          name,
+          caller,
+          ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, again(project, tree, caller)),
+          true
+        ),
+      ...messages(projects, files, onAgent),
+      ...contentsOf(projects, log, files, recovered),
+      ...choices(onAgent),
+      interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller), true),
+      spawn: (parent, request, caller) =>
+        onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
+      expire: Expiry.make(projects, log, files),
+      openSince: Effect.sync(() => openIn(projects)),
+      forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
+      configOf: (conversation) => Effect.sync(() => projects.configOf(conversation)),
+      recovered,
+      ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>
+        isDone ? Effect.isSuccess(recovered) : Effect.succeed(false)
+      )
+    })
+  })
+
+export interface Options {
+  readonly worktrees: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
+  /** Where the inputs of calls are kept that wait for a person. */
+  readonly waiting: string
+  /** Where the contents of files lie that come with messages. */
+  readonly files: string
+  /** Where the configs are kept that a person has agreed to. */
+  readonly configs: string
+  /** Where the conversations belong in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  /** Before any agent comes to life: what an earlier daemon left running is ended. */
+  readonly sweep: Effect.Effect<void, never, ProcessTree>
+  /** Servers of agentd's own that a run is given: its voice. */
+  readonly mcp: AgentsPlace["Service"]["mcp"]
+  /** The file of a project to take up at once: whoever finds the daemon up finds its agents. What is wrong with it, `register` says. */
+  readonly project?: string | undefined
+}
+
+const takeUp = (projects: Projects, project: string): Effect.Effect<void, StorageError> =>
+  projects.register(project, { by: "agentd up", config: project }, "nothing").pipe(
+    Effect.asVoid,
+    // what is wrong with its file whoever registers it is told, too
+    Effect.catchTag("CommandRefused", ({ message, remedy }) =>
+      Effect.logWarning(`${project} is not taken up: ${message} ${remedy}`)
+    )
+  )
+
+/** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */
+export const layer = (options: Options) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const bus = yield* Bus
+      const projects = yield* Projects.make(options.nest)
+      const ready = yield* Deferred.make<void, StorageError>()
+      const revive = (record: ProjectRecord) =>
+        Effect.catchTag(projects.revive(record), "CommandRefused", (error) =>
+          Effect.logWarning(`${record.name}: ${error.message}`)
+        )
+      yield* Effect.andThen(options.sweep, recoverEach(revive, projects.setApart)).pipe(
+        Effect.andThen(options.project === undefined ? Effect.void : takeUp(projects, options.project)),
+        Effect.onExit((exit) => Deferred.done(ready, exit)),
+        Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
+        Effect.forkScoped
+      )
+      // what is found wrong with older runes while they live
+      yield* Effect.forkScoped(
+        Effect.andThen(
+          Deferred.await(ready),
+          Stream.runForEach(log.damages, ({ message, stream }) => projects.setApart(stream, message))
+        )
+      )
+      yield* Effect.all([Clock.currentTimeMillis, Clock.monotonicTimeNanos]).pipe(
+        Effect.flatMap(([now, nanos]) =>
+          Effect.forEach(projects.found, ({ tree }) => tree.sweep(now, Number(nanos) / 1e6), { discard: true })
+        ),
+        Effect.schedule(Schedule.spaced(TurnMachine.SWEEP_INTERVAL)),
+        Effect.forkScoped
+      )
+      const crew = LiveAgentPort.make({
+        find: (of) => projects.tree(of),
+        info: (of, now) => projects.facts(of, now).info,
+        of: (conversation) => [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
+        reports: bus.reports,
+        // a log that cannot be folded ends the daemon: nobody waits for it
+        recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
+      })
+      const conversations = LiveConversations.make({
+        log,
+        known: Effect.map(crew.recovered, () =>
+          projects.entries.flatMap((entry) => (entry._tag === "Damaged" ? [] : [entry.record.conversation]))
+        ),
+        stateOf: (conversation) => projects.stateOf(conversation)
+      })
+      return Context.make(Agents, yield* make(projects, ready)).pipe(
+        Context.add(AgentPort, crew),
+        Context.add(Conversations, conversations)
+      )
+    })
+  ).pipe(
+    Layer.provide(
+      Layer.effect(
+        AgentsPlace,
+        Effect.gen(function* () {
+          const log = yield* EventLog
+          const { configs, mcp, stores, worktrees } = options
+          const waiting = yield* WaitingInputs.make(options.waiting)
+          const files = yield* MessageFiles.make(options.files)
+          return { worktrees, stores, configs, recoveredTo: yield* log.head, waiting, files, mcp }
+        })
+      )
+    ),
+    Layer.provide(busLayer)
+  )

@@ -1,0 +1,137 @@
+/**
+ * Backlog: what one agent was asked and has not answered, as a person sees it, and what a person
+ * does about it: dropped work is asked again or let go, messages that it holds are let go.
+ *
+ * Guarantees: texts are bounded; what a reply reports is durable; what is there no more is
+ * refused and changes nothing, so that two who ask the same again ask it once.
+ */
+import { Effect } from "effect"
+import * as Ids from "../../domain/Ids.ts"
+import { type BacklogInfo, type Caller, CommandRefused, type Done } from "../../domain/Messages.ts"
+import type { StorageError } from "../../core/event-log/EventLog.ts"
+import type { AgentScope } from "../../agents/actors/AgentScope.ts"
+import { isActive } from "../../agents/machines/AgentStates.ts"
+import * as Inbox from "../../agents/machines/Inbox.ts"
+import { words } from "../../runs/FileWords.ts"
+import type { Settled } from "../../agents/actors/InboxActor.ts"
+import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
+
+/** Characters of a message and of a reason. */
+const MAX_SHOWN = 300
+
+const shown = (text: string): string =>
+  text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`
+
+/** The text, after the files that come with it. */
+const withFiles = ({ files = [], text }: Inbox.Message): string =>
+  files.length === 0 ? text : `[${files.map(words).join(", ")}] ${text}`
+
+/** Messages that wait, or that a turn left to be taken up again. */
+const heldBy = (tree: AgentScope): ReadonlyArray<Inbox.Message> => {
+  const { carried, waiting } = tree.inbox().data
+  const turn = tree.turn()
+  const left = isActive(turn) ? [] : carried.filter(({ messageId }) => turn.data.unfinished.includes(messageId))
+  return [...left, ...waiting]
+}
+
+/** Undefined where all is answered. */
+export const of = (tree: AgentScope): BacklogInfo | undefined => {
+  const { dropped, more } = Inbox.droppedOf(tree.inbox().data)
+  const held = heldBy(tree)
+  const { bounds = [], questions = [] } = tree.inbox().data
+  if (dropped.length + more + held.length + questions.length + bounds.length === 0) return undefined
+  const { conversation, project } = tree.setting
+  return {
+    conversation,
+    project: project(),
+    agent: tree.name,
+    dropped: dropped.map(({ at, errorType, message, reason }) => ({
+      messageId: message.messageId,
+      from: message.from,
+      text: shown(withFiles(message)),
+      errorType,
+      reason: shown(reason),
+      since: at
+    })),
+    more,
+    ...(bounds.length === 0 ? {} : { bounds: bounds.map(({ at: since, ...bound }) => ({ ...bound, since })) }),
+    ...(questions.length === 0 ? {} : { questions: questions.map(({ at: since, ...asked }) => ({ ...asked, since })) }),
+    held: held.length,
+    heldSince: held.length === 0 ? null : Math.min(...held.map(({ at }) => at))
+  }
+}
+
+const counted = (count: number): string => `${count} message${count === 1 ? "" : "s"}`
+
+const nothing = ({ fullName }: AgentScope, which: string | undefined) =>
+  Effect.fail(
+    new CommandRefused({
+      message:
+        which === undefined
+          ? `${fullName} has nothing that came to no answer.`
+          : `${fullName} has no message "${which}" that came to no answer: it was asked again or let go already.`,
+      remedy: "See what waits for you: agentd waiting"
+    })
+  )
+
+const settling = Effect.fnUntraced(function* (
+  tree: AgentScope,
+  which: string | undefined,
+  asked: Effect.Effect<Settled, CommandRefused | StorageError>,
+  words: (count: number) => string
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { count, eventId } = yield* asked
+  return count === 0 ? yield* nothing(tree, which) : { eventId, message: words(count) }
+})
+
+/** Asks dropped work again: one message, or all that is kept. */
+export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: string | undefined, { by }: Caller) {
+  const as = yield* Ids.messageId
+  const { fullName } = tree
+  const goesOn =
+    Inbox.heldBy(tree.inbox().data) !== undefined && Inbox.droppedOf(tree.inbox().data).dropped.length === 0
+  const isStopped = (tree.worker()?.state ?? "Stopped") === "Stopped"
+  const barred = tree.setting.home.barred()
+  const rest =
+    barred !== undefined
+      ? `, which waits: ${barred}.`
+      : isStopped
+        ? `, which is stopped. Start it: ${ProjectStop.startOf(fullName, tree.worker()?.data.stoppedBy)}`
+        : "."
+  return yield* settling(tree, which, tree.tellInbox({ _tag: "AskAgain", which, as, by }), (count) =>
+    goesOn
+      ? `${fullName} goes on${rest}`
+      : `${counted(count)} ${count === 1 ? "is" : "are"} asked again of ${fullName}${rest}`
+  )
+}, Effect.uninterruptible)
+
+/** Lets messages go that no turn works on. */
+const letGo = Effect.fnUntraced(function* (tree: AgentScope): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { fullName } = tree
+  const ids = heldBy(tree).flatMap(({ alone, messageId }) => (alone === true ? [] : [messageId]))
+  if (ids.length > 0 && (yield* tree.withdraw(ids)))
+    return {
+      eventId: tree.inbox().entered,
+      message: `${counted(ids.length)} of ${fullName} ${ids.length === 1 ? "is" : "are"} let go.`
+    }
+  return yield* new CommandRefused({
+    message: ids.length === 0 ? `${fullName} holds no message.` : `${fullName} has begun with what it held.`,
+    remedy: "See what waits for you: agentd waiting"
+  })
+})
+
+/** Lets dropped work go: one message, or all; `held`: what the agent holds, instead. */
+export const dismiss = Effect.fnUntraced(function* (
+  tree: AgentScope,
+  { held, which }: { readonly which: string | undefined; readonly held: boolean },
+  { by }: Caller
+) {
+  if (held) return yield* letGo(tree)
+  return yield* settling(
+    tree,
+    which,
+    tree.tellInbox({ _tag: "Dismiss", which, by }),
+    (count) =>
+      `${count === 1 ? "One matter" : `${count} matters`} of ${tree.fullName} ${count === 1 ? "is" : "are"} let go.`
+  )
+}, Effect.uninterruptible)

@@ -1,0 +1,169 @@
+/**
+ * Finder: which agent or conversation a name means. Pure.
+ *
+ * Guarantees: in a project's folder a bare name means that project's agent, whether it is there or not, and a refusal
+ * tells of no other project; elsewhere a name that means several things is refused with their whole names.
+ */
+import { type Caller, CommandRefused } from "../../domain/Messages.ts"
+import * as ProjectName from "../../config/ProjectName.ts"
+import type { AgentScope } from "../../agents/actors/AgentScope.ts"
+import * as ConversationRow from "../ConversationRow.ts"
+import type { LostProject } from "../LostProject.ts"
+import type { Project } from "../Project.ts"
+import type { ProjectRecord } from "../Recovery.ts"
+
+export type Entry =
+  | { readonly _tag: "Open"; readonly record: ProjectRecord; readonly project: Project }
+  | { readonly _tag: "Lost"; readonly record: ProjectRecord; readonly lost: LostProject }
+  | { readonly _tag: "Closed"; readonly record: ProjectRecord }
+  | { readonly _tag: "Damaged"; readonly record: ProjectRecord; readonly message: string }
+
+export interface Found {
+  readonly project: Project
+  readonly tree: AgentScope
+}
+
+const MAX_LISTED = 20
+
+const listed = (names: ReadonlyArray<string>): string =>
+  `There are: ${names.slice(0, MAX_LISTED).join(", ")}${names.length > MAX_LISTED ? " …" : ""}`
+
+const ELSEWHERE = "See which there are: agentd ps"
+const NONE = "Register a project first: agentd start, in its folder."
+
+/** A project's conversations are numbered: the first bears the bare id. */
+const ordinal = ({ conversation }: ProjectRecord): number => Number(/\.(\d+)$/.exec(conversation)?.[1] ?? 1)
+
+export const successor = (record: ProjectRecord): string =>
+  `${ProjectName.conversationId(record.config)}.${ordinal(record) + 1}`
+
+const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
+  entries.toSorted((a, b) => ordinal(b.record) - ordinal(a.record))[0]
+
+/** The newest conversation of a project's file. */
+export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
+  newest(entries.filter(({ record }) => record.config === config))
+
+/** The same; of a damaged stream that does not say its file, or a file in an agent's worktree, the id does. */
+const ownOf = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
+  ofConfig(entries, config) ?? newest(entries.filter(({ record }) => ProjectName.isOf(config, record.conversation)))
+
+export const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
+
+/** By its id, a unique beginning of it, or its project's name; empty: the caller's. `kind`: as a refusal calls it. */
+export const conversation = (
+  entries: ReadonlyArray<Entry>,
+  name: string,
+  caller: Caller,
+  kind: "conversation" | "project" = "conversation"
+): Entry | CommandRefused => {
+  const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+  const ids = entries.filter(({ record }) => record.config === caller.config).map(({ record }) => record.conversation)
+  const there =
+    entries.length === 0 ? NONE : ids.length === 0 ? "See which there are: agentd conversation ls" : listed(ids)
+  if (name === "") {
+    if (caller.config === null) return refused("Which conversation? There is no agentd.jsonc here.", there)
+    return ownOf(entries, caller.config) ?? refused(`The project ${caller.config} is not known yet.`, NONE)
+  }
+  const exact = entries.find(({ record }) => record.conversation === name)
+  if (exact !== undefined) return exact
+  const all = entries.filter((entry) => nameOf(entry) === name)
+  const open = all.filter(({ _tag }) => _tag !== "Closed")
+  // the name of one that is over may be another's by now
+  const named = open.length > 0 ? open : all
+  const projects = new Set(named.map(({ record }) => record.config))
+  const matches =
+    projects.size === 0
+      ? entries.filter(({ record }) => record.conversation.startsWith(name))
+      : [...projects].map((config) => ofConfig(named, config)!)
+  if (matches.length === 1) return matches[0]!
+  const own = matches.filter(({ record }) => record.config === caller.config)
+  const known = own.map(({ record }) => record.conversation)
+  return matches.length === 0
+    ? kind === "project"
+      ? refused(
+          `There is no project "${name}".`,
+          entries.length === 0 ? NONE : "See which there are: agentd project ls"
+        )
+      : refused(`There is no conversation "${name}".`, there)
+    : refused(
+        `"${name}" names ${matches.length} conversations.`,
+        own.length < matches.length
+          ? "Say which, by its whole id: agentd conversation ls"
+          : `Say which: ${known.join(", ")}`
+      )
+}
+
+/** Why nothing of the conversation takes commands. */
+export const notLiving = (entry: Exclude<Entry, { readonly _tag: "Open" }>): CommandRefused => {
+  const { config, conversation, name } = entry.record
+  if (entry._tag === "Closed") return ConversationRow.over({ conversation, project: name })
+  if (entry._tag === "Damaged") return ConversationRow.damaged(conversation, entry.message)
+  return new CommandRefused({
+    message: `The conversation ${conversation} does not live: ${entry.lost.problems[0] ?? "its file is gone"}`,
+    remedy: `Mend ${config}, or close the conversation: agentd close ${conversation}`
+  })
+}
+
+const unknown = (name: string, remedy: string) =>
+  new CommandRefused({ message: `There is no agent "${name}".`, remedy })
+
+/** The agent of the project that a bare name means in its folder. */
+const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
+  if (mine === undefined) return new CommandRefused(ProjectName.unstarted(config, name))
+  if (mine._tag !== "Open") return notLiving(mine)
+  const { project } = mine
+  const member = project.members.get(name)
+  if (member !== undefined) return { project, tree: member.tree }
+  const all = [...project.members.keys()]
+  return unknown(name, all.length === 0 ? ELSEWHERE : listed(all))
+}
+
+const isCalled = (entry: Entry, agent: string, name: string): boolean =>
+  [agent, `${nameOf(entry)}/${agent}`, `${entry.record.conversation}/${agent}`].includes(name)
+
+/**
+ * A bare name means this folder's agent; outside a project the only one of that name, and nothing that the command
+ * would end or change (`changes`): a person is asked there, with the whole name. `project/agent` always works.
+ */
+export const agent = (
+  entries: ReadonlyArray<Entry>,
+  name: string,
+  caller: Caller,
+  changes = false
+): Found | CommandRefused => {
+  const isBare = !name.includes("/")
+  if (isBare && caller.config !== null) return inFolder(ownOf(entries, caller.config), caller.config, name)
+  const matches = entries.flatMap((entry) =>
+    entry._tag !== "Open"
+      ? []
+      : [...entry.project.members.values()]
+          .filter(({ tree }) => isCalled(entry, tree.name, name))
+          .map(({ tree }) => ({ project: entry.project, tree }))
+  )
+  const called = ({ project, tree }: Found): string => `${isBare ? project.name : project.conversation}/${tree.name}`
+  if (matches.length > 1) {
+    return new CommandRefused({
+      message: `"${name}" names ${matches.length} agents.`,
+      remedy: `Say which: ${matches.slice(0, MAX_LISTED).map(called).join(", ")}${matches.length > MAX_LISTED ? " …" : ""}`
+    })
+  }
+  const [found] = matches
+  if (found === undefined) return missing(entries, name)
+  if (!isBare || !changes) return found
+  return new CommandRefused({
+    message: `"${name}" is said outside the project of ${called(found)}: nothing was done.`,
+    remedy: `Say its whole name: ${called(found)}`
+  })
+}
+
+/** Why no agent that lives has the name: the newest conversation of its project may not live. */
+const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused => {
+  for (const entry of entries) {
+    if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue
+    // a damaged stream does not say its agents
+    const agents = entry._tag === "Damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
+    if (agents.some((own) => isCalled(entry, own, name))) return notLiving(entry)
+  }
+  return unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
+}

@@ -1,0 +1,72 @@
+/**
+ * LiveAgentPort: the AgentPort over the daemon's own agents: what channels and plans may ask of
+ * them, by address.
+ */
+import { Clock, Effect, type Stream } from "effect"
+import { type Address, AgentPort, type AgentReport, type Member } from "../../domain/AgentPort.ts"
+import { type AgentInfo, type CallInfo, CommandRefused } from "../../domain/Messages.ts"
+import type { StorageError } from "../../core/event-log/EventLog.ts"
+import type { AgentScope } from "../../agents/actors/AgentScope.ts"
+
+export interface Agents {
+  readonly find: (address: Address) => AgentScope | undefined
+  readonly of: (conversation: string) => ReadonlyArray<AgentScope>
+  readonly info: (address: Address, now: number) => AgentInfo | undefined
+  readonly reports: Stream.Stream<AgentReport>
+  readonly recovered: Effect.Effect<void>
+}
+
+/** To those who know no store: it is not taken, and why. */
+const refused = ({ message, remedy }: StorageError | CommandRefused) => new CommandRefused({ message, remedy })
+
+/** The matter for which it stands still until a person does something. */
+export const needsOf = (info: AgentInfo | undefined, calls: ReadonlyArray<CallInfo>): Member["needs"] => {
+  if (info === undefined) return undefined
+  const { agent, busy, detail, project, since, state, word } = info
+  const asking = calls.filter((call) => call.state === "awaiting_approval")
+  if (word === "needs you" && (asking.length > 0 || busy !== true))
+    return {
+      text: `${agent} ${detail}`,
+      since: Math.min(...asking.map((call) => call.since), ...(asking.length > 0 ? [] : [since]))
+    }
+  const isStill = state === "Stopped" && word !== "waiting" && word !== "working"
+  return isStill ? { text: `${agent} is stopped (${detail}): agentd start ${project}/${agent}`, since } : undefined
+}
+
+export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort["Service"] => {
+  const on = <A>(to: Address, act: (tree: AgentScope) => Effect.Effect<A, CommandRefused | StorageError>) =>
+    Effect.andThen(
+      recovered,
+      Effect.suspend(() => {
+        const tree = find(to)
+        return tree === undefined
+          ? Effect.fail(
+              new CommandRefused({
+                message: `There is no agent "${to.agent}" in ${to.conversation}.`,
+                remedy: "See which there are: agentd ps"
+              })
+            )
+          : Effect.mapError(act(tree), refused)
+      })
+    )
+  return AgentPort.of({
+    post: (to, message) => on(to, (tree) => tree.post(message)),
+    withdraw: (to, messageIds) => on(to, (tree) => tree.withdraw(messageIds)),
+    fate: (to, messageId) => on(to, (tree) => tree.fate(messageId)),
+    interrupt: (to, messageId, reason) => on(to, (tree) => tree.interruptMessage(messageId, reason)),
+    steer: (to, message) => on(to, (tree) => tree.steer(message)),
+    members: (conversation) =>
+      Effect.map(Clock.currentTimeMillis, (now) =>
+        of(conversation).map((tree) => {
+          const member = tree.member(now)
+          return { ...member, needs: needsOf(info(member, now), tree.calls()) }
+        })
+      ),
+    waits: (to) => {
+      const calls = find(to)?.calls() ?? []
+      return calls.length > 0 && calls.every(({ state }) => state === "awaiting_approval")
+    },
+    reports,
+    recovered
+  })
+}

@@ -1,0 +1,50 @@
+/**
+ * NeededFiles: which contents messages of open conversations need: of messages that wait, that a
+ * turn carries which is not done, or that came to no answer and wait for a person.
+ *
+ * Guarantees: where it cannot be known (a log that cannot be read, runes that do not fold), nothing
+ * counts as left; a message of an agent that the file no longer names, or of a project whose file
+ * cannot be read, keeps its contents.
+ */
+import { Effect } from "effect"
+import type { EventLog } from "../../core/event-log/EventLog.ts"
+import { type InboxState, isActive, type TurnState } from "../../agents/machines/AgentStates.ts"
+import { droppedOf, type Message } from "../../agents/machines/Inbox.ts"
+import type { MessageFiles } from "../../agents/prompt/MessageFiles.ts"
+import type { Projects } from "../Projects.ts"
+
+interface Stands {
+  readonly inbox: InboxState
+  readonly turn: TurnState
+}
+
+export const neededMessages = ({ inbox, turn }: Stands): ReadonlyArray<Message> => {
+  const { carried, waiting } = inbox.data
+  const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
+  const dropped = droppedOf(inbox.data).dropped.map(({ message }) => message)
+  return [...waiting, ...(isUndone ? carried : []), ...dropped]
+}
+
+/** Undefined: nobody can tell. */
+const needed = (projects: Projects): ReadonlySet<string> | undefined => {
+  const stands: Array<Stands> = []
+  const lost = [...projects.lost.values()].map(({ record }) => ({ record, members: new Map<string, never>() }))
+  for (const { members, record } of [...projects.living.values(), ...lost]) {
+    for (const { tree } of members.values()) stands.push({ inbox: tree.inbox(), turn: tree.turn() })
+    for (const [name, agent] of record.agents) {
+      if (agent.broken !== undefined) return undefined
+      if (!members.has(name)) stands.push(agent)
+    }
+  }
+  return new Set(stands.flatMap(neededMessages).flatMap(({ files = [] }) => files.map(({ sha256 }) => sha256)))
+}
+
+/** Removes contents that no message needs. */
+export const sweep = (projects: Projects, log: EventLog["Service"], files: MessageFiles): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (files.isEmpty) return Effect.void
+    return Effect.flatMap(log.reading, ({ unreadable }) => {
+      const kept = unreadable.length > 0 ? undefined : needed(projects)
+      return kept === undefined ? Effect.void : files.sweep(kept)
+    })
+  })

@@ -1,0 +1,34 @@
+/**
+ * OpenSince: since when something of an agent's is open: a message that waits or that a turn carries which is not
+ * done, a question, a call, a run. Pure.
+ *
+ * Guarantees: the rune that began it is of that time or later, so that what is older than all that is open is needed
+ * by none of it.
+ */
+import { type AgentScope } from "../../agents/actors/AgentScope.ts"
+import { isActive } from "../../agents/machines/AgentStates.ts"
+import { droppedOf } from "../../agents/machines/Inbox.ts"
+
+/** States of a worker in which nothing is under way. */
+const RESTS: ReadonlySet<string> = new Set(["Stopped", "CoolingDown", "SessionComplete", "BuildingPrompt"])
+
+/** ms since the epoch; infinite where nothing is open. */
+export const openSince = (trees: Iterable<AgentScope>): number => {
+  let since = Number.POSITIVE_INFINITY
+  const open = (at: number | null) => {
+    since = Math.min(since, at ?? 0)
+  }
+  for (const tree of trees) {
+    const { data } = tree.inbox()
+    const turn = tree.turn()
+    const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
+    for (const { at } of [...data.waiting, ...(isUndone ? data.carried : [])]) open(at)
+    for (const { message } of droppedOf(data).dropped) open(message.at)
+    for (const { at } of [...(data.questions ?? []), ...(data.bounds ?? [])]) open(at)
+    if (isUndone) open(turn.data.startedAt)
+    const worker = tree.worker()
+    if (worker !== undefined && !RESTS.has(worker.state)) open(worker.at)
+    for (const call of tree.calls()) open(call.since)
+  }
+  return since
+}

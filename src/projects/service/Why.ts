@@ -1,0 +1,275 @@
+/**
+ * Why: what led an agent to where it stands, in plain sentences, newest last.
+ *
+ * Pure: the same runes give the same sentences, on the terminal and in a mail.
+ * It tells the chain since the last success or start, the last turn, budgets, and
+ * what waits for a person; it leaves out the moves that say nothing; a long chain is
+ * cut at its old end and says so.
+ */
+import { ENDINGS } from "../../domain/Endings.ts"
+import { counted, isNear, warning } from "../../domain/ErrorLimit.ts"
+import type { AgentInfo, WhyLine } from "../../domain/Messages.ts"
+import type { Outcome } from "../../runs/Outcome.ts"
+import { checkedReader, type RuneOf } from "../../core/event-log/EventKinds.ts"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import { workerKinds } from "../../agents/machines/AgentKinds.ts"
+import * as WorkerMachine from "../../agents/machines/WorkerMachine.ts"
+import { inboxName, lifeName, turnName, workerName } from "../../agents/machines/AgentStates.ts"
+import { QUEUED } from "../../agents/run/AgentView.ts"
+import * as WhyBounds from "./WhyBounds.ts"
+import * as WhyTurn from "./WhyTurn.ts"
+import * as ProjectStop from "../../agents/machines/ProjectStop.ts"
+
+/** More sentences than this help nobody. */
+const LONGEST = 24
+
+/** The runes that it reads, and the actors whose they are. */
+export const kinds: ReadonlyArray<string> = [
+  ...Object.keys(workerKinds),
+  ...WhyTurn.kinds,
+  ...Object.keys(WhyBounds.boundKinds)
+]
+export const actorsOf = (agent: string): ReadonlyArray<string> => [
+  workerName(agent),
+  turnName(agent),
+  lifeName(agent),
+  inboxName(agent)
+]
+
+export interface Why {
+  readonly lines: ReadonlyArray<WhyLine>
+  /** The next step for a person, where there is one. */
+  readonly advice: string | null
+}
+
+/** A rune of a newer agentd's shape tells no more than its states. */
+const readWorker = checkedReader(workerKinds)
+type Worker = RuneOf<typeof workerKinds>
+
+/** A move of the worker's, as it tells of itself. */
+const movedOf = (rune: Rune): Extract<Worker, { readonly kind: "worker.moved" }>["payload"] | undefined => {
+  const known = readWorker(rune)
+  return known?.kind === "worker.moved" ? known.payload : undefined
+}
+/** The worker's event in a rune: its own move, or a turn that begins or ends with its run. */
+const eventOf = (rune: Rune): WorkerMachine.Event | undefined => WorkerMachine.joins(rune) ?? movedOf(rune)?.event
+
+const asSentence = (words: string): string =>
+  `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`
+
+const ordinal = (n: number): string => {
+  const tail = n % 100
+  const suffix = tail > 10 && tail < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th")
+  return `${n}${suffix}`
+}
+
+/** "4 s", "1 min 30 s", "2 h 5 min": the two largest units. */
+export const span = (millis: number): string => {
+  const seconds = Math.max(0, Math.round(millis / 1000))
+  if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
+  const units = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"]
+  ] as const
+  const first = units.findIndex(([count]) => count > 0)
+  return units
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ")
+}
+
+const errorCount = (rune: Rune, agent: AgentInfo): string => {
+  const { consecutiveErrors: row, totalErrors: all } = movedOf(rune) ?? {}
+  if (row === undefined || all === undefined) return ""
+  return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in all)`
+}
+
+/** As the board names it; a run that failed leaves its number to the next. */
+const runOf = (rune: Rune): string => {
+  const seq = WorkerMachine.seqIn(rune) ?? movedOf(rune)?.sessionSeq ?? 0
+  return seq > 0 ? `run ${seq}` : "its run"
+}
+
+const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): string => {
+  switch (outcome._tag) {
+    case "Success":
+      return `${run} ended well`
+    case "Error": {
+      const how = /^(exit code|signal|killed by)\b/.test(outcome.detail)
+        ? `ended with ${outcome.detail}`
+        : `failed: ${outcome.detail}`
+      return `${run} ${how}${errorCount(rune, agent)}`
+    }
+    case "Timeout":
+      return `${run} took longer than its time limit and was ended${errorCount(rune, agent)}`
+    case "Uncounted":
+      return `${run} ended: ${ENDINGS[outcome.reason]} (counts no error)`
+    case "Fatal":
+      return `${run} cannot succeed: ${outcome.detail}`
+  }
+}
+
+const startedBy = (rune: Rune): string | undefined => {
+  const known = readWorker(rune)
+  return known?.kind === "worker.started" ? known.payload.by : undefined
+}
+
+/** The sentence for a rune, or undefined for a move that says nothing beside its neighbours. */
+const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefined => {
+  const event = eventOf(rune)
+  switch (event?._tag) {
+    case "WorktreeReady":
+      return rune.from === "Initializing" || last
+        ? `works in ${event.cwd}${event.branch === undefined ? "" : ` on branch ${event.branch}`}`
+        : undefined
+    case "PromptReady": {
+      const { because, index } = event.fallback ?? {}
+      if (because !== undefined)
+        return index === 0 ? `goes back to its own backend: ${because}` : `moves to fallback ${index}: ${because}`
+      const count = event.messageIds.length
+      const carries = count === 0 ? "its standing prompt" : `${count} ${count === 1 ? "message" : "messages"}`
+      return last ? `a run is being started with ${carries}` : undefined
+    }
+    case "SessionStarted":
+      return `${runOf(rune)} started${event.pid === undefined ? "" : ` (pid ${event.pid})`}`
+    case "SessionExited":
+      return rune.from === "Interrupting"
+        ? `${runOf(rune)} ended after the interrupt (counts no error)`
+        : ended(runOf(rune), event.outcome, rune, agent)
+    case "UrgentMessage":
+      return event.messageId === null
+        ? "a person interrupted the run; its work is dropped"
+        : "an urgent message came: the run is interrupted so that the next one carries it"
+    case "GraceExceeded":
+      return `${runOf(rune)} did not end within its grace and was killed`
+    case "BackoffElapsed":
+      return last ? "the wait is over: it goes on" : undefined
+    case "WorkArrived":
+      return last ? "a message came" : undefined
+    case "OperatorStop":
+      return `stopped by ${event.by}${event.reason === undefined ? "" : `: ${event.reason}`}`
+    case "FatalError":
+      return `cannot go on: ${event.message}`
+    case undefined:
+      if (rune.kind === "worker.started") return `started by ${startedBy(rune) ?? "agentd"}`
+      return `${rune.kind}: ${rune.from ?? "?"} → ${rune.to ?? "?"}${rune.trigger === null ? "" : ` by ${rune.trigger}`}`
+  }
+}
+
+/** The consequence of the state that a move entered. */
+const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
+  if (rune.from === rune.to) return undefined
+  if (rune.to === "CoolingDown") {
+    const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
+    const { outcome } = eventOf(rune) as { readonly outcome?: Outcome }
+    // a limit or an outage is no try that failed
+    const waits = outcome?._tag === "Uncounted"
+    if (until === null) return waits ? "waiting" : "retrying"
+    return `${waits ? "waiting for" : "retrying in"} ${span(until - rune.at)}`
+  }
+  if (rune.to === "Stopped" && eventOf(rune)?._tag === "SessionExited") {
+    const { consecutiveErrors: row = 0, totalErrors: all = 0 } = movedOf(rune) ?? {}
+    if (row >= agent.maxConsecutiveErrors) return `stopped for good: ${counted(row, "error")} in a row`
+    return all >= agent.maxTotalErrors ? `stopped for good: ${counted(all, "error")} in all` : "stopped for good"
+  }
+  return undefined
+}
+
+/** Where the chain begins: at the last success, or where the agent was last started. */
+const beginning = (runes: ReadonlyArray<Rune>): number => {
+  for (let index = runes.length - 1; index > 0; index--) {
+    const rune = runes[index]!
+    const event = eventOf(rune)
+    if (event?._tag === "SessionExited" && event.outcome._tag === "Success") return index
+    if (rune.kind === "worker.started") return index
+  }
+  return 0
+}
+
+/** How to start it is said once: as the remedy says it, or in our words. */
+const remedied = (remedy: string | undefined, start: string): string => {
+  if (remedy === undefined) return start
+  const sentence = asSentence(remedy.replace(/[,.]? then start (it|the agent) again\.?$/i, ""))
+  return sentence.includes("agentd start ") ? sentence.replace(/\.$/, "") : `${sentence} ${start}`
+}
+
+const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now, expired: boolean): string | null => {
+  const name = `${agent.project}/${agent.agent}`
+  if (agent.detail === QUEUED) return null
+  if (agent.state === "Stopped") {
+    const event = last === undefined ? undefined : eventOf(last)
+    const remedy =
+      event?._tag === "FatalError"
+        ? event.remedy
+        : event?._tag === "SessionExited" && event.outcome._tag === "Fatal"
+          ? event.outcome.remedy
+          : event?._tag === "SessionExited"
+            ? "Fix what the last error names."
+            : undefined
+    return remedied(
+      remedy,
+      `Start it again: ${ProjectStop.startOf(name, event?._tag === "OperatorStop" ? event.by : null)}`
+    )
+  }
+  if (agent.spent === true)
+    return 'Wait, or raise the limit: "budget" in its config. See what it was spent for: agentd cost --by agent,model'
+  const present = WhyTurn.advice(now)
+  if (present !== undefined) return present
+  if (expired) return `Let it try again: agentd send ${name} "…"   or let it be: agentd dismiss ${name}`
+  if ((agent.dropped ?? 0) > 0) return `Ask it again: agentd retry ${name}   or let it go: agentd dismiss ${name}`
+  if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
+    return `Give it something to do: agentd send ${name} "…"`
+  }
+  return null
+}
+
+/** `runes`: the newest runes of the agent's actors, oldest first; as many as there are or a few hundred. */
+export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
+  const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
+  const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyBounds.boundKinds, kind))
+  // a turn that begins or ends with its run moves the worker, too
+  const moves = runes
+    .filter(({ kind }) => kind !== "run.notice")
+    .filter((rune) => !bounds.includes(rune))
+    .filter((rune) => !isTurns(rune) || rune.moves.includes(workerName(agent.agent)))
+    .toSorted((a, b) => a.eventId - b.eventId)
+  const chain = moves.slice(beginning(moves))
+  const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
+  const lines: Array<WhyLine> = [
+    ...WhyTurn.past(runes.filter(isTurns), agent, start, WhyBounds.expiredIn(bounds)),
+    ...WhyBounds.past(bounds.filter(({ eventId }) => eventId >= start))
+  ]
+  for (const [index, rune] of chain.entries()) {
+    const next = chain[index + 1]
+    const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]
+    for (const text of texts) if (text !== undefined) lines.push({ eventId: rune.eventId, at: rune.at, text })
+  }
+  const ends = new Map(
+    chain.flatMap((rune) => {
+      const event = eventOf(rune)
+      return event?._tag === "SessionExited" ? [[event.runId, rune.eventId] as const] : []
+    })
+  )
+  lines.push(...WhyTurn.said(runes, agent, chain.at(0)?.eventId ?? 0, ends))
+  lines.sort((a, b) => a.eventId - b.eventId)
+  const told = lines.slice(-LONGEST)
+  const left = lines.length - told.length
+  if (left > 0)
+    told.unshift({ eventId: 0, at: told[0]!.at, text: `… ${left} earlier steps: agentd log --agent ${agent.agent}` })
+  const near = agent.state !== "Stopped" && isNear(agent)
+  if (near) told.push({ eventId: agent.restsOn, at: told.at(-1)?.at ?? agent.since, text: warning(agent) })
+  const present = agent.state === "Stopped" ? [] : WhyTurn.present(now)
+  told.push(...present)
+  const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"
+  if (present.length === 0 && !isTold && agent.detail !== "") {
+    // the state may be older than what else is told
+    const at = Math.max(agent.since, told.at(-1)?.at ?? 0)
+    told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
+  }
+  // whatever a person said since has settled it
+  const isOpen = WhyBounds.expiredIn(bounds).at(-1) === bounds.at(-1) && bounds.length > 0
+  return { lines: told, advice: adviceOf(chain.at(-1), agent, now, isOpen) }
+}

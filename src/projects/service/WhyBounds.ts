@@ -1,0 +1,59 @@
+/**
+ * WhyBounds: which bounds an agent has reached, what came to no answer, and which files it was sent, in plain sentences.
+ * Pure: the part of Why beside the worker and its turns.
+ *
+ * Guarantees: each sentence names the rune that it rests on; what others say is shown bounded.
+ */
+import { words } from "../../runs/FileWords.ts"
+import type { WhyLine } from "../../domain/Messages.ts"
+import { checkedReader } from "../../core/event-log/EventKinds.ts"
+import type { Rune } from "../../core/event-log/Rune.ts"
+import { agentKinds } from "../../agents/machines/AgentKinds.ts"
+
+export const boundKinds = {
+  "agent.bound_reached": agentKinds["agent.bound_reached"],
+  "inbox.received": agentKinds["inbox.received"],
+  "inbox.rested": agentKinds["inbox.rested"],
+  "inbox.asked_again": agentKinds["inbox.asked_again"],
+  "inbox.dismissed": agentKinds["inbox.dismissed"]
+}
+
+/** A rune of a newer agentd's shape is none. */
+const read = checkedReader(boundKinds)
+
+/** Characters of what another says. */
+export const LONG = 300
+
+export const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
+
+const told = (any: Rune): string | undefined => {
+  const rune = read(any)
+  if (rune?.kind === "agent.bound_reached") return cut(rune.payload.text)
+  const event = rune?.payload.event
+  switch (event?._tag) {
+    case "Received": {
+      const { files = [], from } = event.message
+      return files.length === 0 ? undefined : cut(`was sent by ${from}: ${files.map(words).join(", ")}`)
+    }
+    case "Rested":
+      return `rests: a message from ${cut(event.message.from)} is not told, after ${cut(event.reason)}`
+    case "AskedAgain":
+      return `${event.by} asked it again (${event.messages.length} of its messages)`
+    case "Dismissed":
+      return `${event.by} let go what came to no answer`
+    default:
+      return undefined
+  }
+}
+
+export const expiredIn = (runes: ReadonlyArray<Rune>): ReadonlyArray<Rune> =>
+  runes.filter((any) => {
+    const rune = read(any)
+    return rune?.kind === "agent.bound_reached" && rune.payload.call_id !== undefined
+  })
+
+export const past = (runes: ReadonlyArray<Rune>): ReadonlyArray<WhyLine> =>
+  runes.flatMap((rune) => {
+    const text = told(rune)
+    return text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
+  })

@@ -1,0 +1,129 @@
+/**
+ * GatewayMeter: a run whose tokens the gateway counts: the sums of what passed it are told, and what the agent itself
+ * says of that is not; with it what the answers said of the account's limits.
+ *
+ * Guarantees: what has passed is told before the end of its turn, and of its run; else within a moment; a run that
+ * answers, and of which nothing has passed, is said to be without its metering. The gateway and
+ * its sums outlive the daemon: the next one hears what passed while there was none.
+ */
+import { Effect, Stream } from "effect"
+import type { Run, RunEvent } from "./Backend.ts"
+import type { Count } from "./gateway/Gateway.ts"
+import type { ToldWindows } from "./gateway/LimitHeaders.ts"
+
+const LOOK = "250 millis"
+
+const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Exited"])
+
+/** In the place of what the agent says itself. */
+const nothing = ({ place }: RunEvent): RunEvent => ({
+  _tag: "Usage",
+  inputTokens: 0,
+  outputTokens: 0,
+  ...(place === undefined ? {} : { place })
+})
+
+/** The sums, where they are others than they were told to be. */
+const sums = () => {
+  let before = ""
+  return ({ opened, tokens = [] }: Passed): ReadonlyArray<RunEvent> => {
+    const now = JSON.stringify([opened, tokens])
+    if (opened === undefined || tokens.length === 0 || now === before) return []
+    before = now
+    return [{ _tag: "Passed", route: opened, tokens }]
+  }
+}
+
+/** The windows, where they are others than they were told to be. */
+const changes = () => {
+  let before = ""
+  return (told: ToldWindows | undefined): ReadonlyArray<RunEvent> => {
+    const now = JSON.stringify(told ?? null)
+    if (told === undefined || now === before) return []
+    before = now
+    return [{ _tag: "Windows", ...told }]
+  }
+}
+
+const ABOUT = "its metering at the gateway"
+const BYPASSED: RunEvent = {
+  _tag: "Notice",
+  text: "it has answered, and no request of its has passed the gateway: nothing is counted, and its limits do not hold. See that its program takes the address that agentd gives it",
+  lasting: { about: ABOUT, isOver: false }
+}
+const FOUND: RunEvent = {
+  _tag: "Notice",
+  text: "its requests pass the gateway",
+  lasting: { about: ABOUT, isOver: true }
+}
+
+/** Says once that a run answers and nothing of it has passed, and once that something does. */
+const watch = () => {
+  let [hasTurns, isTold, hasPassed] = [false, false, false]
+  const hears = (said: ReadonlyArray<RunEvent>): void => {
+    hasTurns ||= said.some(({ _tag }) => _tag === "TurnStarted")
+  }
+  const tells = (said: ReadonlyArray<RunEvent>, { tokens = [] }: Passed): ReadonlyArray<RunEvent> => {
+    const was = hasPassed
+    hasPassed ||= tokens.length > 0
+    if (isTold && hasPassed && !was) return [FOUND]
+    const answered = said.some(
+      (event) =>
+        event._tag === "TurnCompleted" ||
+        // a command's whole run is its answer
+        (event._tag === "Exited" && event.outcome._tag === "Success" && !hasTurns)
+    )
+    if (!answered || hasPassed || isTold) return []
+    isTold = true
+    return [BYPASSED]
+  }
+  return { hears, tells }
+}
+
+/** Failures of requests that the program makes again by itself, as each comes. */
+const failures = () => {
+  let before = 0
+  return ({ failing }: Passed): ReadonlyArray<RunEvent> => {
+    const was = before
+    before = failing?.times ?? 0
+    if (failing === undefined || before === was) return []
+    const { since, times, words } = failing
+    const often = times === 1 ? "a request" : `${times} requests in a row`
+    return [{ _tag: "Notice", text: `${often} of its model failed: the last one ${words}`, retries: { since } }]
+  }
+}
+
+/** The counts of a run's route. */
+export type Passed = Partial<Pick<Count, "failing" | "opened" | "told" | "tokens">>
+
+/** All that has passed since the route was opened; `isOver`: the run has ended, and nothing more is waited for. */
+export type PassedBy = (isOver: boolean) => Effect.Effect<Passed>
+
+/** `passed`: undefined: nobody counts. */
+export const metered = (run: Run, passed: PassedBy | undefined): Run => {
+  if (passed === undefined) return run
+  const [all, change, bypass, fail] = [sums(), changes(), watch(), failures()]
+  const looked = (said: ReadonlyArray<RunEvent>) =>
+    Effect.map(passed(said.some(({ _tag }) => _tag === "Exited")), (counts) => [
+      ...change(counts.told),
+      ...all(counts),
+      ...bypass.tells(said, counts),
+      ...fail(counts)
+    ])
+  const look = looked([])
+  const own = run.events.pipe(
+    // told together with the end, lest a budget cuts off what is done
+    Stream.mapArrayEffect((events) => {
+      bypass.hears(events)
+      const said = events.map((event) => (event._tag === "Usage" ? nothing(event) : event))
+      const at = said.findIndex(({ _tag }) => ENDS.has(_tag))
+      const all = at < 0 ? Effect.succeed(said) : Effect.map(looked(said), (spent) => said.toSpliced(at, 0, ...spent))
+      return Effect.map(all, ([first = said[0]!, ...rest]) => [first, ...rest] as const)
+    })
+  )
+  const looks = Stream.tick(LOOK).pipe(
+    Stream.mapEffect(() => look),
+    Stream.flatMap(Stream.fromIterable)
+  )
+  return { ...run, events: Stream.merge(own, looks, { haltStrategy: "left" }) }
+}

@@ -1,0 +1,68 @@
+/**
+ * LeftRuns: runs that an earlier daemon left to the keeper.
+ *
+ * Guarantees: what the log wants goes on; a run that nobody takes up is ended, with all that it started, and nothing of it
+ * is kept; its grace is over in its time, however many daemons come and go meanwhile.
+ */
+import { Effect } from "effect"
+import { Keeper } from "./keeper/Keeper.ts"
+import type { Host } from "./Host.ts"
+import * as KeptProcess from "./process/KeptProcess.ts"
+import { ProcessTree } from "./process/ProcessTree.ts"
+import * as RunFolder from "./RunFolder.ts"
+import { RunSockets } from "./RunSockets.ts"
+
+/** From SIGTERM to SIGKILL, ms; each daemon asks for so long at least: the one before may not have come to it. */
+const [GRACE, LEAST] = [5_000, 500]
+
+const runOf = (name: string): string => name.slice(0, name.lastIndexOf("+"))
+
+const left = Effect.map(
+  Effect.flatMap(Keeper, (keeper) => keeper.left),
+  (all) => all.map((held) => ({ held, runId: runOf(held.name) }))
+)
+
+/** Their ids. */
+export const held: Effect.Effect<ReadonlySet<string>> = Effect.map(
+  left,
+  (all) => new Set(all.map(({ runId }) => runId))
+)
+
+/** Clears away what agentd made for runs that are none of these. Before any run begins. */
+export const clear = Effect.fnUntraced(function* ({ runs }: Host, kept: ReadonlySet<string>) {
+  yield* (yield* RunSockets).clear([...kept])
+  if (runs !== undefined) yield* RunFolder.clear(runs, kept)
+})
+
+/** Ends these, with all that they started; answers when nothing of them is left. */
+const ended = Effect.fnUntraced(function* (store: string, over: Effect.Success<typeof left>) {
+  const keeper = yield* Keeper
+  const tree = yield* ProcessTree
+  yield* Effect.forEach(
+    over,
+    ({ held, held: { name, pid, start }, runId }) =>
+      held.graceLeft(GRACE).pipe(
+        Effect.flatMap((left) => tree.terminate({ store, runId, root: { pid, start } }, Math.max(left, LEAST))),
+        Effect.catch(({ message, remedy }) => Effect.logError(message, remedy)),
+        Effect.andThen(keeper.forget((one) => one === name))
+      ),
+    { concurrency: "unbounded", discard: true }
+  )
+})
+
+/** Ends those that are none of these. */
+export const end = Effect.fnUntraced(function* (store: string, wanted: ReadonlySet<string>) {
+  const over = (yield* left).filter(({ runId }) => !wanted.has(runId))
+  if (over.length === 0) return
+  yield* Effect.logWarning(`ends ${over.length} runs of an earlier daemon that nobody wants`)
+  yield* ended(store, over)
+})
+
+/** Ends one, where it is there; answers when nothing of it is left. */
+export const drop = Effect.fnUntraced(function* (store: string, runId: string) {
+  const prefix = KeptProcess.prefixOf(runId)
+  yield* ended(
+    store,
+    (yield* left).filter(({ held }) => held.name.startsWith(prefix))
+  )
+})

@@ -1,0 +1,210 @@
+/**
+ * RunSockets: for each live run a unix socket in a folder of its own, which tells the daemon who calls.
+ *
+ * A run owns its socket: it opens with the run's scope, before any process of the run is there, and goes
+ * with it, when none is left. For a run that is taken up it opens anew in the folder that the run sees. Whoever answers on the sockets (`answer`) may come and go: they stay.
+ *
+ * Guarantees: the folder is 0700, the socket 0600; a connection that comes while nobody answers is hung
+ * up on; none outlives its socket; one whose name is taken away comes back; what an earlier daemon left of runs that are over is cleared away.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
+import * as net from "node:net"
+import * as path from "node:path"
+import { Keeper } from "./keeper/Keeper.ts"
+import * as KeptSocket from "./KeptSocket.ts"
+import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
+
+/** Takes a connection that came on a run's socket. It is paused. */
+export type Take = (conn: net.Socket, runId: string) => void
+
+export class RunSockets extends Context.Service<
+  RunSockets,
+  {
+    /** The run's socket, for the length of the scope; undefined where there can be none. */
+    readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
+    /** A run is about to begin, whose socket is made ready; or it is not, after all. */
+    readonly expect: (runId: string, comes: boolean) => void
+    /** Clears away those that belong to none of these runs: an earlier daemon left them. */
+    readonly clear: (runIds: ReadonlyArray<string>) => Effect.Effect<void>
+    /** Hands over each connection that comes from now on, for the length of the scope. */
+    readonly answer: (take: Take) => Effect.Effect<void, never, Scope.Scope>
+  }
+>()("agentd/backends/RunSockets") {
+  /** `folder`: that of all the sockets, and of nothing else. */
+  static readonly layer = (folder: string): Layer.Layer<RunSockets> => Layer.effect(RunSockets, make(folder))
+
+  static readonly layerNone = Layer.succeed(RunSockets, {
+    open: () => Effect.succeed(undefined),
+    expect: () => {},
+    clear: () => Effect.void,
+    answer: () => Effect.void
+  })
+}
+
+/** The length of `sun_path` without its closing zero. */
+const MAX_PATH_BYTES = 107
+const NAME = "api"
+/** The variable by which a run and its servers are told. */
+const VARIABLE = "AGENTD_SOCKET"
+
+const pathOf = (folder: string, runId: string): RunSocket => {
+  const own = path.join(folder, createHash("sha256").update(runId).digest("hex").slice(0, 12))
+  return { folder: own, path: path.join(own, NAME) }
+}
+
+const remove = (folder: string): void => fs.rmSync(folder, { recursive: true, force: true })
+
+const failed = (socket: string, error: unknown): BackendError =>
+  new BackendError({
+    message: `the run's socket ${socket} could not be opened: ${error instanceof Error ? error.message : String(error)}`,
+    remedy: "make room, and see that the state folder can be written",
+    fatal: false
+  })
+
+/** A socket of before is gone then: the folder itself may be one that a run sees. */
+const makeFolder = (folder: string): void => {
+  fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+  fs.rmSync(path.join(folder, NAME), { force: true })
+}
+
+/** A socket that listens, or is about to. */
+interface Opened {
+  readonly socket: RunSocket
+  readonly server: net.Server
+  readonly conns: Set<net.Socket>
+  readonly take: (conn: net.Socket) => void
+}
+
+const listenAt = (socket: RunSocket, take: (conn: net.Socket) => void): Opened => {
+  const conns = new Set<net.Socket>()
+  const entered = (conn: net.Socket) => {
+    // nothing of it is lost before its reader is there
+    conn.pause()
+    conns.add(conn)
+    conn.on("error", () => {})
+    conn.once("close", () => conns.delete(conn))
+    take(conn)
+  }
+  const server = net.createServer(entered)
+  makeFolder(socket.folder)
+  server.on("error", () => {})
+  server.listen(socket.path)
+  return { socket, server, conns, take: entered }
+}
+
+/** The system answers within the call; Node says so a moment later. */
+const listening = (opened: Opened): Effect.Effect<Opened, unknown> =>
+  Effect.callback((resume) => {
+    const { server } = opened
+    if (server.listening) return resume(Effect.succeed(opened))
+    server.on("error", (error) => resume(Effect.fail(error)))
+    server.on("listening", () => resume(Effect.succeed(opened)))
+  })
+
+/** Takes its name away at once; nothing that came is heard any more. */
+const close = ({ conns, server }: Opened): void => {
+  server.close()
+  for (const conn of conns) conn.destroy()
+}
+
+const make = Effect.fnUntraced(function* (place: string) {
+  const keeper = yield* Keeper
+  fs.mkdirSync(place, { recursive: true, mode: 0o700 })
+  const folder = fs.realpathSync(place)
+  const { path: longest } = pathOf(folder, "")
+  const isTooLong = Buffer.byteLength(longest) > MAX_PATH_BYTES
+  if (isTooLong)
+    yield* Effect.logWarning(
+      `Runs have no sockets of their own: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state folder with --state DIR.`
+    )
+  let answering: Take | undefined
+
+  /** Of runs that are about to begin. */
+  const early = new Map<string, Opened>()
+
+  const listen = (runId: string): Opened =>
+    listenAt(pathOf(folder, runId), (conn) => (answering === undefined ? void conn.destroy() : answering(conn, runId)))
+
+  const dismiss = (runId: string): void => {
+    const opened = early.get(runId)
+    if (opened === undefined) return
+    early.delete(runId)
+    close(opened)
+    remove(opened.socket.folder)
+  }
+
+  yield* Effect.addFinalizer(() => Effect.sync(() => [...early.keys()].forEach(dismiss)))
+
+  const open = Effect.fnUntraced(function* (runId: string) {
+    if (isTooLong) return undefined
+    yield* Effect.addFinalizer(() => Effect.sync(() => keeper.isLeaving() || remove(pathOf(folder, runId).folder)))
+    const { socket, take } = yield* Effect.acquireRelease(
+      Effect.suspend(() => {
+        const ready = early.get(runId)
+        early.delete(runId)
+        return listening(ready?.server.listening === true ? ready : listen(runId))
+      }),
+      (opened) => Effect.sync(() => close(opened))
+    )
+    // until then the folder keeps others away
+    fs.chmodSync(socket.path, 0o600)
+    const claim = Effect.sync(() => makeFolder(socket.folder))
+    yield* KeptSocket.keep({ path: socket.path, claim, take })
+    return socket
+  })
+
+  return RunSockets.of({
+    open: (runId) =>
+      open(runId).pipe(
+        Effect.catchDefect(Effect.fail),
+        Effect.mapError((error) => failed(pathOf(folder, runId).path, error))
+      ),
+    expect: (runId, comes) => {
+      dismiss(runId)
+      if (!comes || isTooLong) return
+      try {
+        early.set(runId, listen(runId))
+      } catch {
+        // it is tried again when the run begins, and said then
+      }
+    },
+    clear: (runIds) =>
+      Effect.sync(() => {
+        const kept = new Set(runIds.map((runId) => path.basename(pathOf(folder, runId).folder)))
+        const left = fs.readdirSync(folder).filter((name) => !kept.has(name))
+        for (const name of left) fs.rmSync(path.join(folder, name), { recursive: true, force: true })
+      }),
+    answer: (take) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void (answering = take)),
+        () => Effect.sync(() => void (answering = answering === take ? undefined : answering))
+      )
+  })
+})
+
+/** The run is told of its socket, and so are the servers of agentd's that it is given. */
+const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
+  ...spec,
+  socket,
+  env: { ...spec.env, [VARIABLE]: socket.path },
+  mcp: Object.fromEntries(
+    Object.entries(spec.mcp).map(([name, server]) => [
+      name,
+      VARIABLE in server.env ? { ...server, env: { ...server.env, [VARIABLE]: socket.path } } : server
+    ])
+  )
+})
+
+/** The run as it is told of the socket that it would have in this folder. */
+export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, pathOf(folder, spec.runId))
+
+export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({
+  ...backend,
+  expect: sockets.expect,
+  start: (spec) =>
+    Effect.flatMap(sockets.open(spec.runId), (socket) =>
+      backend.start(socket === undefined ? spec : told(spec, socket))
+    )
+})

@@ -1,0 +1,167 @@
+/**
+ * AcpBackend: any agent that speaks the Agent Client Protocol over its standard input
+ * and output. One process is one session, which takes one turn after the other.
+ *
+ * Guarantees: those of AcpRun; the agent is a process of RunProcess, so that all it
+ * starts ends with the run, also where what was started is only a launcher of the agent; a run outlives the daemon, with
+ * the commands that agentd runs for it, which are held by the sandbox, where the machine has one.
+ */
+import { Clock, Effect, FileSystem, Scope } from "effect"
+import * as path from "node:path"
+import type * as Config from "../../config/BackendConfig.ts"
+import * as FileContents from "../FileContents.ts"
+import * as AcpHistory from "./AcpHistory.ts"
+import * as AcpPrompt from "./AcpPrompt.ts"
+import * as AcpRun from "./AcpRun.ts"
+import * as GeminiSessions from "./GeminiSessions.ts"
+import * as AcpTerminals from "./AcpTerminals.ts"
+import { SessionCosts } from "./AcpUsage.ts"
+import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
+import * as GatewayMeter from "../GatewayMeter.ts"
+import type { Host } from "../Host.ts"
+import * as LeftRuns from "../LeftRuns.ts"
+import { Keeper } from "../keeper/Keeper.ts"
+import * as KeptProcess from "../process/KeptProcess.ts"
+import type { Mark, ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import { objection } from "../sandbox/Confinement.ts"
+import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
+import * as ToolEnvironment from "../model/ToolEnvironment.ts"
+import * as HiddenPaths from "../HiddenPaths.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import * as Workspace from "../model/Workspace.ts"
+import * as Enclosure from "../sandbox/Enclosure.ts"
+import { services } from "../Services.ts"
+
+interface Held {
+  readonly config: Config.AcpBackend
+  readonly hidden: ReadonlyArray<string>
+  readonly host: Host
+  readonly workspace: Workspace.Workspace | undefined
+}
+
+/** Puts a command into the sandbox, which is looked for with the first one; as it is where nothing holds it. */
+const confineBy =
+  (sandbox: Effect.Effect<Mechanism>, { config, hidden, host, workspace }: Held): AcpTerminals.Options["confine"] =>
+  (cwd, argv) =>
+    Effect.gen(function* () {
+      const { environment } = host
+      const mechanism = yield* sandbox
+      if (mechanism.kind === "none" || workspace === undefined) return { argv }
+      const why = objection(workspace.root, environment)
+      if (why !== undefined) {
+        yield* Effect.logWarning(`no sandbox holds commands in ${workspace.root}: ${why}`)
+        return { argv }
+      }
+      const outlives = yield* (yield* Keeper).isThere
+      const rules = { workspace: workspace.root, network: config.network, hidden, environment, outlives }
+      return yield* mechanism.wrap(rules, cwd, argv)
+    })
+
+export const outlined = Enclosure.outlined
+
+/** The agent's process, begun or taken up. */
+const programOf = Effect.fnUntraced(function* (
+  config: Config.AcpBackend,
+  spec: RunSpec,
+  { env, start }: Pick<Enclosure.Enclosure, "env" | "start">,
+  { cwd, ...mark }: Mark & { readonly cwd: string }
+) {
+  const home = env["GEMINI_CLI_HOME"] ?? env["HOME"]
+  const { adopt, resume } = spec
+  const isResumed = adopt === undefined && resume !== undefined && config.resume
+  if (isResumed && home !== undefined && GeminiSessions.isGemini(config.argv))
+    yield* GeminiSessions.keep(home, resume.sessionId, yield* Clock.currentTimeMillis)
+  const [binary = "", ...args] = config.argv
+  const started = yield* start([binary, ...args], cwd)
+  const takesUp = adopt !== undefined
+  return yield* RunProcess.make({
+    ...mark,
+    ...started,
+    env,
+    limits: spec.limits,
+    keepInput: true,
+    keeps: true,
+    takesUp,
+    grace: config.killGrace
+  })
+})
+
+const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec, costs: SessionCosts) {
+  if (config.argv.length === 0)
+    return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
+  const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
+  // one that is confined sees what is there when it begins
+  const folder = config.sandbox === "off" ? undefined : yield* FileContents.folderOf(host, spec)
+  const files = folder === undefined ? [] : [folder.path]
+  const enclosure = yield* Enclosure.make({ ...outlined(config, host, spec).options, files })
+  const { env } = enclosure
+  const shown = enclosure.confined
+    ? env
+    : {
+        ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, []),
+        ...ChildEnvironment.named(host.environment, config.passEnv)
+      }
+  const mark = { store: host.store, runId: spec.runId }
+  const grace = config.killGrace
+  const program = yield* programOf(config, spec, enclosure, { ...mark, cwd })
+  // where no path can be checked, the agent reads and writes its files by itself
+  const open = yield* Workspace.Opener
+  const hidden = HiddenPaths.of(host)
+  const workspace = yield* open(spec.cwd, { hidden: HiddenPaths.around(spec.cwd, hidden) }).pipe(
+    Effect.catchTag("FileFailed", ({ message }) =>
+      Effect.as(Effect.logWarning(`${spec.agent} reads and writes its files by itself: ${message}`), undefined)
+    )
+  )
+  const context = yield* services<ProcessTree | Reaper>()
+  const { mechanism } = yield* Sandbox
+  const confine: AcpTerminals.Options["confine"] = enclosure.confined
+    ? (folder, argv) => enclosure.start(argv, folder, { part: true })
+    : confineBy(mechanism, { config, hidden, host, workspace })
+  const later = yield* Effect.cached(
+    FileContents.folderOf(host, spec).pipe(
+      Scope.provide(yield* Effect.scope),
+      Effect.provideService(FileSystem.FileSystem, yield* FileSystem.FileSystem)
+    )
+  )
+  const run = yield* AcpRun.make({
+    config,
+    spec,
+    cwd,
+    program,
+    content: AcpPrompt.make(yield* FileContents.reader, folder === undefined ? later : Effect.succeed(folder)),
+    workspace,
+    costs,
+    terminals: (of) =>
+      AcpTerminals.make({
+        ...mark,
+        ...of,
+        cwd,
+        env: { ...shown, AGENTD_AGENT: spec.agent },
+        grace,
+        limits: spec.limits,
+        workspace,
+        confine
+      }).pipe(Effect.provideContext(context))
+  })
+  return GatewayMeter.metered(run, enclosure.passed)
+})
+
+/** The backend of one agent. `costs`: of its sessions, as its earlier processes told them. */
+export const make = Effect.fnUntraced(function* (
+  config: Config.AcpBackend,
+  host: Host,
+  costs: SessionCosts = new SessionCosts()
+) {
+  const context = yield* services<ProcessTree | Reaper | Sandbox | FileSystem.FileSystem>()
+  const backend: Backend = {
+    name: "acp",
+    turns: true,
+    holds: (runId) => Effect.provideContext(AcpHistory.isHeld(runId), context),
+    drop: (runId) => Effect.provideContext(LeftRuns.drop(host.store, runId), context),
+    forget: (runId) => Effect.provideContext(KeptProcess.forget(runId), context),
+    start: (spec) => start(config, host, spec, costs).pipe(Effect.provideContext(context))
+  }
+  return backend
+})

@@ -1,0 +1,92 @@
+/**
+ * ClaudeFault: how a turn of Claude Code ended, and what it means that it, or the
+ * program, failed. Pure.
+ *
+ * Guarantees: `subtype: "success"` and exit code 0 are believed only where nothing
+ * contradicts them; every fault has a class, by which the worker knows whether to go on;
+ * every text of it is one bounded line.
+ */
+import type { Outcome } from "../Outcome.ts"
+import * as Fault from "../Fault.ts"
+import { epoch } from "../gateway/LimitHeaders.ts"
+import { type ClaudeRecord, number, oneLine, text, texts } from "./ClaudeRecord.ts"
+import type { ExitStatus } from "../process/ChildProcess.ts"
+
+export { error, type Fault } from "../Fault.ts"
+
+export type End =
+  | { readonly _tag: "Completed"; readonly output: string }
+  | { readonly _tag: "Interrupted" }
+  | { readonly _tag: "Failed"; readonly fault: Fault.Fault }
+
+/** The facts besides the result itself. */
+export interface Context {
+  /** The kind of the error that the last message of the main chain carried; "" for none. */
+  readonly error: string
+  /** When the limit on use is lifted, ms since the epoch. */
+  readonly resetsAt: number | undefined
+  readonly interrupted: boolean
+  readonly now: number
+}
+
+/** A limit of which nobody says when it ends is looked at again after this long, ms. */
+const LIMIT_UNKNOWN = 60_000
+
+const REMEDIES: Fault.Remedies = {
+  billing: "pay for the account that Claude Code uses, then start the agent",
+  auth: "log in with `claude` as the daemon's user, or renew the key in its environment: its agents go on by themselves then",
+  model: "correct model in the agent's backend, then start the agent"
+}
+
+const faultOf = (said: Fault.Said, { now, resetsAt }: Pick<Context, "now" | "resetsAt">): Fault.Fault => {
+  const kind = Fault.kindOf(said)
+  const until = resetsAt !== undefined && resetsAt > now ? resetsAt : now + LIMIT_UNKNOWN
+  const fault = Fault.faultOf(kind, said.words, REMEDIES, until)
+  return kind === "connection" ? { ...fault, errorType: "stream" } : fault
+}
+
+/** Older ones say only in words when the limit is lifted: `Claude AI usage limit reached|1763000000`. */
+const resetIn = (words: string): number | undefined => {
+  const at = /limit reached\|(\d{9,13})/i.exec(words)?.[1]
+  return at === undefined ? undefined : epoch(Number(at))
+}
+
+export const endOf = (result: ClaudeRecord, context: Context): End => {
+  const [subtype, reason] = [text(result, "subtype"), text(result, "terminal_reason")]
+  const output = text(result, "result")
+  if (result["is_error"] !== true && subtype === "success") return { _tag: "Completed", output }
+  if (reason.startsWith("aborted")) return { _tag: "Interrupted" }
+  // older ones give no reason
+  if (context.interrupted && reason === "" && subtype === "error_during_execution") return { _tag: "Interrupted" }
+  const words = [output, ...texts(result, "errors")].find((one) => one !== "") ?? `it ended with ${subtype}`
+  const names = [context.error, reason === "api_error" ? "" : reason, subtype, text(result, "stop_reason")].join(" ")
+  const said = {
+    names: `${names} ${text(result, "api_error")}`,
+    status: number(result, "api_error_status") ?? 0,
+    words
+  }
+  return { _tag: "Failed", fault: faultOf(said, { ...context, resetsAt: resetIn(words) ?? context.resetsAt }) }
+}
+
+const GONE = /no conversation found|requires a valid session id/i
+const HELD = /already (open|running|in use)|open in another|in use by|running elsewhere/i
+const ARGUMENTS = /^error: (unknown|option|too many|invalid)|cannot be used with root|invalid mcp config/im
+
+export const exitWords = ({ code, signal }: ExitStatus, said: string): string => {
+  const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
+  const last = oneLine(said)
+  return `claude ${how}${last === "" ? "" : `: ${last}`}`
+}
+
+/** The outcome of a program that ended before it was ready; "gone": the session that it was to continue is not there. */
+export const birthOf = (status: ExitStatus, said: string): Outcome | "gone" => {
+  if (GONE.test(said)) return "gone"
+  if (HELD.test(said)) return { _tag: "Uncounted", reason: "held" }
+  const detail = exitWords(status, said)
+  const last = said.trim().split("\n").at(-1) ?? ""
+  const kind = Fault.kindOf(Fault.saidIn(last))
+  if (Fault.isOutside(kind)) return Fault.faultOf(kind, detail, REMEDIES).outcome
+  return ARGUMENTS.test(said)
+    ? { _tag: "Fatal", detail, remedy: "correct args, model or permissionMode of the agent's backend, then start it" }
+    : { _tag: "Error", detail }
+}

@@ -1,0 +1,615 @@
+/**
+ * ClaudeStream: the records of one Claude Code process, made run events. Pure: records
+ * in, events and answers out; no clock, no process.
+ *
+ * Guarantees: a turn is started when the CLI says that it took the input, and ends once;
+ * a turn of its own (a background command has ended) is opened, has its calls and questions
+ * and ends like one that was given, and ends none of ours: an input that comes while it goes
+ * on takes it in; while a subagent of the turn works on, an interim answer does not end it; a text
+ * is told once, although it comes in pieces and whole; a request of the CLI is always
+ * answered, one that nobody can answer with a refusal; records that are unknown or
+ * malformed change nothing.
+ */
+import type { Decision, RunEvent } from "../Backend.ts"
+import { ClaudeBackground, type KnownBackground } from "./ClaudeBackground.ts"
+import { ClaudeCalls, type KnownCalls, refusalOf } from "./ClaudeCalls.ts"
+import { epoch } from "../gateway/LimitHeaders.ts"
+import * as ClaudeFault from "./ClaudeFault.ts"
+import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
+import * as Offers from "../Offers.ts"
+import { ClaudeUsage, type KnownUsage } from "./ClaudeUsage.ts"
+import * as ClaudeWindows from "./ClaudeWindows.ts"
+
+export interface Heard {
+  readonly events: ReadonlyArray<RunEvent>
+  /** For the CLI, to be written now. */
+  readonly says: ReadonlyArray<ClaudeRecord>
+}
+
+/** Something that the CLI was told, as it is noted beside it: no words of it. */
+export type Note =
+  | { readonly say: "turn"; readonly turnId: string; readonly uuid: string; readonly session: string }
+  | { readonly say: "answer"; readonly callId: string; readonly behavior: Decision["behavior"] }
+  /** `request`: with a number of ours. */
+  | { readonly say: "interrupt" | "request" }
+  /** Something that the stream itself has to say, in its order. */
+  | { readonly say: "reply" }
+
+/** The awaited step of the CLI: to be up, to go on with the turn, to report on its subagents. */
+export type Wait = "ready" | "answer" | "report"
+
+interface Turn {
+  readonly turnId: string
+  /** Nobody asked for it. */
+  readonly own: boolean
+  /** True where it waits to be taken, and the CLI is in a turn of its own: what that does is done in this one. */
+  takesIn: boolean
+  /** The input's name on the wire; "" for a turn of its own. */
+  readonly uuid: string
+  taken: boolean
+  /** `TurnStarted` was told. */
+  started: boolean
+  /** True where the turn is to be interrupted. */
+  interrupted: boolean
+  /** The turn's last answer, as far as it came. */
+  answer: string
+  /** The words of the message before it. */
+  before: string
+  /** The CLI has ended it, but subagents of it work on. */
+  held: boolean
+}
+
+/** Knowledge of a process that rests, for a daemon that hears it from there on. */
+export interface KnownStream {
+  readonly sessionId: string
+  readonly lifecycle: boolean
+  readonly opened: number
+  readonly requests: number
+  readonly news: string
+  readonly message: string
+  readonly pieces: number
+  readonly thoughts: number
+  readonly commands: string
+  readonly usage: KnownUsage
+  readonly calls: KnownCalls
+  readonly background: KnownBackground
+}
+
+/** Longest answer that is kept of a turn that does not come to its end. */
+const MAX_ANSWER = 256 * 1024
+
+/** Modes in which it asks for fewer calls, or none. */
+const UNASKED: ReadonlySet<string> = new Set(["acceptEdits", "auto", "bypassPermissions", "dontAsk"])
+
+const NEW: Omit<Turn, "turnId" | "uuid"> = {
+  own: false,
+  takesIn: false,
+  taken: false,
+  started: false,
+  interrupted: false,
+  answer: "",
+  before: "",
+  held: false
+}
+
+/** The answer: a result that is empty, or holds a part of what was said last, is not all of it. */
+const wholeOf = (result: string, { answer, before }: Turn): string => {
+  const said = answer === "" ? before : answer
+  return said.includes(result.trim()) ? said : result
+}
+
+export class ClaudeStream {
+  private events: Array<RunEvent> = []
+  private says: Array<ClaudeRecord> = []
+  private readonly usage: ClaudeUsage
+  private readonly pid: number
+  private turn: Turn | undefined = undefined
+  private up: boolean
+  private sessionId: string
+  /** Between the beginning and the result of a turn, ours or its own. */
+  private busy = false
+  /** True where the CLI tells of its inputs when it takes them. */
+  private lifecycle: boolean
+  private readonly calls: ClaudeCalls
+  private readonly background: ClaudeBackground
+  /** Turns of its own. */
+  private opened: number
+  /** The newest end of a task, in its words: why it begins a turn of its own. */
+  private news: string
+  /** The message that comes in pieces: its id, and how much of its block under way was told. */
+  private message: string
+  private pieces: number
+  /** Likewise of a block of its thoughts. */
+  private thoughts: number
+  private error = ""
+  private resetsAt: number | undefined = undefined
+  private requests: number
+  /** Requests of ours whose answer somebody waits for. */
+  private readonly asks = new Map<string, (refusal: string | undefined) => void>()
+  private commands: string
+  /** The session's mode, once it was one in which calls run unasked. */
+  private mode = ""
+  /** The fault that the last turn ended with. */
+  fault: ClaudeFault.Fault | undefined = undefined
+  /** The CLI's complaint before it was up. */
+  complaint = ""
+
+  /** `given`: servers that agentd gave the run; `known`: of a process that is heard from a rest of it on. */
+  constructor(pid: number, given: ReadonlyArray<string> = [], known: Partial<KnownStream> = {}) {
+    const {
+      commands = "",
+      lifecycle = false,
+      message = "",
+      news = "",
+      opened = 0,
+      pieces = 0,
+      requests = 0,
+      thoughts = 0
+    } = known
+    this.pid = pid
+    this.up = known.sessionId !== undefined
+    this.sessionId = known.sessionId ?? ""
+    this.lifecycle = lifecycle
+    this.opened = opened
+    this.news = news
+    this.message = message
+    this.pieces = pieces
+    this.thoughts = thoughts
+    this.requests = requests
+    this.commands = commands
+    this.usage = new ClaudeUsage(known.usage)
+    this.calls = new ClaudeCalls(given, known.calls)
+    this.background = new ClaudeBackground(known.background)
+  }
+
+  /** Undefined where it does not rest: a turn is under way, or an answer of its is awaited. */
+  get known(): KnownStream | undefined {
+    if (!this.idle || this.calls.busy || this.asks.size > 0) return undefined
+    const { commands, lifecycle, message, news, opened, pieces, requests, sessionId, thoughts } = this
+    const words = { commands, lifecycle, message, news, opened, pieces, requests, sessionId, thoughts }
+    const { background, calls, usage } = this
+    return { ...words, background: background.known, calls: calls.known, usage: usage.known }
+  }
+
+  /** As it names it; empty until it is up. */
+  get session(): string {
+    return this.sessionId
+  }
+
+  get isUp(): boolean {
+    return this.up
+  }
+
+  /** A turn is under way that takes no further input: one that was given. */
+  get given(): boolean {
+    return this.turn !== undefined && !this.turn.own
+  }
+
+  /** An input was given and its turn has not ended, or one of its own has begun. */
+  get active(): boolean {
+    return this.turn !== undefined
+  }
+
+  /** Up, and at work on no turn, ours or its own. */
+  get idle(): boolean {
+    return this.up && !this.active && !this.busy
+  }
+
+  get interrupted(): boolean {
+    return this.turn?.interrupted === true
+  }
+
+  /** Undefined: nothing is due, or what is due is not the CLI's to do: a call runs, a person was asked. */
+  get waits(): Wait | undefined {
+    if (!this.up) return "ready"
+    const { turn } = this
+    if (turn === undefined || this.calls.busy) return undefined
+    return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
+  }
+
+  /** The record that gives an input. `blocks`: what comes with it, in the model's own form. */
+  give(turnId: string, uuid: string, input: string, blocks: ReadonlyArray<ClaudeRecord> = []): ClaudeRecord {
+    const takesIn = this.turn !== undefined
+    this.turn = { ...NEW, turnId, uuid, takesIn }
+    return {
+      type: "user",
+      uuid,
+      parent_tool_use_id: null,
+      message: { role: "user", content: [{ type: "text", text: input }, ...blocks] }
+    }
+  }
+
+  /** The record that interrupts the turn; undefined: it has none, or is told once it has taken it. */
+  interrupt(): ClaudeRecord | undefined {
+    const { turn } = this
+    if (turn === undefined || turn.interrupted) return undefined
+    turn.interrupted = true
+    return turn.started || turn.takesIn ? this.request("interrupt") : undefined
+  }
+
+  /** The record that answers a question; undefined: it waits no more. */
+  answer(callId: string, decision: Decision): ClaudeRecord | undefined {
+    return this.calls.answer(callId, decision)
+  }
+
+  /** Nobody waits for this call's result any more. */
+  forget(callId: string): void {
+    this.calls.forget(callId)
+  }
+
+  /** Remembers what the CLI was told by an earlier daemon. */
+  recall(note: Note): void {
+    switch (note.say) {
+      case "turn":
+        this.give(note.turnId, note.uuid, "")
+        return
+      case "answer":
+        this.answer(note.callId, note.behavior === "allow" ? { behavior: "allow" } : { behavior: "deny", message: "" })
+        return
+      case "interrupt":
+        this.interrupt()
+        return
+      case "request":
+        this.requests++
+        return
+      case "reply":
+        return
+    }
+  }
+
+  /** The given turn that has not ended. */
+  get turnId(): string | undefined {
+    return this.turn?.turnId
+  }
+
+  /** Ends the turn for a reason that the CLI did not give. */
+  end(end: ClaudeFault.End): ReadonlyArray<RunEvent> {
+    this.finish(end)
+    return this.events.splice(0)
+  }
+
+  /** The subagents' turn is over, although the CLI reported nothing. */
+  settle(): ReadonlyArray<RunEvent> {
+    return this.turn?.held === true ? this.end({ _tag: "Completed", output: this.turn.answer }) : []
+  }
+
+  /** `now`: ms since the epoch. */
+  take(record: ClaudeRecord, now: number): Heard {
+    this.step(record, now)
+    return { events: this.events.splice(0), says: this.says.splice(0) }
+  }
+
+  private step(record: ClaudeRecord, now: number): void {
+    const main = typeof record["parent_tool_use_id"] !== "string"
+    switch (record["type"]) {
+      case "system":
+        return this.system(record, now)
+      case "command_lifecycle":
+        this.lifecycle = true
+        return record["state"] === "started" ? this.taken([text(record, "command_uuid")]) : undefined
+      case "stream_event":
+        return main ? this.streamed(inner(record, "event"), now) : undefined
+      case "assistant":
+        return this.assistant(record, main, now)
+      case "user":
+        return this.user(record, main)
+      case "result":
+        return this.result(record, now)
+      case "control_request":
+        return this.asked(text(record, "request_id"), inner(record, "request"), now)
+      case "control_cancel_request":
+        return this.tell(...this.calls.withdrawn(text(record, "request_id")))
+      case "control_response":
+        return this.responded(inner(record, "response"))
+      case "tool_progress":
+        return this.tell(...this.calls.runs(text(record, "tool_use_id")))
+      case "rate_limit_event":
+        return this.limited(inner(record, "rate_limit_info"))
+      default:
+        return
+    }
+  }
+
+  private tell(...events: ReadonlyArray<RunEvent>): void {
+    this.events.push(...events)
+  }
+
+  private notice(words: string): void {
+    if (words !== "") this.tell({ _tag: "Notice", text: words })
+  }
+
+  private request(subtype: string, more: ClaudeRecord = {}): ClaudeRecord {
+    return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
+  }
+
+  /** The record that asks for another model or mode; `answered` is called with why it is refused, or undefined. */
+  choose(kind: "model" | "mode", name: string, answered: (refusal: string | undefined) => void): ClaudeRecord {
+    const record =
+      kind === "model"
+        ? this.request("set_model", { model: name })
+        : this.request("set_permission_mode", { mode: name })
+    this.asks.set(text(record, "request_id"), answered)
+    return record
+  }
+
+  private system(record: ClaudeRecord, now: number): void {
+    switch (record["subtype"]) {
+      case "init": {
+        this.busy = true
+        const first = !this.up
+        this.up = true
+        if (first) this.sessionId = text(record, "session_id")
+        if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: this.sessionId })
+        this.offers(texts(record, "slash_commands"))
+        this.inMode(text(record, "permissionMode"))
+        // one that tells of no inputs has taken what it has when it begins
+        if (this.turn?.taken === true || !this.lifecycle) this.begin()
+        if (!first) this.open(now)
+        return
+      }
+      case "api_retry":
+        return this.retried(record)
+      case "status":
+        return record["status"] === "compacting" ? this.notice("it compacts its conversation") : undefined
+      case "informational":
+        return this.notice(text(record, "content"))
+      case "permission_denied":
+        return this.calls.refuse(text(record, "tool_use_id"))
+      case "background_tasks_changed":
+        this.background.changed(record)
+        return this.works()
+      case "task_notification":
+        this.news = text(record, "summary")
+        return
+      case "task_started":
+        return this.tell(...this.calls.runs(text(record, "tool_use_id")))
+      default:
+        return
+    }
+  }
+
+  /** Claude Code tells of its commands with each turn; what is new is told. */
+  private offers(names: ReadonlyArray<string>): void {
+    const told = names.join(" ")
+    if (told === this.commands) return
+    this.commands = told
+    const commands = names.map((name) => ({ name, description: "", hint: "" }))
+    this.tell({ _tag: "Offers", ...Offers.bounded({ commands }) })
+  }
+
+  /** A mode in which calls run unasked is told, and so is its end. */
+  private inMode(id: string): void {
+    const isUnasked = UNASKED.has(id)
+    if (id === this.mode || (!isUnasked && this.mode === "")) return
+    this.mode = id
+    this.tell({ _tag: "Offers", mode: { id, isUnasked } })
+  }
+
+  private retried(record: ClaudeRecord): void {
+    const [attempt, most] = [number(record, "attempt") ?? "?", number(record, "max_retries") ?? "?"]
+    const what = [number(record, "error_status"), text(record, "error")].filter((one) => one !== undefined).join(" ")
+    const wait = Math.round((number(record, "retry_delay_ms") ?? 0) / 1000)
+    const words = `the API failed (${what.trim()}); try ${attempt} of ${most} follows in ${wait} s`
+    this.tell({ _tag: "Notice", text: words, retries: {} })
+  }
+
+  private limited(info: ClaudeRecord): void {
+    const told = ClaudeWindows.of(info)
+    // when an open window begins anew says nothing of a refusal
+    this.resetsAt = told.rejected?.until
+    if (told.windows.length > 0 || told.rejected !== undefined) this.tell({ _tag: "Windows", ...told })
+    const status = text(info, "status")
+    if (status === "allowed" || status === "") return
+    const at = epoch(number(info, "resetsAt") ?? 0)
+    const until = at === undefined ? "" : `, until ${new Date(at).toISOString()}`
+    this.notice(`the limit on use (${text(info, "rateLimitType")}) is ${status}${until}`)
+  }
+
+  /** The CLI works on these inputs. */
+  private taken(uuids: ReadonlyArray<string>): void {
+    if (this.turn === undefined || !uuids.includes(this.turn.uuid)) return
+    this.turn.taken = true
+    if (this.up) this.begin()
+  }
+
+  private works(): void {
+    this.tell({ _tag: "Background", works: this.background.works })
+  }
+
+  /** Where no turn is under way it has begun one of its own. */
+  private open(now: number): void {
+    if (!this.up || this.turn !== undefined) return
+    const isWoken = this.background.woke(now)
+    if (isWoken) this.works()
+    const turnId = `own-${++this.opened}`
+    const why = isWoken ? "a wake-up that it had scheduled is due" : oneLine(this.news) || "it goes on by itself"
+    this.news = ""
+    this.error = ""
+    // where only a subagent is heard, no result of the main chain is due
+    this.turn = { ...NEW, turnId, uuid: "", own: true, taken: true, started: true, held: !this.busy }
+    this.tell({ _tag: "TurnOpened", turnId, why })
+  }
+
+  /** The CLI calls tools, or asks: in which turn. */
+  private acts(now: number): void {
+    this.open(now)
+    if (this.turn?.started === false) this.turn.takesIn = true
+  }
+
+  private begin(): void {
+    const { turn } = this
+    if (turn === undefined || turn.started) return
+    turn.takesIn = false
+    turn.taken = true
+    turn.started = true
+    this.error = ""
+    this.tell({ _tag: "TurnStarted", turnId: turn.turnId })
+    if (turn.interrupted) this.says.push(this.request("interrupt"))
+  }
+
+  private finish(end: ClaudeFault.End): void {
+    const { turn } = this
+    if (turn === undefined) return
+    const { turnId } = turn
+    this.turn = undefined
+    this.calls.clear()
+    this.tell(...this.usage.cut())
+    if (end._tag === "Failed") this.fault = end.fault
+    if (!turn.started) return
+    if (end._tag === "Completed") this.tell({ _tag: "TurnCompleted", turnId, output: end.output })
+    else if (end._tag === "Interrupted") this.tell({ _tag: "TurnInterrupted", turnId, output: turn.answer })
+    else {
+      const { errorType, message, retry } = end.fault
+      this.tell({ _tag: "TurnError", turnId, errorType, message, retry })
+    }
+  }
+
+  private thinks(piece: string): void {
+    if (piece !== "") this.tell({ _tag: "Delta", stream: "thinking", text: piece })
+  }
+
+  private said(piece: string): void {
+    if (piece === "") return
+    const { turn } = this
+    if (turn?.started === true) turn.answer = (turn.answer + piece).slice(0, MAX_ANSWER)
+    this.tell({ _tag: "Delta", stream: "assistant", text: piece })
+  }
+
+  private streamed(event: ClaudeRecord, now: number): void {
+    if (event["type"] === "message_start") this.open(now)
+    this.tell(...this.usage.streamed(event))
+    switch (event["type"]) {
+      case "message_start":
+        this.heading(text(inner(event, "message"), "id"))
+        return
+      case "content_block_start":
+        this.pieces = 0
+        this.thoughts = 0
+        return
+      case "content_block_delta": {
+        const delta = inner(event, "delta")
+        const [piece, thought] = [text(delta, "text"), text(delta, "thinking")]
+        this.pieces += piece.length
+        this.thoughts += thought.length
+        this.thinks(thought)
+        return this.said(piece)
+      }
+      default:
+        return
+    }
+  }
+
+  /** A new message is a new answer. */
+  private heading(id: string): void {
+    if (id === this.message) return
+    this.message = id
+    this.pieces = 0
+    this.thoughts = 0
+    const { turn } = this
+    if (turn === undefined || turn.answer === "") return
+    turn.before = turn.answer
+    turn.answer = ""
+  }
+
+  private assistant(record: ClaudeRecord, main: boolean, now: number): void {
+    const message = inner(record, "message")
+    const error = text(record, "error")
+    // the words of an error come again with the result
+    if (error !== "" || record["is_api_error_message"] === true) {
+      if (main) this.error = error
+      return
+    }
+    this.tell(...this.usage.message(message))
+    if (main) this.heading(text(message, "id"))
+    for (const block of list(message, "content")) {
+      // before it is up it has no turn
+      if (block["type"] === "tool_use" && this.up) {
+        this.acts(now)
+        this.tell(...this.calls.called(text(block, "id"), text(block, "name"), block["input"]))
+      }
+      if (block["type"] === "thinking" && main) {
+        this.thinks(text(block, "thinking").slice(this.thoughts))
+        this.thoughts = 0
+      }
+      if (block["type"] !== "text" || !main) continue
+      this.said(text(block, "text").slice(this.pieces))
+      this.pieces = 0
+    }
+  }
+
+  private user(record: ClaudeRecord, main: boolean): void {
+    if (main && record["isReplay"] === true) return this.taken([text(record, "uuid")])
+    this.scheduled(record)
+    this.tell(...this.calls.results(record, this.interrupted))
+  }
+
+  private scheduled(record: ClaudeRecord): void {
+    const changes = list(inner(record, "message"), "content").filter((block) => {
+      const call = this.calls.made(text(block, "tool_use_id"))
+      return call !== undefined && block["is_error"] !== true && this.background.called(call.tool, call.input, record)
+    })
+    if (changes.length > 0) this.works()
+  }
+
+  private result(record: ClaudeRecord, now: number): void {
+    this.tell(...this.usage.result(record))
+    this.busy = false
+    if (!this.up) {
+      this.complaint = texts(record, "errors").join("\n") || text(record, "result")
+      return
+    }
+    const { turn } = this
+    if (turn === undefined) return
+    if (!this.concerns(record, turn)) {
+      // the turn of its own that it had taken in
+      if (turn.takesIn) this.calls.clear()
+      turn.takesIn = false
+      return
+    }
+    this.begin()
+    const { error, resetsAt } = this
+    const told = ClaudeFault.endOf(record, { error, resetsAt, interrupted: turn.interrupted, now })
+    const end = told._tag === "Completed" ? { ...told, output: wholeOf(told.output, turn) } : told
+    if (end._tag !== "Completed" || this.background.agents === 0) return this.finish(end)
+    turn.held = true
+    turn.answer = end.output.slice(0, MAX_ANSWER)
+  }
+
+  /**
+   * Whether a result is that of our turn. Those of its own have an origin; while ours is held, they are its report.
+   * One that names its inputs is of no other: what comes late of a turn that is over ends no turn.
+   */
+  private concerns(record: ClaudeRecord, turn: Turn): boolean {
+    const inputs = texts(record, "user_message_uuids")
+    if (inputs.includes(turn.uuid) || turn.held) return true
+    if (turn.own || inputs.length > 0) return inputs.length === 0
+    const origin = text(inner(record, "origin"), "kind")
+    return (origin === "" || origin === "human") && (turn.started || !this.lifecycle)
+  }
+
+  private asked(requestId: string, request: ClaudeRecord, now: number): void {
+    const subtype = text(request, "subtype")
+    if (subtype !== "can_use_tool") {
+      this.says.push(refusalOf(requestId, `agentd does not know ${subtype}`))
+      return
+    }
+    if (!this.up) {
+      this.says.push(refusalOf(requestId, "it was asked before the session began"))
+      return
+    }
+    this.acts(now)
+    this.tell(...this.calls.asked(requestId, request))
+  }
+
+  /** To an interrupt: where the CLI was idle and only subagents worked, nothing else comes. */
+  private responded(response: ClaudeRecord): void {
+    const id = text(response, "request_id")
+    const answered = this.asks.get(id)
+    if (answered !== undefined) {
+      this.asks.delete(id)
+      return answered(text(response, "subtype") === "error" ? oneLine(text(response, "error")) : undefined)
+    }
+    if (text(response, "subtype") === "error") this.notice(`claude refused: ${text(response, "error")}`)
+    else if (this.turn?.held === true && this.turn.interrupted && !this.busy) this.finish({ _tag: "Interrupted" })
+  }
+}

@@ -1,0 +1,351 @@
+/**
+ * ExecRun: one run of an outside program, its process and its clocks around ExecStream.
+ *
+ * Guarantees: a slow reader of the events slows the program down, and a program that does not read delays nobody; one
+ * that is not ready in time, or is silent for too long in a turn, is ended; what ends a run has its time: the turn, the
+ * end of the input, SIGTERM, SIGKILL; `Exited` is last, when every process is gone; a run outlives the daemon, and the
+ * next one knows all that was told and said.
+ */
+import { type Cause, Deferred, Duration, Effect, Fiber, FiberHandle, Queue, Scope, Semaphore, Stream } from "effect"
+import type { ExecBackend } from "../../config/BackendConfig.ts"
+import * as Monotonic from "../../core/supervision/Monotonic.ts"
+import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
+import { outcomeOf } from "../command/CommandBackend.ts"
+import * as FileContents from "../FileContents.ts"
+import type { Outcome } from "../Outcome.ts"
+import { CONTINUED, type Line } from "../process/LineSplitter.ts"
+import * as RestPoint from "../process/RestPoint.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import { ExecHistory, type Note } from "./ExecHistory.ts"
+import * as ExecRecord from "./ExecRecord.ts"
+import { ExecStream, interrupts, type Wait } from "./ExecStream.ts"
+
+export interface Options {
+  readonly config: ExecBackend
+  readonly spec: RunSpec
+  readonly program: RunProcess.RunProcess
+  readonly read: FileContents.Reader
+  readonly folder: FileContents.Folder
+}
+
+/** Knowledge of a program at rest. */
+interface Rest {
+  readonly session?: string
+  readonly said: string
+}
+
+/** Events that wait for a reader; then the program's pipe fills up, then it waits. */
+const CAPACITY = 256
+/** Records that wait until the program reads them. */
+const INPUTS = 256
+/** Longest record, in characters. */
+const MAX_RECORD = 8 * 1024 * 1024
+const MAX_LINE = 16_384
+const MAX_SAID = 4_096
+/** How many lines that are no records are told of. */
+const NOISES = 10
+/** How long it may take to see that its input has ended. */
+const END_GRACE: Duration.Duration = Duration.seconds(3)
+
+const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
+
+interface Parts {
+  readonly queue: Queue.Queue<RunEvent, Cause.Done>
+  readonly input: Queue.Queue<readonly [line: string, note: string] | null>
+  readonly timer: FiberHandle.FiberHandle
+  readonly scope: Scope.Scope
+}
+
+class ExecRun {
+  private readonly options: Options
+  private readonly parts: Parts
+  private readonly stream: ExecStream
+  private history: ExecHistory | undefined
+  /** Keeps the order: one event after the other, each with its state. */
+  private readonly order = Semaphore.makeUnsafe(1)
+  private ending = false
+  private idle = Deferred.makeUnsafe<void>()
+  /** The run's outcome, if it does not end as it was asked to. */
+  private verdict: Outcome | undefined = undefined
+  private waits: Wait = undefined
+  /** By the monotonic clock. */
+  private heardAt = 0
+  private noises = 0
+  /** Bytes of its output up to the end of the last record that was taken, and the same of standard error. */
+  private taken: number
+  private errors: number
+  /** Counts its inputs. */
+  private given: number
+  /** The program's last lines on standard error. */
+  private said: string
+
+  constructor(options: Options, parts: Parts) {
+    const { config, program, spec } = options
+    const { before } = program
+    const state = RestPoint.of<Rest>(program)?.state
+    const resumes = config.resume && spec.resume?.fork !== true ? spec.resume?.sessionId : undefined
+    this.options = options
+    this.parts = parts
+    this.stream = new ExecStream(program.pid, resumes, config.readOnlyTools, state)
+    this.history = before === undefined ? undefined : new ExecHistory(before, this.stream)
+    this.taken = before?.point?.out ?? 0
+    this.errors = before?.point?.err ?? 0
+    this.given = before?.seq ?? 0
+    this.said = state?.said ?? ""
+  }
+
+  readonly start = Effect.gen({ self: this }, function* () {
+    const { config, program, read, spec } = this.options
+    const { input } = this.parts
+    const isNew = this.history === undefined
+    const write = Effect.flatMap(Queue.take(input), (input) =>
+      input === null ? program.closeInput : program.write(...input)
+    )
+    yield* Effect.forkScoped(Effect.forever(write))
+    const pumps = [yield* Effect.forkScoped(this.records), yield* Effect.forkScoped(this.complaints)]
+    if (isNew) {
+      this.tellProgram(ExecRecord.start(spec, config.resume ? spec.resume : undefined), { say: "start" })
+      yield* this.give({ turnId: spec.turnId, text: spec.prompt }, yield* read(spec.files))
+    }
+    // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+    yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.parts.queue)))
+    return this.run
+  })
+
+  private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
+    return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.parts.queue, make()))))
+  }
+
+  private tellProgram(told: ExecRecord.Told, note: Note): void {
+    const line: readonly [string, string] = [ExecRecord.lineOf(told), ExecHistory.noteOf(note, this.taken)]
+    if (Queue.offerUnsafe(this.parts.input, line)) this.given++
+  }
+
+  /** A state of the stream has changed: whoever waits for it is told, and the clock set. */
+  private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
+    const { fault, turnId } = this.stream
+    if (turnId === undefined) Deferred.doneUnsafe(this.idle, Effect.void)
+    else if (Deferred.isDoneUnsafe(this.idle)) this.idle = Deferred.makeUnsafe<void>()
+    if (fault === undefined || this.verdict !== undefined) return this.watch
+    this.verdict = fault
+    return Effect.andThen(this.watch, this.stop)
+  })
+
+  private readonly records: Effect.Effect<void> = Effect.suspend(() => {
+    const { program } = this.options
+    const noise = this.noise()
+    const eventsOf = (line: string): ReadonlyArray<RunEvent> => {
+      const read = line.trim() === "" ? undefined : ExecRecord.read(line)
+      if (read?._tag === "Said") return this.stream.take(read.said)
+      return read?._tag === "Wrong" ? noise(line, read.why) : []
+    }
+    const eventsAt = ({ end, text }: Line): ReadonlyArray<RunEvent> => {
+      const before = this.history?.upTo(end) ?? []
+      const events = eventsOf(text)
+      this.taken = end
+      if (!program.isKept) return events
+      return [...before, ...RunProcess.placed(events, 1, end), ...this.rests]
+    }
+    const take = (lines: ReadonlyArray<Line>, size: number) =>
+      Effect.flatMap(Monotonic.now, (heardAt) => {
+        this.heardAt = heardAt
+        const all = () => [...lines.flatMap(eventsAt), ...this.caughtUp(size)]
+        return Effect.andThen(this.tell(all), this.turned)
+      })
+    return this.tell(() => [...RestPoint.again(program, this.stream.session), ...this.caughtUp(this.taken)]).pipe(
+      Effect.andThen(this.turned),
+      Effect.andThen(RunProcess.drainPlaced(program.stdout, program.ended, MAX_RECORD, take))
+    )
+  })
+
+  /** A point, where the program is at rest and has written much since the last one. */
+  private get rests(): ReadonlyArray<RunEvent> {
+    const { errors: err, given: seq, history, said, stream, taken: out } = this
+    const isAtRest = history === undefined && stream.isUp && stream.turnId === undefined
+    if (!isAtRest || !this.options.program.isDue(out, err)) return []
+    const state: Rest = { said, ...(stream.session === undefined ? {} : { session: stream.session }) }
+    return [{ _tag: "Reached", point: { out, err, seq, state } }]
+  }
+
+  /** Once all is told again that an earlier daemon had heard of it, the program is heard as any other. */
+  private caughtUp(size: number): ReadonlyArray<RunEvent> {
+    const { history } = this
+    if (history === undefined || size < history.size) return []
+    const last = history.upTo(Number.POSITIVE_INFINITY)
+    this.history = undefined
+    const given = this.stream.turnId
+    return [...last, { _tag: "Resumed", ...(given === undefined ? {} : { given }) }]
+  }
+
+  /** Tells of the first few lines that are no records. A long line comes in pieces: its first one stands for it. */
+  private noise(): (line: string, why: string) => ReadonlyArray<RunEvent> {
+    let inLong = false
+    return (line, why) => {
+      const isFirst = !inLong
+      inLong = line.endsWith(CONTINUED)
+      if (!isFirst || this.noises >= NOISES) return []
+      this.noises++
+      const what = inLong ? `it is longer than ${MAX_RECORD} characters` : why
+      const last = this.noises === NOISES ? "; more of the kind is not told" : ""
+      return [{ _tag: "Notice", text: `the program wrote a line that is no record: ${what}${last}` }]
+    }
+  }
+
+  private readonly complaints: Effect.Effect<void> = Effect.suspend(() => {
+    const { program } = this.options
+    const emit = (lines: ReadonlyArray<Line>, _: number, whole: number | undefined) => {
+      const all = [this.said, ...lines.map(({ text }) => text)]
+      this.said = all
+        .filter((line) => line.trim() !== "")
+        .join("\n")
+        .slice(-MAX_SAID)
+      return this.tell(() => {
+        this.errors = whole ?? this.errors
+        return RunProcess.errorsOf(program, 1, lines)
+      })
+    }
+    return RunProcess.drainPlaced(program.stderr, program.ended, MAX_LINE, emit)
+  })
+
+  /** Sets the clock for what the program is waited for, from now on where that is another thing than before. */
+  private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
+    const { waits } = this.stream
+    if (waits === this.waits || this.history !== undefined) return Effect.void
+    this.waits = waits
+    if (waits === undefined) return FiberHandle.clear(this.parts.timer)
+    const { silence, startTimeout } = this.options.config
+    const limit = waits === "ready" ? startTimeout : silence
+    const lapse = Effect.gen({ self: this }, function* () {
+      const begun = yield* Monotonic.now
+      this.heardAt = begun
+      for (;;) {
+        // what is said before it is ready does not make it ready
+        const since = waits === "ready" ? begun : this.heardAt
+        const rest = since + Duration.toMillis(limit) - (yield* Monotonic.now)
+        if (rest <= 0) break
+        yield* Effect.sleep(rest)
+      }
+      // apart from this fiber, which what it does may interrupt
+      yield* Effect.forkIn(this.lapsed(waits, limit), this.parts.scope)
+    })
+    return Effect.asVoid(FiberHandle.run(this.parts.timer, lapse))
+  })
+
+  private lapsed(waits: Wait, limit: Duration.Duration): Effect.Effect<void> {
+    if (this.stream.waits !== waits) return Effect.void
+    const time = Duration.format(limit)
+    const words =
+      waits === "ready" ? `the program was not ready within ${time}` : `nothing was heard of the program for ${time}`
+    this.verdict ??= { _tag: "Error", detail: words }
+    return this.tell(() => this.stream.end(words)).pipe(Effect.andThen(this.turned), Effect.andThen(this.stop))
+  }
+
+  private give({ text, turnId }: TurnInput, { found, gone }: FileContents.Contents): Effect.Effect<void, BackendError> {
+    return Effect.flatMap(this.options.folder.put(found), (paths) => {
+      this.idle = Deferred.makeUnsafe<void>()
+      this.stream.give(turnId)
+      const files = found.map(({ filename, type }, at) => ({ name: filename, type, path: paths[at]! }))
+      const told = { type: "turn", turn: turnId, text: FileContents.withLines(text, gone) } as const
+      this.tellProgram(files.length === 0 ? told : { ...told, files }, { say: "turn", turnId })
+      return this.watch
+    })
+  }
+
+  private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
+    Effect.flatMap(this.options.read(input.files), (files) => {
+      if (this.ending || !this.stream.isUp)
+        return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
+      return this.stream.turnId === undefined || this.stream.isOwn
+        ? this.give(input, files)
+        : Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
+    })
+
+  private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => {
+    const { turnId } = this.stream
+    if (turnId !== undefined && this.stream.interrupt())
+      this.tellProgram({ type: "interrupt", turn: turnId }, { say: "interrupt" })
+  })
+
+  private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (!this.stream.answer(callId)) return Effect.void
+      this.tellProgram(ExecRecord.answer(callId, decision), { say: "answer", callId })
+      return Effect.andThen(interrupts(decision) ? this.interruptTurn : Effect.void, this.watch)
+    })
+
+  /** No record ends one call. The call is not waited for any more, so that the silence is noticed. */
+  private readonly cancelCall = (callId: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.stream.forget(callId)
+      return this.watch
+    })
+
+  private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.ending) return Effect.void
+    this.ending = true
+    const { config, program } = this.options
+    const idle = Effect.suspend(() =>
+      this.stream.turnId === undefined || !this.stream.isUp
+        ? Effect.void
+        : Effect.andThen(this.interruptTurn, Effect.timeoutOption(Deferred.await(this.idle), config.killGrace))
+    )
+    const leave = Effect.suspend(() => {
+      if (this.stream.turnId !== undefined) return Effect.void
+      this.tellProgram({ type: "end" }, { say: "end" })
+      const patience = Duration.min(END_GRACE, config.killGrace)
+      return Effect.andThen(Queue.offer(this.parts.input, null), Effect.timeoutOption(program.exited, patience))
+    })
+    return Effect.asVoid(
+      Effect.forkIn(Effect.andThen(Effect.andThen(idle, leave), program.interrupt), this.parts.scope)
+    )
+  })
+
+  /** Waits for the process's end, and ends what is open of its turn. */
+  private readonly life = Effect.fnUntraced(
+    { self: this },
+    function* (this: ExecRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
+      const { program } = this.options
+      const status = yield* program.exited
+      const survived = yield* RunProcess.survival(program)
+      yield* Fiber.awaitAll(pumps)
+      yield* FiberHandle.clear(this.parts.timer)
+      const isActive = this.stream.turnId !== undefined
+      const last = this.said.split("\n").at(-1) ?? ""
+      const ended = outcomeOf(status, last)
+      const words = ended._tag === "Error" ? ended.detail : "the program has ended in the midst of the turn"
+      if (isActive) yield* this.tell(() => this.stream.end(words))
+      const asked: Outcome | undefined =
+        this.ending && (!isActive || !this.stream.isUp) ? { _tag: "Success" } : undefined
+      const bad: Outcome = ended._tag === "Success" ? { _tag: "Error", detail: words } : ended
+      const outcome = survived ?? this.verdict ?? asked ?? (isActive || !this.stream.isUp ? bad : ended)
+      yield* Queue.offer(this.parts.queue, { _tag: "Exited", outcome })
+    }
+  )
+
+  private get run(): Run {
+    const { program, spec } = this.options
+    return {
+      runId: spec.runId,
+      events: Stream.fromQueue(this.parts.queue),
+      send: this.send,
+      answer: this.answer,
+      cancelCall: this.cancelCall,
+      keep: (point, heard) => RestPoint.keep(program, point, heard),
+      outlives: () => program.isKept,
+      interruptTurn: this.interruptTurn,
+      endBegun: program.endBegun,
+      end: this.stop,
+      kill: program.kill
+    }
+  }
+}
+
+/** `queue`: ends with the scope's last act, so that whoever still reads sees an end. */
+export const make = Effect.fnUntraced(function* (options: Options, queue: Parts["queue"]) {
+  const scope = yield* Effect.scope
+  const input = yield* Queue.dropping<readonly [string, string] | null>(INPUTS)
+  const timer = yield* FiberHandle.make()
+  return yield* new ExecRun(options, { queue, input, timer, scope }).start
+})
+
+export const queue = Effect.acquireRelease(Queue.bounded<RunEvent, Cause.Done>(CAPACITY), (queue) => Queue.end(queue))

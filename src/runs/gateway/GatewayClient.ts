@@ -1,0 +1,255 @@
+/**
+ * GatewayClient: the daemon's end of the gateway. It starts the gateway where none answers, and
+ * opens a run's route for as long as the run's scope.
+ *
+ * Guarantees: keys go over the gateway's own socket and nowhere else; a gateway that died is started
+ * again and told all routes, whose sockets lie in the same folders; the gateway is left running when
+ * the daemon ends, unless that ends in order and no run is left; every answer is waited for a bounded time.
+ */
+import { Context, Deferred, Effect, Layer, Schema, Scope, Semaphore } from "effect"
+import { spawn } from "node:child_process"
+import * as fs from "node:fs"
+import * as net from "node:net"
+import * as path from "node:path"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+import type { Count, Route } from "./Gateway.ts"
+import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
+import { program } from "./GatewayFile.ts"
+
+/** The gateway cannot be started, or does not do what it is told. */
+export class GatewayFailed extends Schema.TaggedError<GatewayFailed>()("GatewayFailed", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** An order before it has a number. */
+type Wanted = { readonly name: string } & (
+  | { readonly do: "open"; readonly route: Route }
+  | { readonly do: "close" | "count" | "end" | "settle" }
+)
+
+export interface GatewayOptions {
+  /** The folder of its socket and its runs' folders; made with mode 0700. */
+  readonly folder: string
+  /** The certificates that the daemon trusts besides the usual ones: NODE_EXTRA_CA_CERTS. */
+  readonly certificates?: string | undefined
+  /** Puts it into a unit of its own; the name is never used twice while one lives. */
+  readonly via?: ((name: string) => Via) | undefined
+  /** The PATH by which that is found. */
+  readonly path?: string | undefined
+}
+
+/** Beginnings of a command line, with the variables that they need. */
+export interface Via {
+  readonly argv: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
+}
+
+export class Gateway extends Context.Service<
+  Gateway,
+  {
+    /** Opens a route until the scope ends; `outlives`, asked then: it stays open for a run that works on. */
+    readonly open: (
+      name: string,
+      route: Route,
+      outlives?: () => boolean
+    ) => Effect.Effect<void, GatewayFailed, Scope.Scope>
+    /** All that has passed a route, where it is open; `isOver`: its run has ended, and nothing more is waited for. */
+    readonly count: (name: string, isOver?: boolean) => Effect.Effect<Count | undefined, GatewayFailed>
+    /** Of the gateway that this daemon has started. */
+    readonly pid: Effect.Effect<number | undefined>
+  }
+>()("agentd/gateway/Gateway") {
+  static readonly layer = (options: GatewayOptions) => Layer.effect(Gateway, make(options))
+}
+
+const REMEDY = "see whether the state folder can be written and node be started; agentd tries again"
+const failed = (message: string) =>
+  new GatewayFailed({ message: `the gateway to the model ${message}`, remedy: REMEDY })
+
+const START_LIMIT = "20 seconds"
+const ANSWER_LIMIT = "10 seconds"
+const AGAIN: Backoff.Policy = { base: 100, factor: 2, cap: 10_000, jitter: 0 }
+
+/** A connection, with the orders that wait for an answer. */
+class Link {
+  readonly waiting = new Map<number, Deferred.Deferred<Reply, GatewayFailed>>()
+  readonly gone = Deferred.makeUnsafe<void>()
+  private readonly socket: net.Socket
+  private rest = ""
+  private last = 0
+
+  constructor(socket: net.Socket) {
+    this.socket = socket
+    socket.setEncoding("utf8")
+    socket.on("data", (text: string) => this.hear(text))
+    socket.on("error", () => socket.destroy())
+    socket.on("close", () => {
+      for (const one of this.waiting.values()) Deferred.doneUnsafe(one, Effect.fail(failed("has ended")))
+      Deferred.doneUnsafe(this.gone, Effect.void)
+    })
+  }
+
+  private hear(text: string): void {
+    const lines = (this.rest + text).split("\n")
+    this.rest = lines.pop() ?? ""
+    if (this.rest.length > MAX_LINE) return void this.socket.destroy()
+    try {
+      for (const line of lines) this.answered(JSON.parse(line))
+    } catch {
+      this.socket.destroy()
+    }
+  }
+
+  private answered(reply: Reply): void {
+    const waits = this.waiting.get(reply.id)
+    this.waiting.delete(reply.id)
+    if (waits !== undefined) Deferred.doneUnsafe(waits, Effect.succeed(reply))
+  }
+
+  readonly ask = (wanted: Wanted): Effect.Effect<Reply, GatewayFailed> =>
+    Effect.suspend(() => {
+      const order: Order = { ...wanted, id: ++this.last }
+      const waits = Deferred.makeUnsafe<Reply, GatewayFailed>()
+      if (this.socket.destroyed) return Effect.fail(failed("has ended"))
+      this.waiting.set(order.id, waits)
+      this.socket.write(`${JSON.stringify(order)}\n`)
+      return Deferred.await(waits).pipe(
+        Effect.timeoutOrElse({ duration: ANSWER_LIMIT, orElse: () => Effect.fail(failed("does not answer")) }),
+        Effect.flatMap((reply) =>
+          reply.error === undefined ? Effect.succeed(reply) : Effect.fail(failed(`says: ${reply.error}`))
+        )
+      )
+    })
+
+  close(): void {
+    this.socket.destroy()
+  }
+}
+
+/** Undefined where nobody listens. */
+const connect = (socket: string): Effect.Effect<Link | undefined> =>
+  Effect.callback((resume) => {
+    const connection = net.connect(socket)
+    connection.once("connect", () => {
+      connection.removeAllListeners("error")
+      resume(Effect.succeed(new Link(connection)))
+    })
+    connection.once("error", () => resume(Effect.succeed(undefined)))
+  })
+
+/** Starts a gateway in a session of its own; returns when it listens. Its environment holds no key. */
+const start = (
+  socket: string,
+  { certificates, path: PATH = "" }: GatewayOptions,
+  around: Via | undefined
+): Effect.Effect<number, GatewayFailed> =>
+  Effect.callback<number, GatewayFailed>((resume) => {
+    fs.rmSync(socket, { force: true })
+    const words = [process.execPath, "--disable-sigusr1", "--input-type=module", "-", socket]
+    const [first = "", ...rest] = [...(around?.argv ?? []), ...words]
+    const child = spawn(first, rest, {
+      cwd: "/",
+      env: {
+        ...(around === undefined ? {} : { ...around.env, PATH }),
+        ...(certificates === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificates })
+      },
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe"]
+    })
+    let said = ""
+    child.stderr.on("data", (text) => (said = (said + String(text)).slice(-1000)))
+    child.on("error", ({ message }) => resume(Effect.fail(failed(`could not be started: ${message}`))))
+    child.on("exit", () => resume(Effect.fail(failed(`ended at its start: ${said.trim()}`))))
+    child.stdin.on("error", () => {})
+    child.stdin.end(program)
+    child.stdout.once("data", () => {
+      child.unref()
+      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
+      resume(Effect.succeed(child.pid ?? 0))
+    })
+    return Effect.sync(() => void child.kill("SIGKILL"))
+  }).pipe(Effect.timeoutOrElse({ duration: START_LIMIT, orElse: () => Effect.fail(failed("does not start")) }))
+
+/** In a unit of its own, where that can be had. */
+const begin = (socket: string, options: GatewayOptions, number: number): Effect.Effect<number, GatewayFailed> => {
+  const plainly = start(socket, options, undefined)
+  if (options.via === undefined) return plainly
+  return Effect.catch(start(socket, options, options.via(`gateway-${process.pid}-${number}`)), ({ message }) =>
+    Effect.andThen(Effect.logWarning(`${message}: with no unit of its own it may end with the daemon's`), plainly)
+  )
+}
+
+const make = Effect.fnUntraced(function* (
+  options: GatewayOptions
+): Effect.fn.Return<Gateway["Service"], never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const socket = path.join(options.folder, "control.sock")
+  const routes = new Map<string, Route>()
+  const one = Semaphore.makeUnsafe(1)
+  let link: Link | undefined
+  let pid: number | undefined
+  let ended = false
+  let starts = 0
+
+  /** The connection, made where there is none. */
+  const reach: Effect.Effect<Link, GatewayFailed> = Effect.gen(function* () {
+    if (link !== undefined) return link
+    yield* Effect.try({
+      try: () => fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 }),
+      catch: (error) => failed(`has no folder: ${error instanceof Error ? error.message : String(error)}`)
+    })
+    let found = yield* connect(socket)
+    if (found === undefined) {
+      pid = yield* begin(socket, options, ++starts)
+      found = yield* connect(socket)
+    }
+    if (found === undefined) return yield* failed("does not listen")
+    link = found
+    yield* Effect.forkIn(watch(found), scope)
+    return found
+  })
+
+  const all = Effect.gen(function* () {
+    const live = yield* one.withPermit(reach)
+    for (const [name, route] of routes) yield* live.ask({ do: "open", name, route })
+  })
+
+  /** Once it is gone, its routes are opened anew. */
+  const watch = (of: Link) =>
+    Effect.gen(function* () {
+      yield* Deferred.await(of.gone)
+      link = undefined
+      if (ended || routes.size === 0) return
+      yield* Effect.logWarning("the gateway to the model has ended; it is started again")
+      yield* Effect.retry(all, Backoff.waits(AGAIN))
+    }).pipe(Effect.ignore)
+
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function* () {
+      ended = true
+      if (link === undefined) return
+      yield* Effect.ignore(link.ask({ do: "end", name: "" }))
+      link?.close()
+    })
+  )
+  const ask = (wanted: Wanted) => Effect.flatMap(one.withPermit(reach), (live) => live.ask(wanted))
+  return {
+    open: (name, route, outlives) =>
+      Effect.acquireRelease(
+        Effect.andThen(
+          ask({ do: "open", name, route }),
+          Effect.sync(() => void routes.set(name, route))
+        ),
+        () =>
+          Effect.suspend(() => {
+            routes.delete(name)
+            return link === undefined || outlives?.() === true
+              ? Effect.void
+              : Effect.ignore(link.ask({ do: "close", name }))
+          })
+      ),
+    count: (name, isOver) => Effect.map(ask({ do: isOver === true ? "settle" : "count", name }), ({ count }) => count),
+    pid: Effect.sync(() => pid)
+  }
+})

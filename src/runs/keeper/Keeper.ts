@@ -1,0 +1,571 @@
+/**
+ * Keeper: the daemon's end of the keeper, the small process that holds programs while daemons come and go.
+ *
+ * A keeper lives in a folder of its own, `<folder>/<n>`, with a copy of its program. The newest one takes new
+ * programs; one that an older agentd started keeps those that it has, takes none, and leaves with the last.
+ *
+ * Guarantees: one that died or hangs, or that somebody else has taken or taken the name of, is replaced, and the next one
+ * finds its programs; while none can be had that is told, with why; what the keepers held when
+ * this daemon came is known before anybody is told what is held; where there can be no keeper, nothing is held and
+ * the log says why. A daemon that ends leaves them: they wait for the next one for the lease, or leave at once where
+ * they hold nothing.
+ */
+import { Clock, Context, Deferred, Duration, Effect, Latch, Layer, Result, Schema, type Scope, Semaphore } from "effect"
+import { spawn } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+import { HeldProgram } from "./HeldProgram.ts"
+import * as KeeperFile from "./KeeperFile.ts"
+import { connect, type KeeperLink } from "./KeeperLink.ts"
+import * as Proof from "./Proof.ts"
+import { type Listed, type Tale, VERSION } from "./Protocol.ts"
+import * as RecordedPrograms from "./RecordedPrograms.ts"
+import * as SpawnScript from "./SpawnScript.ts"
+
+/** The program could not be started. `code`: the system's, "retired", or "keeper" where there is none just now. */
+export class NotHeld extends Schema.TaggedError<NotHeld>()("NotHeld", { code: Schema.String }) {}
+
+export interface Wanted {
+  /** Never used twice; letters, digits, and `_ . + -`. */
+  readonly name: string
+  readonly argv: ReadonlyArray<string>
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string | undefined }
+  /** True for one that reads nothing: its input ends at once. */
+  readonly isDeaf: boolean
+  readonly handed: ReadonlyArray<Uint8Array>
+  readonly limits?: SpawnScript.Limits | undefined
+}
+
+/** Beginnings of a command line, with the variables that they need. */
+export interface Via {
+  readonly argv: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
+}
+
+export interface KeeperOptions {
+  /** The folder of all of them, and of nothing else; made with mode 0700. */
+  readonly folder: string
+  /** So long programs work on while no daemon is there. */
+  readonly lease: Duration.Duration
+  /** The PATH by which it finds a shell, `mkfifo` and `sleep`. */
+  readonly path: string
+  /** Puts it into a unit of its own, which has its cgroup delegated; the name is never used twice while one lives. */
+  readonly via?: ((name: string) => Via) | undefined
+  /** Bytes of a stream that wait for the daemon before the program does. */
+  readonly bound?: number | undefined
+  /** Bytes of a file of output. */
+  readonly segment?: number | undefined
+  /** Between two looks at a keeper that says nothing while it holds something. */
+  readonly look?: Duration.Duration
+}
+
+export interface Keeper {
+  /** So long programs work on while no daemon is there. */
+  readonly lease: Duration.Duration
+  /** False: programs are started without it. */
+  readonly isThere: Effect.Effect<boolean>
+  readonly spawn: (wanted: Wanted) => Effect.Effect<HeldProgram, NotHeld>
+  /** The program, where it is held and nobody has taken it up since the daemon came. */
+  readonly take: (name: string) => Effect.Effect<HeldProgram | undefined>
+  /** Programs that an earlier daemon left and nobody has taken up. */
+  readonly left: Effect.Effect<ReadonlyArray<HeldProgram>>
+  /** Opened once those of them that nobody wants are gone: nothing is started beside them. */
+  readonly settled: Latch.Latch
+  /** Nothing of these is asked for again; a program that still lives ends by somebody else. */
+  readonly forget: (which: (name: string) => boolean) => Effect.Effect<void>
+  /** From now on who closes ends no program: the daemon goes, and another one comes. */
+  readonly leave: Effect.Effect<void>
+  readonly isLeaving: () => boolean
+  /** Why one that is wanted cannot be had just now, and since when, ms since the epoch. */
+  readonly trouble: () => Trouble | undefined
+}
+
+export interface Trouble {
+  readonly message: string
+  readonly since: number
+}
+
+/** Holds nothing. */
+const NONE: Keeper = {
+  lease: Duration.zero,
+  isThere: Effect.succeed(false),
+  spawn: () => Effect.fail(new NotHeld({ code: "keeper" })),
+  take: () => Effect.succeed(undefined),
+  left: Effect.succeed([]),
+  settled: Latch.makeUnsafe(true),
+  forget: () => Effect.void,
+  leave: Effect.void,
+  isLeaving: () => false,
+  trouble: () => undefined
+}
+
+/** Where nobody provides one, programs end with the daemon. */
+export const Keeper = Context.Reference<Keeper>("agentd/keeper/Keeper", { defaultValue: () => NONE })
+
+export const layer = (options: KeeperOptions) => Layer.effect(Keeper, make(options))
+
+/** Bytes between two words on what is read. */
+const MARK = 1 << 20
+/** Bytes between two points of a program. */
+const WORTH = 4 << 20
+/** The length of `sun_path` without its closing zero. */
+const MAX_PATH_BYTES = 107
+const START_LIMIT = 250
+const LOOK = "20 millis"
+const START_WAIT = "20 seconds"
+const LOOK_AGAIN = Duration.seconds(30)
+/** Until a keeper that has not answered yet is looked at. */
+const SOON = "2 seconds"
+/** The largest epoch at which one of version 2 and before can still be had by who comes after. */
+const MAX_OLDER = 2 ** 31
+/** So often a keeper is asked for in vain, ten seconds, before how its programs ended counts as not known. */
+const PATIENT = 8
+const AGAIN: Backoff.Policy = { base: 20, factor: 2, cap: 10_000, jitter: 0 }
+
+const onDisk = <A>(work: () => A): Effect.Effect<A, string> =>
+  Effect.try({ try: work, catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) })
+
+const contentOf = (file: string): string => {
+  try {
+    return fs.readFileSync(file, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+/** Where the system does not say it, a program is believed to go on. */
+const lives = ({ pid, start }: Pick<HeldProgram, "pid" | "start">): boolean => {
+  const stat = contentOf(`/proc/${pid}/stat`)
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return contentOf("/proc/self/stat") === "" || (fields[0] !== "Z" && Number(fields[19]) === start)
+}
+
+/** The file that names it may be damaged or gone: a keeper of this folder is known by its own command line. */
+const killed = (folder: string): void => {
+  for (const name of fs.existsSync("/proc") ? fs.readdirSync("/proc") : []) {
+    if (!/^\d+$/.test(name)) continue
+    if (!contentOf(`/proc/${name}/cmdline`).split("\0").includes(path.join(folder, "keeper.mjs"))) continue
+    try {
+      process.kill(Number(name), "SIGKILL")
+    } catch {
+      // it has ended meanwhile
+    }
+  }
+}
+
+export interface Launched {
+  /** Why it is not there and does not come; undefined: it may be there. */
+  failed: string | undefined
+}
+
+/** Divides the cgroup that it is in: one that does holds no process itself. The rest of the words get its name. */
+const DELEGATED = [
+  `while IFS=: read -r number _ name; do [ "$number" != 0 ] || own=$name; done </proc/self/cgroup`,
+  "cgroup=",
+  `for root in /sys/fs/cgroup /sys/fs/cgroup/unified`,
+  `do [ ! -e $root/cgroup.procs ] || { mkdir -p "$root$own/keeper" && echo $$ >"$root$own/keeper/cgroup.procs" && cgroup=$root$own && break; }`,
+  "done",
+  // one that is not there takes no other along
+  `[ -z "$cgroup" ] || for one in memory pids cpu; do echo +$one >"$cgroup/cgroup.subtree_control"; done`,
+  `exec "$@" "$cgroup"`
+]
+  .join("; ")
+  .replaceAll("; do [", " ; do [")
+
+/** `around`: puts it into a unit of its own. */
+const launch = (
+  folder: string,
+  { bound, lease, path: PATH, segment }: KeeperOptions,
+  around: Via | undefined
+): Launched => {
+  const file = path.join(folder, "keeper.mjs")
+  const log = fs.openSync(path.join(folder, "log"), "a", 0o600)
+  const settings = JSON.stringify({ lease: Duration.toMillis(lease), bound, segment })
+  const words = [process.execPath, "--max-semi-space-size=1", "--disable-sigusr1", file, folder, settings]
+  const [first = "", ...rest] =
+    around === undefined ? words : [...around.argv, "/bin/sh", "-c", DELEGATED, "keeper", ...words]
+  const env = { ...around?.env, PATH }
+  const child = spawn(first, rest, { cwd: "/", env, detached: true, stdio: ["ignore", log, log] })
+  const launched: Launched = { failed: undefined }
+  child.on("error", ({ message }) => void (launched.failed = message))
+  child.on("exit", (code) => {
+    if (code !== 0) launched.failed = `${path.basename(first)} ended with ${code}: see ${path.join(folder, "log")}`
+  })
+  child.unref()
+  fs.closeSync(log)
+  return launched
+}
+
+/** How keepers are started, reached and ended, and by which words they start a program: processes and sockets. */
+export interface Machinery {
+  readonly connect: typeof connect
+  readonly launch: typeof launch
+  readonly killed: typeof killed
+  readonly lives: typeof lives
+  readonly script: typeof SpawnScript.of
+}
+
+/** A simulated world has keepers of its own. */
+export const Machinery = Context.Reference<Machinery>("agentd/keeper/Machinery", {
+  defaultValue: () => ({ connect, launch, killed, lives, script: SpawnScript.of })
+})
+
+/** A folder's keepers, one after the other. */
+class Home {
+  readonly folder: string
+  /** Takes new programs. */
+  isActive: boolean
+  readonly up = Latch.makeUnsafe(false)
+  /** Completes when its programs have been listed once, or it could not be reached. */
+  readonly known = Deferred.makeUnsafe<void>()
+  readonly programs = new Map<string, HeldProgram>()
+  private readonly options: KeeperOptions
+  private readonly machinery: Machinery
+  keeper: number | undefined = undefined
+  private current: KeeperLink | undefined = undefined
+  private awaited: { readonly name: string; readonly tales: Array<Tale> } | undefined = undefined
+  private isClosed = false
+  /** Chosen once: a daemon that was overtaken by a newer one stays so. */
+  private epoch: number | undefined = undefined
+  trouble: Trouble | undefined = undefined
+  /** No keeper is there any more, and none is wanted: what it wrote is read from its folder. */
+  private isPast = false
+  private launches = 0
+  /** While no keeper is there. */
+  private readonly forgotten = new Set<string>()
+  /** Programs that no keeper has to do with any more. */
+  private readonly recorded = new Set<string>()
+
+  readonly mark: number
+  readonly worth: number
+
+  constructor(folder: string, isActive: boolean, options: KeeperOptions, machinery: Machinery) {
+    this.folder = folder
+    this.isActive = isActive
+    this.options = options
+    this.machinery = machinery
+    this.mark = Math.min(MARK, (options.bound ?? MARK * 4) / 4)
+    this.worth = options.segment ?? WORTH
+  }
+
+  readonly link: Effect.Effect<KeeperLink> = Effect.suspend(() =>
+    this.current === undefined ? Effect.andThen(this.up.await, this.link) : Effect.succeed(this.current)
+  )
+
+  folderOf(name: string): string {
+    return path.join(this.folder, "runs", name)
+  }
+
+  private heard(tale: Tale): void {
+    const known = this.programs.get(tale.run)
+    if (known !== undefined) known.heard(tale)
+    else if (tale.run === this.awaited?.name) this.awaited.tales.push(tale)
+  }
+
+  /** Keeps what is told of this program from now on until it is known. */
+  awaits(name: string): void {
+    this.awaited = { name, tales: [] }
+  }
+
+  begun(held: HeldProgram): void {
+    held.isTaken = true
+    this.programs.set(held.name, held)
+    for (const tale of this.awaited?.tales ?? []) held.heard(tale)
+    this.awaited = undefined
+  }
+
+  /** A connection to the keeper, which is started where none answers. */
+  private readonly reach = Effect.gen({ self: this }, function* () {
+    const { connect, launch } = this.machinery
+    const socket = path.join(this.folder, "sock")
+    const heard = (tale: Tale) => this.heard(tale)
+    const found = yield* Effect.result(connect(socket, heard))
+    if (Result.isSuccess(found)) return found.success
+    // a keeper that died leaves its name, under which the next one could not be
+    yield* onDisk(() => {
+      if (found.failure !== "ENOENT") fs.rmSync(socket, { recursive: true, force: true })
+      fs.mkdirSync(this.folder, { recursive: true, mode: 0o700 })
+      for (const [name, text] of Object.entries(KeeperFile.files()))
+        fs.writeFileSync(path.join(this.folder, name), text, { mode: 0o600 })
+    })
+    const around = this.options.via?.(`${path.basename(this.folder)}-${process.pid}-${++this.launches}`)
+    let launched = yield* onDisk(() => launch(this.folder, this.options, around))
+    let isAround = around !== undefined
+    for (let look = 0; look < START_LIMIT; look++) {
+      yield* Effect.sleep(LOOK)
+      const link = yield* Effect.result(connect(socket, heard))
+      if (Result.isSuccess(link)) return link.success
+      if (!isAround || launched.failed === undefined) continue
+      yield* Effect.logWarning(
+        `the keeper of runs has no unit of its own: ${launched.failed}. It is in the daemon's: runs may end with that`
+      )
+      isAround = false
+      launched = yield* onDisk(() => launch(this.folder, this.options, undefined))
+    }
+    return yield* Effect.fail("it does not come up")
+  })
+
+  /** The next look finds nobody here, and starts another. */
+  private replace(link: KeeperLink, why: string): Effect.Effect<never, string> {
+    link.close()
+    this.machinery.killed(this.folder)
+    // somebody else may listen under that name
+    const freed = onDisk(() => fs.rmSync(path.join(this.folder, "sock"), { recursive: true, force: true }))
+    return Effect.andThen(freed, Effect.fail(why))
+  }
+
+  /** The words for a keeper that has proven itself; one of an earlier version can prove nothing, and is believed. */
+  private readonly greeting = (link: KeeperLink, secret: string) =>
+    Effect.gen({ self: this }, function* () {
+      const nonce = Proof.nonce()
+      const { epoch = -1, error, nonce: theirs = "", proof } = yield* link.ask({ op: "meet", nonce })
+      if (error === "late") return yield* this.replace(link, "it does not answer")
+      if (error !== undefined && error !== "hello first") return yield* Effect.fail(error)
+      const isOlder = error !== undefined
+      if (!isOlder && !Proof.isProof(proof, secret, "keeper", nonce, theirs, epoch))
+        return yield* this.replace(link, "somebody else answers in its place")
+      const last = isOlder ? Number(contentOf(path.join(this.folder, "epoch"))) || 0 : epoch
+      this.epoch ??= Math.max(0, last) + 1
+      const words = { op: "hello", epoch: this.epoch } as const
+      if (!isOlder) return { ...words, proof: Proof.proofOf(secret, "daemon", theirs, this.epoch) }
+      // of that number it lets nobody by who comes after
+      const isBeyond = this.epoch > MAX_OLDER
+      if (isBeyond) this.epoch = undefined
+      return isBeyond ? yield* this.replace(link, "somebody else has taken it") : words
+    })
+
+  /** Connects and takes up what is held. A keeper that does not answer is ended: the next one finds its programs. */
+  private readonly begin = Effect.gen({ self: this }, function* () {
+    const link = yield* this.reach
+    const greeting = yield* this.greeting(link, yield* onDisk(() => Proof.secretOf(this.options.folder)))
+    const { error, pid, runs = [], version } = yield* link.ask(greeting)
+    if (error !== undefined) {
+      if (error === "late") return yield* this.replace(link, "it does not answer")
+      // the store is this daemon's alone: who has that one is nobody's
+      if (error === "fenced" && !("proof" in greeting)) {
+        this.epoch = undefined
+        return yield* this.replace(link, "somebody else has taken it")
+      }
+      link.close()
+      return yield* Effect.fail(error === "fenced" ? "a newer daemon has it" : error)
+    }
+    if (version !== VERSION) this.isActive = false
+    if (!this.isActive) link.tell({ op: "retire" })
+    this.keeper = pid
+    yield* Effect.tapError(
+      onDisk(() => this.take(link, runs)),
+      () => Effect.sync(() => link.close())
+    )
+    this.current = link
+    link.ended = () => {
+      this.current = undefined
+      this.up.closeUnsafe()
+    }
+    this.up.openUnsafe()
+    Deferred.doneUnsafe(this.known, Effect.void)
+    return link
+  })
+
+  private take(link: KeeperLink, held: ReadonlyArray<Listed>): void {
+    const recorded = RecordedPrograms.of(this.folder, new Set(held.map(({ run }) => run)))
+    for (const { run } of recorded) this.recorded.add(run)
+    for (const run of this.forgotten) this.letGo(link, run)
+    const listed = [...held, ...recorded].filter(({ run }) => !this.forgotten.has(run))
+    this.forgotten.clear()
+    const names = new Set(listed.map(({ run }) => run))
+    for (const one of listed) {
+      const known = this.programs.get(one.run)
+      if (known === undefined) this.programs.set(one.run, new HeldProgram(this, this.folderOf(one.run), one))
+      else {
+        known.listed(one)
+        known.mark(link)
+      }
+    }
+    for (const [name, one] of this.programs) if (!names.has(name)) one.lost()
+  }
+
+  /** A keeper that hangs is noticed although nobody asks it anything. */
+  private watch(link: KeeperLink) {
+    return Effect.forever(
+      Effect.gen({ self: this }, function* () {
+        yield* Effect.sleep(this.options.look ?? LOOK_AGAIN)
+        if (this.programs.size === 0 && this.awaited === undefined) return
+        yield* this.look(link)
+      })
+    )
+  }
+
+  /** A start may take long; that the keeper hears may not. */
+  asks(link: KeeperLink, order: Parameters<KeeperLink["ask"]>[0]) {
+    const looks = Effect.andThen(Effect.delay(this.look(link), SOON), Effect.never)
+    return Effect.raceFirst(link.ask(order, null), looks)
+  }
+
+  /** Ends a keeper that hangs, and its connection with it. */
+  look(link: KeeperLink) {
+    return Effect.gen({ self: this }, function* () {
+      const { error } = yield* link.ask({ op: "mark", run: "", out: 0, err: 0 })
+      if (error !== "late") return
+      yield* Effect.logWarning("the keeper does not answer: another takes its place")
+      this.machinery.killed(this.folder)
+      link.close()
+    })
+  }
+
+  /** For as long as it has something to do. */
+  readonly life = Effect.gen({ self: this }, function* () {
+    for (let failures = 0; !this.isClosed;) {
+      const link = yield* Effect.catch(this.begin, (why) =>
+        Effect.gen({ self: this }, function* () {
+          this.trouble = { message: why, since: this.trouble?.since ?? (yield* Clock.currentTimeMillis) }
+          if (failures > 0) yield* Effect.logWarning(`the keeper of runs cannot be reached: ${why}`)
+          return undefined
+        })
+      )
+      if (link === undefined) {
+        if (failures > 2) Deferred.doneUnsafe(this.known, Effect.void)
+        // nobody else can tell any more that one has ended
+        if (failures > PATIENT) for (const one of this.programs.values()) if (!this.machinery.lives(one)) one.lost()
+        yield* Effect.sleep(Backoff.wait(AGAIN, ++failures))
+        continue
+      }
+      failures = 0
+      this.trouble = undefined
+      yield* Effect.raceFirst(Deferred.await(link.gone), this.watch(link))
+      link.ended()
+      if (this.isClosed) return
+      if (!this.isActive && this.programs.size === 0)
+        return void fs.rmSync(this.folder, { recursive: true, force: true })
+      this.isPast = !this.isActive && [...this.programs.values()].every(({ isWhole }) => isWhole)
+      if (this.isPast) return
+      yield* Effect.logWarning("the keeper has ended; another takes its place. How a run ended meanwhile is not known")
+    }
+  })
+
+  private letGo(link: KeeperLink, run: string): void {
+    if (this.recorded.delete(run)) RecordedPrograms.clear(this.folder, run)
+    else link.tell({ op: "forget", run })
+  }
+
+  /** Where there is no keeper now, the next one is told. */
+  forget(held: HeldProgram): void {
+    held.close()
+    this.programs.delete(held.name)
+    if (this.isPast) {
+      if (this.programs.size === 0) fs.rmSync(this.folder, { recursive: true, force: true })
+      else RecordedPrograms.clear(this.folder, held.name)
+    } else if (this.current === undefined) this.forgotten.add(held.name)
+    else this.letGo(this.current, held.name)
+  }
+
+  /** `isKept`: another daemon will ask for what it holds. */
+  close(isKept: boolean): void {
+    this.isClosed = true
+    const { current } = this
+    if (!isKept && current !== undefined) for (const run of this.programs.keys()) this.letGo(current, run)
+    current?.close()
+  }
+}
+
+/** The folders in which programs may be held. Others are cleared away. */
+const homesOf = (options: KeeperOptions, machinery: Machinery): ReadonlyArray<Home> => {
+  const homeOf = (folder: string, isActive: boolean) => new Home(folder, isActive, options, machinery)
+  fs.mkdirSync(options.folder, { recursive: true, mode: 0o700 })
+  const numbers = fs
+    .readdirSync(options.folder)
+    .map(Number)
+    .filter((number) => Number.isInteger(number) && number > 0)
+    .toSorted((a, b) => a - b)
+  const files = Object.entries(KeeperFile.files())
+  const homes: Array<Home> = []
+  for (const number of numbers) {
+    const folder = path.join(options.folder, `${number}`)
+    const runs = path.join(folder, "runs")
+    const holds = fs.existsSync(runs) && fs.readdirSync(runs).some((name) => !name.startsWith("slot-"))
+    const isOurs = files.every(([name, text]) => contentOf(path.join(folder, name)) === text)
+    if (holds || (isOurs && fs.existsSync(path.join(folder, "sock")))) homes.push(homeOf(folder, isOurs))
+    else fs.rmSync(folder, { recursive: true, force: true })
+  }
+  const active = homes.findLast(({ isActive }) => isActive)
+  for (const home of homes) home.isActive = home === active
+  if (active !== undefined) return homes
+  return [...homes, homeOf(path.join(options.folder, `${(numbers.at(-1) ?? 0) + 1}`), true)]
+}
+
+const make = Effect.fnUntraced(function* (options: KeeperOptions): Effect.fn.Return<Keeper, never, Scope.Scope> {
+  const longest = path.join(options.folder, "999", "sock")
+  if (Buffer.byteLength(longest) > MAX_PATH_BYTES) {
+    yield* Effect.logWarning(
+      `Runs end with the daemon: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state folder with --state DIR.`
+    )
+    return NONE
+  }
+  const machinery = yield* Machinery
+  const homes = homesOf(options, machinery)
+  for (const home of homes) yield* Effect.forkScoped(home.life)
+  let isLeaving = false
+  yield* Effect.addFinalizer(() => Effect.sync(() => homes.forEach((home) => home.close(isLeaving))))
+  const active = homes.find(({ isActive }) => isActive)!
+  const known = Effect.forEach(homes, (home) => Deferred.await(home.known), { discard: true })
+  const one = Semaphore.makeUnsafe(1)
+  const all = () => homes.flatMap((home) => [...home.programs.values()].map((held) => ({ home, held })))
+
+  const link = Effect.timeoutOrElse(active.link, {
+    duration: START_WAIT,
+    orElse: () => Effect.fail(new NotHeld({ code: "keeper" }))
+  })
+
+  const spawn = Effect.fnUntraced(function* ({ argv, cwd, env, handed, isDeaf, limits, name }: Wanted) {
+    const of = yield* link
+    const words = Object.entries(env).flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const]))
+    const made = machinery.script({ argv, cwd, env: Object.fromEntries(words), isDeaf, handed: handed.length, limits })
+    if ("code" in made) return yield* new NotHeld({ code: made.code })
+    const order = {
+      op: "spawn",
+      run: name,
+      script: made.script,
+      ...(handed.length === 0 ? {} : { handed: handed.map((bytes) => Buffer.from(bytes).toString("base64")) })
+    } as const
+    active.awaits(name)
+    const { anchor, births, error, pid = 0, start = "" } = yield* active.asks(of, order)
+    if (error !== undefined && error !== "gone") return yield* new NotHeld({ code: error })
+    if (error === "gone") {
+      // it may have been started: the next keeper knows
+      yield* link
+      const held = active.programs.get(name)
+      if (held === undefined) return yield* new NotHeld({ code: "keeper" })
+      held.isTaken = true
+      return held
+    }
+    const known = { ...(anchor === undefined ? {} : { anchor }), ...(births === undefined ? {} : { births }) }
+    const listed = { run: name, pid, start, ...known, seq: 0, out: 0, err: 0, ended: false }
+    const held = new HeldProgram(active, active.folderOf(name), listed)
+    active.begun(held)
+    return held
+  })
+
+  const service: Keeper = {
+    lease: options.lease,
+    isThere: Effect.map(known, () => true),
+    // a program is known before anything is told of it
+    spawn: (wanted) => one.withPermit(Effect.uninterruptible(spawn(wanted))),
+    take: (name) =>
+      Effect.map(known, () => {
+        const held = all().find(({ held }) => held.name === name && !held.isTaken)?.held
+        if (held !== undefined) held.isTaken = true
+        return held
+      }),
+    left: Effect.map(known, () => all().flatMap(({ held }) => (held.isTaken ? [] : [held]))),
+    settled: Latch.makeUnsafe(false),
+    forget: (which) =>
+      Effect.sync(() => {
+        for (const { held, home } of all()) if (which(held.name)) home.forget(held)
+      }),
+    leave: Effect.sync(() => void (isLeaving = true)),
+    isLeaving: () => isLeaving,
+    trouble: () => homes.find(({ trouble }) => trouble !== undefined)?.trouble
+  }
+  return service
+})

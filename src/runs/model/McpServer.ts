@@ -1,0 +1,233 @@
+/**
+ * McpServer: one server of the Model Context Protocol for as long as a run lives: started, asked
+ * for its tools, and started again when it is lost.
+ *
+ * Guarantees: a server that does not come up, dies, hangs or sends garbage takes its tools away and
+ * says so, and nothing else: the run goes on; between two tries there is a wait that grows, and is
+ * as short again after it was well for a while; every step has a limit of time; one that does not
+ * answer after a call was given up is taken for lost; its processes carry the run's mark and end
+ * with the scope.
+ */
+import { Context, Deferred, Duration, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
+import { HttpClient } from "effect/http"
+import * as Monotonic from "../../core/supervision/Monotonic.ts"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+import type { Argv, Host } from "../Host.ts"
+import type { RunEvent, RunSpec } from "../Backend.ts"
+import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import * as McpConnection from "./McpConnection.ts"
+import * as McpEnvironment from "./McpEnvironment.ts"
+import * as McpGrant from "./McpGrant.ts"
+import * as McpHttp from "./McpHttp.ts"
+import { KnownSecrets } from "../KnownSecrets.ts"
+import { ModelHttp } from "./ModelHttp.ts"
+
+/** A server of a config, or one that agentd gave the run. */
+export interface Server {
+  /** The program, or, for a remote one, `url`. */
+  readonly argv?: ReadonlyArray<string>
+  readonly url?: string
+  readonly bearerEnv?: string
+  readonly env: { readonly [name: string]: string }
+  readonly trustHints?: boolean
+  readonly passEnv?: ReadonlyArray<string>
+}
+
+export interface ServerOptions {
+  readonly spec: RunSpec
+  readonly host: Host
+  readonly cwd: string
+  readonly emit: (event: RunEvent) => Effect.Effect<void>
+  /** The wait before the second try; it doubles. Default 1 s. */
+  readonly pause?: Duration.Duration | undefined
+}
+
+const Listed = Schema.Struct({
+  tools: Schema.Array(
+    Schema.Struct({
+      name: Schema.String,
+      description: Schema.optionalKey(Schema.NullOr(Schema.String)),
+      inputSchema: Schema.Record(Schema.String, Schema.Unknown),
+      annotations: Schema.optionalKey(
+        Schema.NullOr(Schema.Struct({ readOnlyHint: Schema.optionalKey(Schema.NullOr(Schema.Boolean)) }))
+      )
+    })
+  ),
+  nextCursor: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
+export type Described = (typeof Listed.Type)["tools"][number]
+
+/** The connection to a server, and its tools, as long as both are there. */
+export interface Live {
+  readonly connection: McpConnection.McpConnection
+  readonly tools: ReadonlyArray<Described>
+}
+
+/** From its start to its list of tools; a first `npx` downloads. */
+const START_LIMIT = "60 seconds"
+/** How long a run's start waits for it; then its tools come when they come. */
+const FIRST_LIMIT = "20 seconds"
+const GRACE = Duration.seconds(5)
+const PAUSE = Duration.seconds(1)
+const CAP = 60_000
+/** Having been well for so long, ms, it begins with the shortest wait again. */
+const STEADY = 60_000
+/** How long a server may take to say that it is there. */
+const PING_LIMIT = "5 seconds"
+const MAX_PAGES = 20
+const MAX_TOOLS = 200
+export const PROTOCOL = "2025-06-18"
+
+const decodeListed = Schema.decodeUnknownEffect(Listed)
+
+const unusable = (name: string, why: string) =>
+  new McpConnection.McpError({ message: `the MCP server ${name} cannot be used: ${why}`, lost: true })
+
+/** The handshake, and all pages of the list. */
+const introduce = Effect.fnUntraced(function* (connection: McpConnection.McpConnection) {
+  yield* connection.request("initialize", {
+    protocolVersion: PROTOCOL,
+    capabilities: {},
+    clientInfo: { name: "agentd", version: "0" }
+  })
+  yield* connection.notify("notifications/initialized", {})
+  const found: Array<Described> = []
+  let cursor: string | undefined
+  for (let page = 0; page < MAX_PAGES && found.length < MAX_TOOLS; page++) {
+    const listed = yield* Effect.flatMap(
+      connection.request("tools/list", cursor === undefined ? {} : { cursor }),
+      decodeListed
+    )
+    found.push(...listed.tools)
+    cursor = listed.nextCursor ?? undefined
+    if (cursor === undefined) break
+  }
+  return found.slice(0, MAX_TOOLS)
+})
+
+const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd, host, spec }: ServerOptions) {
+  const [program = "", ...args] = config.argv ?? []
+  const argv: Argv = [program, ...args]
+  const server = yield* RunProcess.make({
+    store: host.store,
+    // a mark of its own: a shell command's end must not end it
+    runId: `${spec.runId}+mcp-${name}`,
+    argv,
+    cwd,
+    env: McpEnvironment.of(config, host),
+    keepInput: true,
+    grace: GRACE
+  }).pipe(Effect.mapError(({ message, remedy }) => unusable(name, `${message} (${remedy})`)))
+  // a server ends when its input does; SIGTERM is for those that do not
+  yield* Effect.addFinalizer(() => server.closeInput)
+  return yield* McpConnection.make(name, server)
+})
+
+/** Of a remote server: its tokens are read anew with each request. */
+const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: Server, { host }: ServerOptions) {
+  const context = yield* Layer.build(yield* ModelHttp)
+  const client = Context.get(context, HttpClient.HttpClient)
+  const files = yield* FileSystem.FileSystem
+  const login = `agentd login ${name}`
+  const given = config.bearerEnv === undefined ? undefined : host.environment[config.bearerEnv]
+  if (config.bearerEnv !== undefined && (given === undefined || given === ""))
+    return yield* unusable(name, `there is no variable ${config.bearerEnv} where the daemon was started`)
+  if (given !== undefined) yield* (yield* KnownSecrets)([given])
+  const token = (refused: string | undefined) => {
+    if (given !== undefined) return Effect.succeed(given)
+    if (host.logins === undefined) return Effect.undefined
+    return McpGrant.token(client, host.logins, url, refused).pipe(
+      Effect.provideService(FileSystem.FileSystem, files),
+      Effect.mapError((error) => unusable(name, `its login could not be renewed: ${error.message}: ${login}`))
+    )
+  }
+  return yield* McpHttp.make(name, { client, url, token, login })
+})
+
+const advice = ({ argv, url }: Server): string =>
+  argv === undefined
+    ? `see that ${url ?? "its url"} is right under mcp in agentd.jsonc, or take it out`
+    : `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or take it out`
+
+const connect = Effect.fnUntraced(function* (name: string, config: Server, options: ServerOptions) {
+  const connection =
+    config.url === undefined ? yield* byPipes(name, config, options) : yield* byHttp(name, config.url, config, options)
+  const tools = yield* introduce(connection).pipe(
+    Effect.mapError((error) =>
+      error._tag === "McpError" ? error : unusable(name, "its list of tools has no known form")
+    ),
+    Effect.timeoutOrElse({
+      duration: START_LIMIT,
+      orElse: () => Effect.fail(unusable(name, `it has not come up within ${START_LIMIT}`))
+    })
+  )
+  const live: Live = { connection, tools }
+  return live
+})
+
+/** Asks whether a server is there that has let a call wait until it was given up. */
+export const check = ({ connection }: Live): Effect.Effect<void> =>
+  connection.request("ping", {}).pipe(
+    Effect.timeoutOrElse({ duration: PING_LIMIT, orElse: () => connection.lose(`says nothing any more`) }),
+    // one that does not know the word is there
+    Effect.ignore
+  )
+
+/**
+ * Keeps a server, and tells what it is good for; undefined: nothing, at the moment. Returns when it
+ * is up, or has failed to be, or has been waited for long enough.
+ */
+export const keep = Effect.fnUntraced(function* (
+  name: string,
+  config: Server,
+  options: ServerOptions
+): Effect.fn.Return<() => Live | undefined, never, FileSystem.FileSystem | Scope.Scope | ProcessTree | Reaper> {
+  const policy: Backoff.Policy = {
+    base: Duration.toMillis(options.pause ?? PAUSE),
+    factor: 2,
+    cap: CAP,
+    jitter: 0
+  }
+  const first = yield* Deferred.make<void>()
+  let live: Live | undefined
+  let [failures, told] = [0, ""]
+  const about = `the MCP server ${name}`
+
+  const tell = (text: string, isOver: boolean) =>
+    Effect.suspend(() => {
+      // the same trouble again is no news
+      if (text === told) return Effect.void
+      told = text
+      return options.emit({ _tag: "Notice", text, lasting: { about, isOver } })
+    })
+
+  const one = Effect.gen(function* () {
+    const up = yield* connect(name, config, options)
+    const since = yield* Monotonic.now
+    if (failures > 0)
+      yield* tell(`${about} is back, with ${up.tools.length === 1 ? "1 tool" : `${up.tools.length} tools`}`, true)
+    live = up
+    yield* Deferred.succeed(first, undefined)
+    const why = yield* up.connection.lost
+    const now = yield* Monotonic.now
+    if (now - since >= STEADY) failures = 0
+    return `${why.message}; its ${up.tools.length} tools are gone until it is back`
+  }).pipe(
+    Effect.scoped,
+    Effect.catch(({ message }) => Effect.succeed(`${message}; ${advice(config)}`)),
+    Effect.ensuring(Effect.sync(() => void (live = undefined)))
+  )
+
+  const again = Effect.gen(function* () {
+    const why = yield* one
+    failures += 1
+    yield* Deferred.succeed(first, undefined)
+    yield* tell(why, false)
+    yield* Effect.sleep(Backoff.wait(policy, failures))
+  })
+  yield* Effect.forkScoped(Effect.forever(again))
+  yield* Effect.timeoutOption(Deferred.await(first), FIRST_LIMIT)
+  return () => live
+})

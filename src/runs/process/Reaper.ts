@@ -1,0 +1,191 @@
+/**
+ * Reaper: sees to it that no run outlives the daemon, even if that is killed with
+ * SIGKILL and nobody starts it again.
+ *
+ * It is one POSIX shell per daemon, in a session of its own, blocked in a read of
+ * the pipe that the daemon holds open; idle it costs nothing but its memory. It comes with
+ * the first run: a daemon whose runs the keeper holds has none, and starts without the fork. The
+ * daemon writes `+ run` before it spawns and `- run` when all of a run is gone. The
+ * pipe's end means that the daemon is gone: the reaper ends every process of the runs
+ * it knows (SIGTERM, grace, SIGKILL until none is left) and exits, at once if it knows none.
+ *
+ * Guarantees: `add` returns when the kernel has the line, so that no crash after it
+ * loses the run; only runs of this daemon are ended, never one that its successor
+ * has started; a reaper that dies is replaced and told all runs again.
+ *
+ * It finds processes as ProcessTree does: by mark, parent, group, session. Where
+ * there is no /proc it finds none. It ignores SIGTERM: a service manager that stops
+ * the whole control group must not end it before the daemon.
+ */
+import { Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
+import { spawn } from "node:child_process"
+import type { Writable } from "node:stream"
+import * as Backoff from "../../core/supervision/Backoff.ts"
+
+/**
+ * $1 is the store, $2 the grace in tenths of a second. The runs are the positional
+ * parameters, as the environment entries to look for. A pattern must never be empty:
+ * it would match everything. `found` prints the pids of all members, by the rules of
+ * `membersOf`; it walks up from itself to spare its own ancestors.
+ */
+const SCRIPT = String.raw`
+trap '' HUP INT TERM
+store=$1 grace=$2
+shift 2
+while IFS= read -r line; do
+  entry=AGENTD_RUN=${"$"}{line#? }
+  for known do
+    shift
+    [ "$known" = "$entry" ] || set -- "$@" "$known"
+  done
+  case $line in "+ "?*) set -- "$@" "$entry" ;; esac
+done
+[ $# -gt 0 ] || exit 0
+runs=$(printf '%s\n' "$@")
+
+found() {
+  marked=$(printf '%s\n' /proc/[0-9]*/environ |
+    xargs grep -lzsxF -e "$runs" /dev/null |
+    xargs grep -lzsxF -e "AGENTD_STORE=$store" /dev/null | tr -dc '0-9\n' | tr '\n' ' ')
+  cat /proc/[0-9]*/stat 2>/dev/null | awk -v marked="$marked" -v self=$$ '
+    {
+      pid = $1; line = $0
+      sub(/^.*\) /, "", line); split(line, field, " ")
+      if (pid !~ /^[0-9]+$/ || field[1] ~ /[ZXx]/ || field[2] !~ /^[0-9]+$/) next
+      parent[pid] = field[2]; group[pid] = field[3]; session[pid] = field[4]
+    }
+    function ours(leader) { return leader > 1 && !(leader in kin) && ((leader in member) || !(leader in parent)) }
+    END {
+      for (pid = self; pid > 1 && (pid in parent); pid = parent[pid]) {
+        spared[pid]; kin[group[pid]]; kin[session[pid]]
+      }
+      spared[1]
+      split(marked, seeds, " ")
+      for (i in seeds) if ((seeds[i] in parent) && !(seeds[i] in spared)) member[seeds[i]]
+      do {
+        grown = 0
+        for (pid in parent) {
+          if ((pid in member) || (pid in spared)) continue
+          if ((parent[pid] in member) || (group[pid] in groups) || (session[pid] in sessions)) { member[pid]; grown = 1 }
+        }
+        for (pid in member) {
+          if (!(group[pid] in groups) && ours(group[pid])) { groups[group[pid]]; grown = 1 }
+          if (!(session[pid] in sessions) && ours(session[pid])) { sessions[session[pid]]; grown = 1 }
+        }
+      } while (grown)
+      for (pid in member) print pid
+    }'
+}
+
+for pid in $(found); do kill -TERM "$pid" 2>/dev/null; kill -CONT "$pid" 2>/dev/null; done
+while [ "$grace" -gt 0 ] && [ -n "$(found)" ]; do sleep 0.2; grace=$((grace - 2)); done
+rounds=300
+while [ $rounds -gt 0 ]; do
+  pids=$(found)
+  [ -n "$pids" ] || exit 0
+  for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
+  sleep 0.2
+  rounds=$((rounds - 1))
+done
+`
+
+export interface ReaperConfig {
+  /** The store whose runs these are: `AGENTD_STORE` in their environment. */
+  readonly store: string
+  /** From SIGTERM to SIGKILL. */
+  readonly grace: Duration.Input
+}
+
+export class Reaper extends Context.Service<
+  Reaper,
+  {
+    /** Before the spawn. */
+    readonly add: (runId: string) => Effect.Effect<void>
+    /** When nothing of the run is left. */
+    readonly remove: (runId: string) => Effect.Effect<void>
+    /** The shell's pid, while there is one: from the first run on. */
+    readonly pid: Effect.Effect<number | undefined>
+  }
+>()("agentd/backends/Reaper") {
+  static readonly layer = (config: ReaperConfig) => Layer.effect(Reaper, make(config))
+
+  /** Reaps nothing: for systems without /proc, and for tests whose daemon does not die. */
+  static readonly layerNone = Layer.succeed(Reaper, {
+    add: () => Effect.void,
+    remove: () => Effect.void,
+    pid: Effect.as(Effect.void, undefined)
+  })
+}
+
+/** How long it is until the next one takes over. */
+const TAKES_OVER: Backoff.Policy = { base: 100, factor: 2, cap: 60_000, jitter: 0 }
+
+/** Starts one shell. It is not waited for when we stop: it must outlive us. */
+const startShell = ({ store, grace }: ReaperConfig) => {
+  const tenths = Math.ceil(Duration.toMillis(grace) / 100)
+  const shell = spawn("/bin/sh", ["-c", SCRIPT, "agentd-reaper", store, String(tenths)], {
+    detached: true,
+    cwd: "/",
+    // nothing inherited: above all no mark of an outer agentd, whose run this must not belong to
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
+    stdio: ["pipe", "ignore", "ignore"]
+  })
+  const ended = new Promise<void>((resolve) => shell.once("exit", () => resolve()).once("error", () => resolve()))
+  // a write to a dead reaper is no news: its end is
+  shell.stdin.on("error", () => {})
+  return { pid: shell.pid, stdin: shell.stdin, ended, unref: () => shell.unref() }
+}
+
+/** Returns when the kernel has it, or when there is nobody left to tell. */
+const write = (pipe: Writable, lines: string) =>
+  Effect.callback<void>((resume) => {
+    if (pipe.destroyed || lines === "") return resume(Effect.void)
+    pipe.write(lines, () => resume(Effect.void))
+  })
+
+const make = Effect.fnUntraced(function* (
+  config: ReaperConfig
+): Effect.fn.Return<Reaper["Service"], never, Scope.Scope> {
+  const runs = new Set<string>()
+  let current: ReturnType<typeof startShell> | undefined
+  const wanted = Latch.makeUnsafe(false)
+  /** Opened when the first reaper knows all runs. */
+  const told = Latch.makeUnsafe(false)
+
+  /** A reaper's life: started, told all runs, its end awaited. */
+  const one = Effect.acquireUseRelease(
+    Effect.sync(() => (current = startShell(config))),
+    (shell) =>
+      write(shell.stdin, [...runs].map((runId) => `+ ${runId}\n`).join("")).pipe(
+        Effect.andThen(told.open),
+        Effect.andThen(Effect.promise(() => shell.ended))
+      ),
+    (shell) =>
+      Effect.sync(() => {
+        current = undefined
+        shell.stdin.end()
+        shell.unref()
+      })
+  )
+  const always = one.pipe(
+    Effect.andThen(Effect.logWarning("the reaper has ended; the next one takes over")),
+    Effect.repeat(Backoff.waits(TAKES_OVER))
+  )
+  yield* Effect.forkScoped(Effect.andThen(wanted.await, always), { startImmediately: true })
+
+  const tell = (line: string) =>
+    Effect.suspend(() => (current === undefined ? Effect.void : write(current.stdin, line)))
+  return {
+    add: (runId) =>
+      Effect.sync(() => {
+        runs.add(runId)
+        wanted.openUnsafe()
+      }).pipe(Effect.andThen(told.await), Effect.andThen(tell(`+ ${runId}\n`))),
+    remove: (runId) =>
+      Effect.andThen(
+        Effect.sync(() => runs.delete(runId)),
+        tell(`- ${runId}\n`)
+      ),
+    pid: Effect.sync(() => current?.pid)
+  }
+})
