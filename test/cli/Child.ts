@@ -39,7 +39,7 @@ export const launch = (
       child.stdin.on("error", () => {})
       if (input !== null) child.stdin.end(input)
       const closed = new Promise<Ended>((resolve) => child.on("close", (code) => resolve({ code, out, err })))
-      return { child, ended: Effect.promise(() => closed), out: () => out }
+      return { child, ended: Effect.promise(() => closed), out: () => out, err: () => err }
     }),
     ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
   )

@@ -209,8 +209,18 @@ describe("a word that is known from elsewhere", () => {
     })
   )
 
+  it.live("upgrade, with all that an older agentd took with it, is answered by how to do it now", () =>
+    Effect.gen(function* () {
+      for (const words of [[], ["agentd-0.2.0.tgz"], ["agentd-0.2.0.tgz", "--dry-run"], ["a.tgz", "--yes", "-y"]]) {
+        const { code, err, out } = yield* inProcess(["upgrade", ...words])
+        assert.deepStrictEqual([code, out], [2, ""], words.join(" "))
+        assert.match(err, /agentd restart, after npm install -g FILE\.tgz \(or scripts\/install FILE\.tgz\)/)
+      }
+    })
+  )
+
   it("is no verb, and what is meant by it is one", () => {
-    for (const word of ["list", "kill", "tail", "reload", "update", "journal", "top"]) {
+    for (const word of ["list", "kill", "tail", "reload", "update", "upgrade", "journal", "top"]) {
       assert.isFalse(VERBS.includes(word), word)
       const verb = /agentd (\w+)/.exec(meant(word) ?? "")?.[1]
       assert.isTrue(verb === undefined || VERBS.includes(verb), `${word}: ${verb}`)

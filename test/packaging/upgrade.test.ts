@@ -1,12 +1,13 @@
 /**
- * `agentd upgrade` for real: npm packs and installs, in a prefix of the test's own and without a network. The package's
- * program is this tree's, with another version in it; an agent's run goes on over all of it.
+ * An upgrade for real: npm packs and installs, in a prefix of the test's own and without a network, and `agentd restart`
+ * takes over. The package's program is this tree's, with another version in it; an agent's run goes on over all of it.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import { SCHEMA_VERSION } from "../../src/core/event-log/Migrations.ts"
 import * as StoreCopy from "../../src/core/event-log/StoreCopy.ts"
@@ -18,11 +19,13 @@ import * as Stage from "../support/Stage.ts"
 const hasNpm = spawnSync("npm", ["--version"]).status === 0
 if (!hasNpm) console.warn("SKIPPED: upgrade (no npm on this machine)")
 
-/** Makes the program one whose daemon brings the store forward, and dies of it. */
+/** Makes the program one whose daemon keeps the store, brings it forward, and dies of it. */
 const forward = (at: string): void => {
   fs.renameSync(join(at, "dist", "agentd.mjs"), join(at, "dist", "whole.mjs"))
   const up = `const { DatabaseSync } = await import("node:sqlite")
-    const store = new DatabaseSync(process.argv[process.argv.indexOf("--state") + 1] + "/runes.db")
+    const file = process.argv[process.argv.indexOf("--state") + 1] + "/runes.db"
+    const store = new DatabaseSync(file)
+    store.exec("VACUUM INTO '" + file + ".schema-${SCHEMA_VERSION}'")
     store.exec("INSERT INTO schema_versions (migration_id, name) VALUES (99, 'tomorrow')")
     store.close()
     process.exit(1)`
@@ -51,7 +54,11 @@ const installed = Effect.gen(function* () {
     npm_config_offline: "true",
     PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`
   })
-  const pack = Package.packer(folder, { ...process.env, ...box.environment })
+  const env = { ...process.env, ...box.environment, PATH: `${join(prefix, "bin")}:${box.environment["PATH"]}` }
+  /** As a person types it, in the folder where the packages lie. */
+  const sh = (line: string) => execFileSync("sh", ["-c", line], { cwd: folder, env, encoding: "utf8" }).trim()
+  const pack = Package.packer(folder, env)
+  const npm = (file: string) => sh(`npm install -g --prefix ${prefix} ${file}`)
   const daemon = Effect.map(
     stage.rpc((client) => client.Status()),
     ({ daemon: { pid, replaced, version } }) => ({ pid, replaced, version })
@@ -59,20 +66,22 @@ const installed = Effect.gen(function* () {
   yield* Effect.addFinalizer(() =>
     Effect.ignore(Effect.map(daemon, ({ pid }) => alive(pid) && process.kill(pid, "SIGKILL")))
   )
-  const version = () =>
-    execFileSync(join(prefix, "bin", "agentd"), ["--version"], {
-      encoding: "utf8",
-      env: { ...process.env, ...box.environment }
-    }).trim()
-  return { stage, box, prefix, home, pack, daemon, version }
+  return { stage, box, prefix, home, pack, daemon, npm, sh }
 })
 
-describe.skipIf(!hasNpm)("agentd upgrade", () => {
+/** A store's schema, changed under a daemon. */
+const withSchema = (file: string, sql: string): void => {
+  const store = new DatabaseSync(file)
+  store.exec(sql)
+  store.close()
+}
+
+describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
   it.live(
-    "a run goes on over an upgrade, and over two that are broken and undone: one process, one turn, one result",
+    "a run goes on over a new version, and over one whose daemon does not start: one process, one turn, one result",
     () =>
       Effect.gen(function* () {
-        const { box, daemon, home, pack, prefix, stage, version } = yield* installed
+        const { box, daemon, home, npm, pack, prefix, sh, stage } = yield* installed
         const shell = "cat > /dev/null; echo $$ >> pids; while [ ! -e go ]; do sleep 0.05; done; echo done"
         const shop = stage.home({ agents: { one: { backend: { type: "command", shell, readyAfter: "50ms" } } } })
         yield* stage.up
@@ -87,109 +96,79 @@ describe.skipIf(!hasNpm)("agentd upgrade", () => {
         const [run = ""] = shop.noted("one", "pids")
         const first = yield* daemon
         assert.strictEqual(first.version, VERSION)
+        pack(VERSION)
 
-        const good = pack("0.2.0")
-        const dry = yield* shop.cli("upgrade", good, "--dry-run")
-        assert.strictEqual(dry.code, 0, dry.stderr)
-        assert.include(dry.stdout, `agentd ${VERSION} → 0.2.0: ${good}`)
-        assert.include(dry.stdout, `restarts: the daemon (pid ${first.pid}, agentd ${VERSION})`)
-        assert.strictEqual((yield* shop.cli("upgrade", good)).code, 2, "nobody is there to be asked")
-        const older = yield* shop.cli("upgrade", pack("0.0.9", { agentd: { schema: SCHEMA_VERSION - 1 } }), "--yes")
-        assert.strictEqual(older.code, 1)
-        assert.match(older.stderr, /has schema \d+; agentd 0\.0\.9 reads no newer one than \d+\. Nothing was done\./)
-        assert.deepStrictEqual(yield* daemon, first)
-        assert.deepStrictEqual(fs.readdirSync(dirname(home)), ["agentd"], "nothing was touched")
-
-        const mute = pack("0.3.0", {}, (at) =>
-          Package.write(join(at, "scripts", "agentd"), "#!/bin/sh\necho broken >&2; exit 1\n")
+        npm(pack("0.4.0", {}, Package.ending))
+        const sick = yield* shop.cli("restart", "--yes")
+        assert.strictEqual(sick.code, 1)
+        assert.match(sick.stderr, /^agentd: no good\n.*does not come up; agentd 0\.1\.0 ran before\.\n/)
+        assert.isFalse(alive(first.pid))
+        const back = /Or go back to agentd 0\.1\.0: (.*)/.exec(sick.stderr)?.[1] ?? ""
+        assert.strictEqual(
+          back,
+          `npm install -g --prefix ${prefix} agentd-${VERSION}.tgz && agentd --state ${box.state} start`
         )
-        const one = yield* shop.cli("upgrade", mute, "--yes")
-        assert.strictEqual(one.code, 1)
-        assert.match(
-          one.stderr,
-          /agentd 0\.3\.0 is not in force: .*broken.* agentd 0\.1\.0 is in its place again, and its daemon ran on/
-        )
-        assert.deepStrictEqual(yield* daemon, first, "it was not even restarted")
-
-        // interrupted while npm works
-        const npm = join(dirname(prefix), "slow", "npm")
-        fs.mkdirSync(dirname(npm))
-        Package.write(
-          npm,
-          `#!/bin/sh\nmkdir '${home}/../.agentd-12345678'; rm '${home}/package.json'; touch '${npm}.begun'; exec sleep 60\n`
-        )
-        const env = { ...box.environment, PATH: `${dirname(npm)}:${box.environment["PATH"]}` }
-        const args = ["--state", box.state, "upgrade", good, "--yes"]
-        const { child, ended } = yield* launch(args, { env, program: box.program })
-        yield* box.until(
-          "npm works",
-          Effect.sync(() => fs.existsSync(`${npm}.begun`)),
-          (begun) => begun
-        )
-        const meanwhile = yield* shop.cli("upgrade", good, "--yes")
-        assert.strictEqual(meanwhile.code, 1)
-        assert.match(meanwhile.stderr, /Another agentd upgrade of .* is under way \(pid \d+\)\. Nothing was done\./)
-        child.kill("SIGINT")
-        const over = yield* ended
-        assert.strictEqual(over.code, 130)
-        assert.include(over.err, "is not in force: it was interrupted. agentd 0.1.0 is in its place again")
-        assert.deepStrictEqual(fs.readdirSync(dirname(home)), [".agentd-upgrading", "agentd"])
-        assert.strictEqual(version(), `agentd v${VERSION}`)
-        assert.deepStrictEqual(yield* daemon, first)
-
-        const sick = pack("0.4.0", {}, Package.ending)
-        const two = yield* shop.cli("upgrade", sick, "--yes")
-        assert.strictEqual(two.code, 1)
-        assert.match(
-          two.stderr,
-          /agentd 0\.4\.0 is not in force: .*no good.* in its place again, and its daemon runs again \(pid \d+\)/
-        )
+        sh(back)
         const second = yield* daemon
-        assert.strictEqual(second.version, VERSION)
-        assert.notStrictEqual(second.pid, first.pid)
-        assert.strictEqual(version(), `agentd v${VERSION}`)
+        assert.deepStrictEqual(second, { pid: second.pid, replaced: undefined, version: VERSION })
 
-        const done = yield* shop.cli("upgrade", good, "--yes", "--json")
-        assert.strictEqual(done.code, 0, done.stderr)
-        const told = JSON.parse(done.stdout)
+        npm(pack("0.2.0"))
+        const store = join(box.state, "runes.db")
+        withSchema(store, "INSERT INTO schema_versions (migration_id, name) VALUES (98, 'tomorrow')")
+        const older = yield* shop.cli("restart", "--yes")
+        assert.strictEqual(older.code, 1)
+        assert.match(
+          older.stderr,
+          /has schema 98\. agentd 0\.2\.0 reads schema \d+ .*\(pid \d+, agentd 0\.1\.0\) was not stopped/
+        )
+        assert.strictEqual((yield* daemon).pid, second.pid)
+        withSchema(store, "DELETE FROM schema_versions WHERE migration_id = 98")
+        const good = yield* shop.cli("restart", "--yes")
+        assert.strictEqual(good.code, 0, good.stderr)
         const third = yield* daemon
-        assert.deepInclude(told, {
-          from: VERSION,
-          to: "0.2.0",
-          upgraded: true,
-          daemon: { pid: third.pid, version: "0.2.0" }
-        })
         assert.deepStrictEqual(third, { pid: third.pid, replaced: undefined, version: "0.2.0" })
-        assert.strictEqual(version(), "agentd v0.2.0")
-        assert.isTrue(fs.existsSync(told.backup))
-        assert.deepStrictEqual(fs.readdirSync(dirname(home)).toSorted(), [
-          `.agentd-${VERSION}-kept`,
-          ".agentd-upgrading",
-          "agentd"
-        ])
-        assert.strictEqual(prefix, told.prefix)
+
+        // as the verb upgrade of an older agentd left it
+        const kept = join(dirname(home), ".agentd-0.0.9-kept")
+        fs.mkdirSync(kept)
         const gone = yield* shop.cli("uninstall", "--dry-run")
-        const kept = join(dirname(home), `.agentd-${VERSION}-kept`)
         assert.include(gone.stdout, `The program: npm rm -g --prefix '${prefix}' agentd && rm -rf '${kept}'`)
 
+        const { head } = yield* StoreCopy.facts(store)
+        npm(pack("0.5.0", {}, forward))
+        const ahead = yield* shop.cli("restart", "--yes")
+        assert.strictEqual(ahead.code, 1)
+        const copy = `${store}.schema-${SCHEMA_VERSION}`
+        assert.include(
+          ahead.stderr,
+          `agentd 0.2.0 ran before. It has brought the store from schema ${SCHEMA_VERSION} to 99: the store before that is ${copy}.`
+        )
+        sh(/Or go back to agentd 0\.2\.0: (.*)/.exec(ahead.stderr)?.[1] ?? "")
+        assert.strictEqual((yield* daemon).version, "0.2.0")
+        assert.strictEqual((yield* StoreCopy.facts(store)).schema, SCHEMA_VERSION)
+        assert.isAtLeast((yield* StoreCopy.facts(store)).head, head)
+
+        // the program is replaced while a restart waits for the turn
+        const waiting = yield* launch(["--state", box.state, "restart", "--drain"], {
+          env: box.environment,
+          program: box.program
+        })
+        yield* box.until("it waits", Effect.sync(waiting.err), (err) => err.includes("Waiting for 1 to end"))
+        const fourth = yield* daemon
+        Package.write(box.program, 'console.error("torn"); process.exit(1)\n')
         assert.deepStrictEqual(shop.noted("one", "pids"), [run])
         fs.writeFileSync(join(shop.root, "one", "go"), "")
         assert.deepStrictEqual(yield* shop.answers("one", 1), ["done\n"])
         assert.lengthOf(yield* shop.log("turn.started"), 1)
         assert.deepStrictEqual(shop.noted("one", "pids"), [run])
-
-        const { head } = yield* StoreCopy.facts(join(box.state, "runes.db"))
-        const three = yield* shop.cli("upgrade", pack("0.5.0", { agentd: { schema: 99 } }, forward), "--yes")
-        assert.strictEqual(three.code, 1)
-        assert.match(
-          three.stderr,
-          /The store has been brought to schema 99 already, which agentd 0\.2\.0 does not read/
+        const torn = yield* waiting.ended
+        assert.strictEqual(torn.code, 1)
+        assert.match(torn.err, /does not start: torn\. The daemon \(pid \d+, agentd 0\.2\.0\) was not stopped/)
+        assert.include(
+          torn.err,
+          `npm install -g --prefix ${prefix} agentd-0.2.0.tgz && agentd --state ${box.state} restart`
         )
-        const typed = /→ Put the backup in its place, and go on: (.*)/.exec(three.stderr)?.[1] ?? ""
-        const path = `${join(prefix, "bin")}:${box.environment["PATH"]}`
-        execFileSync("sh", ["-c", typed], { cwd: "/", env: { ...process.env, ...box.environment, PATH: path } })
-        assert.strictEqual((yield* daemon).version, "0.2.0")
-        assert.isAtLeast((yield* StoreCopy.facts(join(box.state, "runes.db"))).head, head)
+        assert.strictEqual((yield* daemon).pid, fourth.pid)
       })
   )
 })

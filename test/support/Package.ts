@@ -2,7 +2,6 @@
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
-import { SCHEMA_VERSION } from "../../src/core/event-log/Migrations.ts"
 import { VERSION } from "../../src/api/rpc/Version.ts"
 import { PROGRAM } from "./Program.ts"
 
@@ -21,9 +20,8 @@ export const layOut = (folder: string, version: string, more: object = {}): stri
     if (name.endsWith(".cache")) fs.rmSync(file)
     else fs.writeFileSync(file, fs.readFileSync(file, "utf8").replaceAll(`\`${VERSION}\``, `\`${version}\``))
   }
-  const { agentd, bin, files } = JSON.parse(fs.readFileSync(join(root, "package.json"), "utf8"))
-  const own = { ...agentd, schema: SCHEMA_VERSION }
-  const manifest = { name: "agentd", version, type: "module", bin, files, agentd: own }
+  const { bin, files } = JSON.parse(fs.readFileSync(join(root, "package.json"), "utf8"))
+  const manifest = { name: "agentd", version, type: "module", bin, files }
   fs.writeFileSync(join(folder, "package.json"), JSON.stringify({ ...manifest, ...more }))
   return folder
 }

@@ -1,6 +1,6 @@
 /** `agentd service`: against programs that write down what they are asked; and a life of it under a real systemd. */
 import { assert, describe, it } from "@effect/vitest"
-import { spawnSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import {
   chmodSync,
   existsSync,
@@ -444,7 +444,7 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
   )
 
   it.live(
-    "an upgrade goes by the unit: the new program is its main process, and a run goes on; one that is broken is undone",
+    "a restart after npm install goes by the unit: the new program is its main process, and a run goes on; one that does not start says the way back",
     () =>
       Effect.gen(function* () {
         const folder = realpathSync(yield* scratch)
@@ -484,19 +484,25 @@ describe.skipIf(!isThrownAway)("under the user's systemd", () => {
         yield* until(() => read("pids") !== "")
         const pid = read("pids")
         const pack = Package.packer(folder, env)
+        const sh = (line: string) =>
+          execFileSync("sh", ["-c", line], {
+            cwd: folder,
+            env: { ...env, PATH: `${join(folder, "prefix", "bin")}:${env.PATH}` }
+          })
+        const npm = (file: string) => sh(`npm install -g --prefix ${join(folder, "prefix")} ${file}`)
         const facts = Effect.map(run("service", "status", "--json"), ({ out }) => JSON.parse(out))
         const version = Effect.map(run("status", "--json"), ({ out }) => JSON.parse(out).daemon.version)
 
-        const good = yield* run("upgrade", pack("0.2.0"), "--yes", "--json")
+        npm(pack("0.2.0"))
+        const good = yield* run("restart", "--yes", "--json")
         assert.strictEqual(good.code, 0, good.err)
         assert.strictEqual(yield* version, "0.2.0")
-        assert.deepInclude(yield* facts, { state: "active", pid: JSON.parse(good.out).daemon.pid, listens: true })
-        const bad = yield* run("upgrade", pack("0.4.0", {}, Package.ending), "--yes")
-        assert.strictEqual(bad.code, 1)
-        assert.match(
-          bad.err,
-          /0\.4\.0 is not in force: .* agentd 0\.2\.0 is in its place again, and its daemon runs again/s
-        )
+        assert.deepInclude(yield* facts, { state: "active", pid: JSON.parse(good.out).pid, listens: true })
+        npm(pack("0.4.0", {}, Package.ending))
+        const bad = yield* run("restart", "--yes")
+        assert.notStrictEqual(bad.code, 0)
+        assert.match(bad.err, /does not come up; agentd 0\.2\.0 ran before/)
+        sh(/Or go back to agentd 0\.2\.0: (.*)/.exec(bad.err)?.[1] ?? "")
         assert.strictEqual(yield* version, "0.2.0")
         yield* until(() => spawnSync("systemctl", ["--user", "is-active", unitName(state, "")]).status === 0)
         assert.strictEqual(read("pids"), pid)

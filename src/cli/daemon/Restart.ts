@@ -9,6 +9,7 @@ import { confirm } from "../parse/Confirm.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import { startDaemon } from "./Start.ts"
+import * as WayBack from "./WayBack.ts"
 
 /** Backends whose runs end with their daemon, where that does not say so of each: an older one. */
 const ENDING = new Set(["model"])
@@ -30,7 +31,7 @@ const namesOf = (rows: Rows, most: number): string => {
 }
 
 /** In words: whose turns a restart would cut short; undefined: nobody's. */
-export const cutShort = Effect.map(busy, (rows) => {
+const cutShort = Effect.map(busy, (rows) => {
   const cut = rows.filter(({ backend, outlives = !ENDING.has(backend) }) => !outlives)
   if (cut.length === 0) return undefined
   const who = cut.length === 1 ? "agent is" : "agents are"
@@ -62,7 +63,9 @@ export const run = Effect.fnUntraced(function* ({ drain, yes }: { readonly drain
   if (live) {
     yield* DaemonLife.checkStart
     yield* drain ? drained : ask(yes)
+    const before = yield* WayBack.checked
     yield* DaemonLife.stop("agentd restart", true)
+    yield* WayBack.started(before, began)
   }
   yield* startDaemon(live ? "restarted" : "started", began)
 })

@@ -154,24 +154,6 @@ const gc = Command.make(
   ])
 )
 
-const upgrade = Command.make(
-  "upgrade",
-  {
-    file: Argument.String("file").pipe(
-      Argument.withDescription("A package of agentd that npm pack has made, such as agentd-0.2.0.tgz")
-    ),
-    dryRun: off("dry-run", "Say what would be done, and do nothing"),
-    yes
-  },
-  verb(() => import("../setup/Upgrade.ts"))
-).pipe(
-  Command.withDescription("Put a package in the place of this agentd, and restart the daemon into it while runs go on"),
-  Command.withExamples([
-    { command: "agentd upgrade agentd-0.2.0.tgz --dry-run", description: "From which version to which, and how" },
-    { command: "agentd upgrade agentd-0.2.0.tgz", description: "Shows it, asks, backs up; what fails is undone" }
-  ])
-)
-
 const uninstall = Command.make(
   "uninstall",
   { dryRun: off("dry-run", "Say what would go, and remove nothing"), yes },
@@ -341,7 +323,7 @@ const agentd = Command.make(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, ...lives, trust, doctor, verify, repair, backup, restore, upgrade, gc, erase, uninstall]
+      commands: [up, ...lives, trust, doctor, verify, repair, backup, restore, gc, erase, uninstall]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Projects", commands: [project] },

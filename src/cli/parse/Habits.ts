@@ -2,6 +2,9 @@
  * Habits: words that people know from other programs, and the verbs of agentd that do what they mean. Pure.
  */
 
+/** npm puts the new package in place; the restarted daemon is the new one. */
+const NEWER = "restart, after npm install -g FILE.tgz (or scripts/install FILE.tgz) has installed the newer package"
+
 const MEANT: { readonly [word: string]: string } = {
   dashboard: "agentd, alone: the board",
   delete: "stop AGENT; uninstall removes all of agentd",
@@ -30,7 +33,8 @@ const MEANT: { readonly [word: string]: string } = {
   tail: "logs -f AGENT",
   top: "agentd, alone: the board",
   ui: "agentd, alone: the board",
-  update: "restart, once a newer agentd is installed",
+  update: NEWER,
+  upgrade: NEWER,
   usage: "cost"
 }
 

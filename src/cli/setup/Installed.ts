@@ -1,15 +1,29 @@
 /** Installed: how this program came to where it is, and how it goes again. */
 import { Effect } from "effect"
 import * as fs from "node:fs"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { Entry } from "../parse/Invocation.ts"
-import * as Plan from "./UpgradePlan.ts"
+
+/** How this program came to where it is. `root`: the folder of its package. */
+type Installation =
+  | { readonly _tag: "Npm"; readonly root: string; readonly prefix: string }
+  | { readonly _tag: "Clone"; readonly root: string }
+  | { readonly _tag: "Other"; readonly root: string }
+
+/** Pure. `script`: its real path. `hasSources`: whether a folder holds agentd's sources. */
+export const installationOf = (script: string, hasSources: (root: string) => boolean): Installation => {
+  const root = dirname(dirname(script))
+  const modules = dirname(root)
+  const isNpms = basename(root) === "agentd" && basename(modules) === "node_modules"
+  if (isNpms && basename(dirname(modules)) === "lib") return { _tag: "Npm", root, prefix: dirname(dirname(modules)) }
+  return { _tag: hasSources(root) ? "Clone" : "Other", root }
+}
 
 export const installation = Effect.gen(function* () {
   const { command } = yield* Entry
   const script = command[1] ?? ""
   const real = fs.existsSync(script) ? fs.realpathSync(script) : script
-  return Plan.installationOf(real, (root) => fs.existsSync(join(root, "src", "main.ts")))
+  return installationOf(real, (root) => fs.existsSync(join(root, "src", "main.ts")))
 })
 
 /** The sentence that says how the program goes, as it must be typed. */
@@ -17,6 +31,7 @@ export const removal = Effect.map(installation, (found) => {
   switch (found._tag) {
     case "Npm": {
       const modules = dirname(found.root)
+      // an older agentd kept the package before an upgrade there
       const kept = fs.readdirSync(modules).filter((name) => name.startsWith(".agentd-"))
       const rest = kept.map((name) => ` && rm -rf '${join(modules, name)}'`).join("")
       return `The program: npm rm -g --prefix '${found.prefix}' agentd${rest}`

@@ -1,0 +1,129 @@
+/**
+ * WayBack: what `agentd restart` checks of the installed program before it ends the daemon, and how to go back to the
+ * program that ran before when the new daemon does not start.
+ *
+ * Guarantees: the daemon runs on if the installed program does not start, or does not read the store.
+ */
+import { Effect, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import * as fs from "node:fs"
+import { join } from "node:path"
+import { VERSION } from "../../api/rpc/Version.ts"
+import { STORE } from "../../backup/Contents.ts"
+import { SCHEMA_VERSION } from "../../core/event-log/Migrations.ts"
+import * as StoreCopy from "../../core/event-log/StoreCopy.ts"
+import * as DaemonNode from "../../systemd/DaemonNode.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
+import { VerbFailed } from "../parse/Failure.ts"
+import { quoted } from "../parse/Hint.ts"
+import { Entry, Invocation } from "../parse/Invocation.ts"
+import { explain } from "../render/Explanation.ts"
+import { plain } from "../render/Output.ts"
+import * as Installed from "../setup/Installed.ts"
+import * as DaemonLife from "./DaemonLife.ts"
+
+/** The end of a program's error output. */
+const WORDS = 600
+const PROGRAM_WITHIN = "1 minute"
+
+/** The daemon that is about to end, and its store. */
+interface Before {
+  readonly version: string
+  readonly schema: number
+  /** Whether the installed program is another one. */
+  readonly replaced: boolean
+}
+
+const schemaOf = Effect.fnUntraced(function* (state: string) {
+  const store = join(state, STORE)
+  return fs.existsSync(store) ? (yield* StoreCopy.facts(store)).schema : 0
+})
+
+/** The command that installs that version again, and then runs `next`. */
+const installing = (version: string, next: string) =>
+  Effect.map(Installed.installation, (found) => {
+    switch (found._tag) {
+      case "Npm":
+        return `npm install -g --prefix ${quoted(found.prefix)} agentd-${version}.tgz && ${next}`
+      case "Clone":
+        return `cd ${quoted(found.root)} && git checkout COMMIT-OF-${version} && npm ci && ${next}`
+      case "Other":
+        return `install agentd ${version} the way you installed it before, then: ${next}`
+    }
+  })
+
+/** The installed program with `--version`; its exit code, and what it said. */
+const answer = Effect.gen(function* () {
+  const { command, env } = yield* Entry
+  const [node = "", ...args] = DaemonNode.commandOf([...command, "--version"])
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const child = yield* spawner.spawn(
+    ChildProcess.make(node, args, { cwd: "/", env, extendEnv: false, stdin: "ignore", forceKillAfter: "5 seconds" })
+  )
+  const text = (bytes: typeof child.stdout) => Stream.mkString(Stream.decodeText(bytes))
+  const [code, out, err] = yield* Effect.all([child.exitCode, text(child.stdout), text(child.stderr)], {
+    concurrency: "unbounded"
+  })
+  return { code: Number(code), said: (err.trim() || out.trim()).slice(-WORDS) }
+}).pipe(
+  Effect.scoped,
+  Effect.catchTag("PlatformError", ({ message }) => Effect.succeed({ code: -1, said: message })),
+  Effect.timeoutOrElse({
+    duration: PROGRAM_WITHIN,
+    orElse: () => Effect.succeed({ code: -1, said: `no answer within ${PROGRAM_WITHIN}` })
+  })
+)
+
+/** The daemon that runs now. Fails if the installed program cannot take its place. */
+export const checked = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const { daemon } = yield* DaemonLife.status(paths.socket)
+  const schema = yield* schemaOf(paths.state)
+  const refused = Effect.fnUntraced(function* (why: string) {
+    return yield* new VerbFailed({
+      message: `${why} The daemon (pid ${daemon.pid}, agentd ${daemon.version}) was not stopped.`,
+      remedy: `Install that version again: ${yield* installing(daemon.version, "agentd restart")}`,
+      exitCode: ExitCode.failed
+    })
+  })
+  const { code, said } = yield* answer
+  if (code !== 0) return yield* refused(`The installed agentd does not start: ${plain(said) || `exit code ${code}`}.`)
+  if (schema > SCHEMA_VERSION) {
+    return yield* refused(
+      `The store in ${paths.state} has schema ${schema}. agentd ${VERSION} reads schema ${SCHEMA_VERSION} and older ones.`
+    )
+  }
+  const replaced = daemon.replaced === true || daemon.version !== VERSION
+  return { version: daemon.version, schema, replaced } satisfies Before
+})
+
+/** If the new daemon changed the store's schema: the shell command that puts the older store back. */
+const storeBack = Effect.fnUntraced(function* (schema: number) {
+  const { paths } = yield* Invocation
+  const name = `${STORE}.schema-${schema}`
+  const now = yield* Effect.orElseSucceed(schemaOf(paths.state), () => schema)
+  if (now <= schema || !fs.existsSync(join(paths.state, name))) return undefined
+  return {
+    fact: ` It has brought the store from schema ${schema} to ${now}: the store before that is ${join(paths.state, name)}.`,
+    // gc and uninstall know that name
+    command: `(cd ${quoted(paths.state)} && mkdir replaced-newer && mv ${STORE}* replaced-newer && cp replaced-newer/${name} ${STORE}) && `
+  }
+})
+
+/** Starts the new daemon. If that fails, the error says how to go back to the program that ran before. */
+export const started = Effect.fnUntraced(function* (before: Before, since: number) {
+  return yield* Effect.catch(
+    DaemonLife.start(since),
+    Effect.fnUntraced(function* (error) {
+      if (!before.replaced) return yield* Effect.fail(error)
+      const { exitCode, message, remedy } = explain(error)
+      const { version } = before
+      const back = yield* storeBack(before.schema)
+      return yield* new VerbFailed({
+        message: `${message}\nThe installed agentd does not come up; agentd ${version} ran before.${back?.fact ?? ""}`,
+        remedy: `${remedy}\n  → Or go back to agentd ${version}: ${yield* installing(version, `${back?.command ?? ""}agentd start`)}`,
+        exitCode
+      })
+    })
+  )
+})
