@@ -133,7 +133,7 @@ const edges: { readonly [path: string]: string } = {
   "src/core/event-log/TableCheck.ts": "the head of the store's file, which no query names; a simulated disk has none",
   "src/core/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
   "src/core/event-log/VerifyThread.ts": "that thread",
-  "src/goals/PlanSource.ts": "the default of the reference"
+  "src/goals/PlanFile.ts": "the default of the reference"
 }
 
 /** Where a payload is opaque: any machine's event, what is said in place of a payload, and a page, which has no schemas: it reads what may be there or not. */

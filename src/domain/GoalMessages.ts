@@ -7,9 +7,9 @@ import { described, matching, Name, optional, Text, whole, withDefault, Word } f
 import { Span } from "../config/Span.ts"
 import * as Board from "./BoardMessages.ts"
 
-/** Most tasks of a plan, and bytes of its file. */
-export const MAX_TASKS = 200_000
-export const MAX_PLAN_BYTES = 64 * 1024 * 1024
+/** Most tasks of a new plan or of an addition to one, and bytes of its file, which is parsed in one go. */
+export const MAX_TASKS = 2_000
+export const MAX_PLAN_BYTES = 4 * 1024 * 1024
 export const MAX_TITLE = 500
 export const MAX_DESCRIPTION = 65_536
 export const MAX_DEPENDENCIES = 10_000

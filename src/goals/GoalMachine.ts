@@ -103,8 +103,7 @@ export interface Data {
   readonly cancelledBy?: string
 }
 
-/** Most tasks of a plan, and of one rune of it: others have their turn between two. */
-export const MAX_TASKS = 200_000
+/** Most tasks in one rune of a plan. */
 export const FIRST_TASKS = 200
 
 export const initial = (options: { readonly maxRounds?: number } = {}): Data => ({

@@ -467,7 +467,7 @@ class Commands {
           (yield* readGoal(this.registry.parts.log, record.conversation, record.goalId))
         const { nodes } = state.plan
         const tasks = nodes.slice(from, from + TASKS_A_PAGE).map(taskOf)
-        const next = from + tasks.length < nodes.size ? from + tasks.length : null
+        const next = from + tasks.length < nodes.length ? from + tasks.length : null
         const named = from === 0 && next !== null ? namedOf(state.plan).map(taskOf) : []
         const info = yield* this.info(record)
         const kept = yield* this.registry.keptOf(record)

@@ -1,19 +1,13 @@
 /**
- * Plan: the tasks of one goal as a dependency graph, and where each of them stands.
+ * Plan: the tasks of one goal as a dependency graph, and the state of each.
  *
- * Guarantees: a plan never changes: a change gives another one and shares with it what
- * it did not touch, so that a change costs what it touches and never the size of the
- * plan; a task is ready exactly when all that it depends on is completed and nobody has
- * it; one that depends, however far, on a task that failed or was cancelled is blocked;
- * nothing recurses along the graph, so a chain may be as long as it likes. No clock, no
- * I/O: the same changes in the same order give the same plan.
+ * Guarantees: a plan never changes: a change returns another plan; a task is ready exactly when all of its
+ * dependencies are completed and no agent has it; a task that depends, however far, on one that failed or was
+ * cancelled is blocked; nothing recurses along the graph, so a chain can have any length. No clock, no I/O: the
+ * same changes in the same order give the same plan. A plan has no upper bound: PlanFile refuses plans that are
+ * too long.
  */
-import { HashMap, Option } from "effect"
 import type { Task, TaskCounts, TaskState } from "../domain/GoalMessages.ts"
-import * as Heap from "./Heap.ts"
-import { Links } from "./Links.ts"
-import { Places } from "./Places.ts"
-import { type Edit, Vector } from "./Vector.ts"
 
 /** The result of a completed task as the plan keeps it; the whole is in the log. */
 export interface Result {
@@ -53,17 +47,10 @@ export interface Row {
 export interface Node extends Row {
   /** The task's place in the plan, which is its age. */
   readonly index: number
-  /** The lane's place. */
-  readonly lane: number
-  /** A dependency is not completed. */
-  readonly waits: boolean
+  /** Dependencies that are not completed, or not in the plan yet: plans are logged in pieces. */
+  readonly missing: number
   /** Dependencies that are failed, cancelled or blocked. */
   readonly broken: number
-  /** The number of the task's entry in a queue; 0 where it is in none. */
-  readonly entry: number
-  /** The first links that hold a dependency of the task, and whether later ones may: of a task that came with a later piece. */
-  readonly links: number
-  readonly awaited: boolean
 }
 
 const rowOf = (task: Task, at: number): Row => ({
@@ -82,206 +69,168 @@ const rowOf = (task: Task, at: number): Row => ({
   began: null
 })
 
-/** A ready task in a queue. An entry whose number is not its node's any more is void. */
-interface Entry {
-  readonly number: number
-  readonly index: number
-  readonly priority: number
-  readonly notBefore: number
-}
-
-/** Ready tasks that the same agents are able to do, in order. */
-export interface Lane {
-  readonly owner: string | null
-  readonly needs: ReadonlyArray<string>
-  readonly heap: Heap.Heap<Entry> | undefined
-}
-
 /** Priority goes first, then age. */
 export const goesFirst = (a: Node, b: Node): boolean =>
   a.task.priority === b.task.priority ? a.index < b.index : a.task.priority > b.task.priority
 
-const first: Heap.Before<Entry> = (a, b) => (a.priority === b.priority ? a.index < b.index : a.priority > b.priority)
-const sooner: Heap.Before<Entry> = (a, b) =>
-  a.notBefore === b.notBefore ? a.index < b.index : a.notBefore < b.notBefore
-
-const isOver = (notBefore: number, now: number, longest: number): boolean =>
-  notBefore <= now || notBefore > now + longest
-
 const TERMINAL: ReadonlySet<TaskState> = new Set(["completed", "failed", "cancelled"])
-const FLIES: ReadonlySet<TaskState> = new Set(["assigned", "running"])
+const IN_FLIGHT: ReadonlySet<TaskState> = new Set(["assigned", "running"])
 const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"])
 
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
 
-/** True where the task waits for nothing but time and agents. */
-export const isReady = ({ state, waits }: Node): boolean => state === "pending" && !waits
+/** True if the task waits only for time and agents. */
+export const isReady = ({ missing, state }: Node): boolean => state === "pending" && missing === 0
 
-const laneKey = ({ needs, owner }: Task): string => JSON.stringify([owner, needs.toSorted()])
+/** The edges between the tasks of a plan. Plans with the same tasks share one graph. */
+class Graph {
+  private readonly tasks: ReadonlyArray<Task>
+  private readonly places: ReadonlyMap<string, number>
+  /** Places of dependents, by the id of the dependency; made when it is first needed. */
+  private edges: ReadonlyMap<string, ReadonlyArray<number>> | undefined
 
-/** A list of tasks that wait for one task. */
-interface Waiting {
-  readonly index: number
-  /** The links that were known when the search began, and where the search is: what it has passed is completed. */
-  readonly known: number
-  readonly link: number
-  readonly place: number
-  readonly beside: Waiting | undefined
+  constructor(tasks: ReadonlyArray<Task>) {
+    this.tasks = tasks
+    this.places = new Map(tasks.map(({ id }, index) => [id, index]))
+  }
+
+  with(tasks: ReadonlyArray<Task>): Graph {
+    return new Graph([...this.tasks, ...tasks])
+  }
+
+  place(id: string): number | undefined {
+    return this.places.get(id)
+  }
+
+  dependents(id: string): ReadonlyArray<number> {
+    this.edges ??= this.reversed()
+    return this.edges.get(id) ?? []
+  }
+
+  private reversed(): ReadonlyMap<string, ReadonlyArray<number>> {
+    const edges = new Map<string, Array<number>>()
+    for (const [index, { dependsOn }] of this.tasks.entries()) {
+      for (const id of dependsOn) {
+        const known = edges.get(id)
+        if (known === undefined) edges.set(id, [index])
+        else known.push(index)
+      }
+    }
+    return edges
+  }
 }
 
-/** A piece of a plan while it is entered. */
-interface Piece {
-  readonly rows: ReadonlyArray<Row>
-  /** The place of the first task, and of each by id. */
-  readonly from: number
-  readonly added: ReadonlyMap<string, number>
-  readonly awaited: Map<string, Array<number>>
-  /** Pairs of places: `dependents[n]` depends on `dependencies[n]`. */
-  readonly dependencies: Array<number>
-  readonly dependents: Array<number>
-}
-
-type Awaited = HashMap.HashMap<string, ReadonlyArray<number>>
-
-interface Parts {
-  readonly nodes: Vector<Node>
-  /** By id. */
-  readonly places: Places
-  readonly links: ReadonlyArray<Links>
-  /**
-   * By the place of a task: those that are looked at again when it is completed. A task that waits
-   * stands with one of those that it waits for; so one of many dependencies is not touched by the
-   * end of each.
-   */
-  readonly waiting: Vector<Waiting | undefined>
-  /** Ids that come with a later piece of the plan, and the tasks that depend on them. */
-  readonly awaited: Awaited
-  readonly lanes: Vector<Lane>
-  /** By key. */
-  readonly laneOf: Places
-  /** Ready tasks that wait for time. The first entry of this heap and of each lane is never void; entries below may be. */
-  readonly later: Heap.Heap<Entry> | undefined
-  readonly counts: TaskCounts
-  readonly flying: ReadonlySet<number>
-  readonly errors: number
-  readonly entries: number
+const countsOf = (nodes: ReadonlyArray<Node>): TaskCounts => {
+  const counts = { pending: 0, assigned: 0, running: 0, completed: 0, failed: 0, blocked: 0, cancelled: 0 }
+  for (const { state } of nodes) counts[state]++
+  return counts
 }
 
 export class Plan {
-  private readonly parts: Parts
-
-  private constructor(parts: Parts) {
-    this.parts = parts
-  }
-
-  static readonly empty = new Plan({
-    nodes: Vector.empty,
-    places: Places.none,
-    links: [],
-    waiting: Vector.empty,
-    awaited: HashMap.empty(),
-    lanes: Vector.empty,
-    laneOf: Places.none,
-    later: undefined,
-    counts: { pending: 0, assigned: 0, running: 0, completed: 0, failed: 0, blocked: 0, cancelled: 0 },
-    flying: new Set(),
-    errors: 0,
-    entries: 0
-  })
-
   /** All tasks in the order of their age. */
-  get nodes(): Vector<Node> {
-    return this.parts.nodes
+  readonly nodes: ReadonlyArray<Node>
+  private readonly graph: Graph
+  private counted: TaskCounts | undefined
+
+  private constructor(nodes: ReadonlyArray<Node>, graph: Graph) {
+    this.nodes = nodes
+    this.graph = graph
   }
 
-  get lanes(): Iterable<Lane> {
-    return this.parts.lanes
-  }
+  static readonly empty = new Plan([], new Graph([]))
 
   get counts(): TaskCounts {
-    return this.parts.counts
+    this.counted ??= countsOf(this.nodes)
+    return this.counted
   }
 
   /** The tasks that are assigned or running. */
   get inFlight(): ReadonlyArray<Node> {
-    return [...this.parts.flying].map((index) => this.parts.nodes.get(index)!)
+    return this.nodes.filter(({ state }) => IN_FLIGHT.has(state))
   }
 
   get errors(): number {
-    return this.parts.errors
+    return this.nodes.reduce((sum, { errors }) => sum + errors, 0)
   }
 
   get size(): number {
-    return this.parts.nodes.size
+    return this.nodes.length
   }
 
   get terminal(): number {
-    const { cancelled, completed, failed } = this.parts.counts
+    const { cancelled, completed, failed } = this.counts
     return completed + failed + cancelled
   }
 
   find(id: string): Node | undefined {
-    const index = this.parts.places.find(id)
-    return index === undefined ? undefined : this.parts.nodes.get(index)
+    const index = this.graph.place(id)
+    return index === undefined ? undefined : this.nodes[index]
   }
 
-  /** The first ready task of a lane. */
-  head({ heap }: Lane): Node | undefined {
-    return heap === undefined ? undefined : this.parts.nodes.get(heap.item.index)
+  /** The tasks that can be given out now. */
+  get ready(): ReadonlyArray<Node> {
+    return this.nodes.filter((node) => isReady(node) && node.notBefore === 0)
   }
 
-  /** When the next wait is over; undefined where none waits for time. */
+  /** When the next wait is over; undefined if no task waits for time. */
   get nextAt(): number | undefined {
-    return this.parts.later?.item.notBefore
-  }
-
-  private changed(change: (draft: Draft) => void): Plan {
-    const draft = new Draft(this.parts)
-    change(draft)
-    return new Plan(draft.done())
+    let next: number | undefined
+    for (const node of this.nodes) {
+      if (isReady(node) && node.notBefore > 0 && node.notBefore < (next ?? Infinity)) next = node.notBefore
+    }
+    return next
   }
 
   /** Adds tasks that were checked: ids are new, dependencies are in the plan or among the tasks (of a later piece, too), and there is no cycle. */
   add(tasks: ReadonlyArray<Task>, at: number): Plan {
-    return tasks.length === 0 ? this : this.changed((draft) => draft.add(tasks.map((task) => rowOf(task, at))))
+    return tasks.length === 0 ? this : this.with(tasks.map((task) => rowOf(task, at)))
   }
 
-  /** The plan of which `rows` were taken. */
+  /** The plan that has these rows. */
   static of(rows: ReadonlyArray<Row>): Plan {
-    return rows.length === 0 ? Plan.empty : Plan.empty.changed((draft) => draft.add(rows))
+    return rows.length === 0 ? Plan.empty : Plan.empty.with(rows)
+  }
+
+  private with(rows: ReadonlyArray<Row>): Plan {
+    const { size } = this
+    const graph = this.graph.with(rows.map(({ task }) => task))
+    const stateOf = (id: string): TaskState | undefined => {
+      const place = graph.place(id)
+      return place === undefined ? undefined : (this.nodes[place] ?? rows[place - size])?.state
+    }
+    const added = rows.map((row, n): Node => {
+      const states = row.task.dependsOn.map(stateOf)
+      const missing = states.filter((state) => state !== "completed").length
+      const broken = states.filter((state) => state !== undefined && BREAKS.has(state)).length
+      return { ...row, index: size + n, missing, broken }
+    })
+    const draft = new Draft([...this.nodes, ...added], graph)
+    for (const { index, since } of added) draft.settle(index, since)
+    return new Plan(draft.nodes, graph)
   }
 
   /** All that the plan is, as plain data, in the order of age. */
   rows(): ReadonlyArray<Row> {
-    return Array.from(this.parts.nodes, (node) => ({
-      task: node.task,
-      state: node.state,
-      agent: node.agent,
-      messageId: node.messageId,
-      attempts: node.attempts,
-      errors: node.errors,
-      since: node.since,
-      notBefore: node.notBefore,
-      error: node.error,
-      result: node.result,
-      given: node.given,
-      base: node.base,
-      began: node.began
-    }))
+    return this.nodes.map(({ broken: _broken, index: _index, missing: _missing, ...row }) => row)
   }
 
-  /** Makes the tasks ready whose wait is over; a longer one than any was set by a clock that was ahead. */
+  /** Makes the tasks ready whose wait is over. A wait longer than `longest` was set by a clock that was ahead. */
   advance(now: number, longest = Number.POSITIVE_INFINITY): Plan {
-    const next = this.nextAt
-    return next === undefined || !isOver(next, now, longest)
-      ? this
-      : this.changed((draft) => draft.advance(now, longest))
+    const isOver = ({ notBefore }: Node) => notBefore > 0 && (notBefore <= now || notBefore > now + longest)
+    if (!this.nodes.some(isOver)) return this
+    return new Plan(
+      this.nodes.map((node) => (isOver(node) ? { ...node, notBefore: 0 } : node)),
+      this.graph
+    )
   }
 
-  private with(id: string, change: (draft: Draft, node: Node) => void): Plan {
+  /** Changes one task, and what follows from that for the tasks that depend on it. */
+  private to(id: string, change: (node: Node) => Partial<Row> & { readonly state: TaskState }, at: number): Plan {
     const node = this.find(id)
     if (node === undefined) throw new Error(`the plan has no task ${id}`)
-    return this.changed((draft) => change(draft, node))
+    const draft = new Draft([...this.nodes], this.graph)
+    draft.put({ ...node, ...change(node), since: at })
+    return new Plan(draft.nodes, this.graph)
   }
 
   assign(
@@ -294,30 +243,34 @@ export class Plan {
     },
     at: number
   ): Plan {
-    return this.with(id, (draft, node) => {
-      const { agent, base, eventId = 0, messageId } = by
-      const began = node.agent === agent ? (node.began ?? base) : base
-      const attempts = node.attempts + 1
-      draft.to({ ...node, agent, messageId, base, began, given: eventId, attempts, notBefore: 0 }, "assigned", at)
-    })
-  }
-
-  start(id: string, base: string | null, at: number): Plan {
-    return this.with(id, (draft, node) =>
-      draft.to({ ...node, base: node.base ?? base, began: node.began ?? base }, "running", at)
+    const { agent, base, eventId: given = 0, messageId } = by
+    return this.to(
+      id,
+      (node) => ({
+        state: "assigned",
+        agent,
+        messageId,
+        base,
+        began: node.agent === agent ? (node.began ?? base) : base,
+        given,
+        attempts: node.attempts + 1,
+        notBefore: 0
+      }),
+      at
     )
   }
 
+  start(id: string, base: string | null, at: number): Plan {
+    return this.to(id, (node) => ({ state: "running", base: node.base ?? base, began: node.began ?? base }), at)
+  }
+
   complete(id: string, result: Result, at: number): Plan {
-    return this.with(id, (draft, node) => draft.to({ ...node, result, error: null }, "completed", at))
+    return this.to(id, () => ({ state: "completed", result, error: null }), at)
   }
 
   /** Fails the task for good, or until a person lets it be tried again. */
   fail(id: string, error: string, at: number): Plan {
-    return this.with(id, (draft, node) => {
-      draft.next.errors++
-      draft.to({ ...node, error, errors: node.errors + 1 }, "failed", at)
-    })
+    return this.to(id, ({ errors }) => ({ state: "failed", error, errors: errors + 1 }), at)
   }
 
   /** Ends a try; another follows. */
@@ -326,259 +279,68 @@ export class Plan {
     why: { readonly error: string; readonly counts: boolean; readonly until: number },
     at: number
   ): Plan {
-    return this.with(id, (draft, node) => {
-      const { counts, error, until } = why
-      if (counts) draft.next.errors++
-      draft.to({ ...node, error, errors: node.errors + (counts ? 1 : 0), notBefore: until }, "pending", at)
-    })
+    const { counts, error, until } = why
+    return this.to(
+      id,
+      ({ errors }) => ({ state: "pending", error, errors: errors + (counts ? 1 : 0), notBefore: until }),
+      at
+    )
   }
 
   cancel(id: string, at: number): Plan {
     const node = this.find(id)
-    return node === undefined || isTerminal(node) ? this : this.changed((draft) => draft.to(node, "cancelled", at))
+    return node === undefined || isTerminal(node) ? this : this.to(id, () => ({ state: "cancelled" }), at)
   }
 
   /** Makes a failed task pending again, without its errors. */
   reopen(id: string, at: number): Plan {
-    const node = this.find(id)
-    if (node?.state !== "failed") return this
-    return this.changed((draft) => {
-      draft.next.errors -= node.errors
-      draft.to({ ...node, errors: 0, notBefore: 0 }, "pending", at)
-    })
+    const isFailed = this.find(id)?.state === "failed"
+    return isFailed ? this.to(id, () => ({ state: "pending", errors: 0, notBefore: 0 }), at) : this
   }
 }
 
-/** The changes from one plan to the next. */
+/** The tasks of the next plan while they are changed. */
 class Draft {
-  private readonly nodes: Edit<Node>
-  private readonly waiting: Edit<Waiting | undefined>
-  private readonly lanes: Edit<Lane>
-  readonly next: { -readonly [part in keyof Parts]: Parts[part] }
-  private readonly counts: { -readonly [state in keyof TaskCounts]: number }
-  /** Lanes of which an entry may have become void. */
-  private readonly worn = new Set<number>()
+  readonly nodes: Array<Node>
+  private readonly graph: Graph
 
-  constructor(before: Parts) {
-    this.nodes = before.nodes.edit()
-    this.waiting = before.waiting.edit()
-    this.lanes = before.lanes.edit()
-    this.counts = { ...before.counts }
-    this.next = { ...before, counts: this.counts }
+  constructor(nodes: Array<Node>, graph: Graph) {
+    this.nodes = nodes
+    this.graph = graph
   }
 
-  done(): Parts {
-    if (this.worn.size > 0) this.next.later = this.inForce(this.next.later, sooner)
-    for (const index of this.worn) {
-      const lane = this.lanes.get(index)
-      const heap = this.inForce(lane.heap, first)
-      if (heap !== lane.heap) this.lanes.set(index, { ...lane, heap })
-    }
-    return { ...this.next, nodes: this.nodes.done(), waiting: this.waiting.done(), lanes: this.lanes.done() }
-  }
-
-  /** The heap without void entries at its front. */
-  private inForce(heap: Heap.Heap<Entry> | undefined, before: Heap.Before<Entry>): Heap.Heap<Entry> | undefined {
-    let left = heap
-    while (left !== undefined && this.nodes.get(left.item.index).entry !== left.item.number) {
-      left = Heap.pop(left, before)
-    }
-    return left
-  }
-
-  add(rows: ReadonlyArray<Row>): void {
-    const from = this.nodes.size
-    const piece: Piece = {
-      rows,
-      from,
-      added: new Map(rows.map(({ task }, index) => [task.id, from + index])),
-      awaited: new Map(),
-      dependencies: [],
-      dependents: []
-    }
-    for (const row of rows) this.enter(row, piece)
-    const arrived = this.arrive(piece)
-    this.next.places = this.next.places.with(piece.added.keys())
-    this.next.awaited = HashMap.mutate(this.next.awaited, (all) => {
-      for (const [id, indexes] of piece.awaited) {
-        HashMap.set(all, id, [...Option.getOrElse(HashMap.get(all, id), () => []), ...indexes])
-      }
-    })
-    if (piece.dependencies.length > 0)
-      this.next.links = [...this.next.links, new Links(piece.dependencies, piece.dependents)]
-    for (const index of arrived) this.wait(index)
-    for (let index = from; index < this.nodes.size; index++) {
-      if (this.nodes.get(index).waits) this.wait(index)
-      this.settle(index, rows[index - from]!.since)
-    }
-  }
-
-  /** Enters one task; a dependency that is not there yet comes with a later piece. */
-  private enter(row: Row, { added, awaited, dependencies, dependents, from, rows }: Piece): void {
-    const { state, task } = row
-    const index = this.nodes.size
-    let waits = false
-    let isAwaiting = false
-    let broken = 0
-    for (const id of task.dependsOn) {
-      const beside = added.get(id)
-      const place = beside ?? this.next.places.find(id)
-      if (place === undefined) {
-        waits = isAwaiting = true
-        const waiting = awaited.get(id)
-        if (waiting === undefined) awaited.set(id, [index])
-        else waiting.push(index)
-        continue
-      }
-      dependencies.push(place)
-      dependents.push(index)
-      const { state } = beside === undefined ? this.nodes.get(place) : rows[place - from]!
-      if (state !== "completed") waits = true
-      if (BREAKS.has(state)) broken++
-    }
-    this.counts[state]++
-    this.next.errors += row.errors
-    if (FLIES.has(state)) this.next.flying = new Set([...this.next.flying, index])
-    const links = this.next.links.length
-    this.nodes.push({ ...row, index, lane: this.laneFor(task), waits, broken, entry: 0, links, awaited: isAwaiting })
-    this.waiting.push(undefined)
-  }
-
-  /** Links the tasks that awaited tasks of this piece; answers with their places. */
-  private arrive({ added, dependencies, dependents }: Piece): ReadonlySet<number> {
-    const arrived = new Set<number>()
-    if (HashMap.isEmpty(this.next.awaited)) return arrived
-    this.next.awaited = HashMap.mutate(this.next.awaited, (all) => {
-      for (const [id, index] of added) {
-        const waiting = Option.getOrUndefined(HashMap.get(all, id))
-        if (waiting === undefined) continue
-        HashMap.remove(all, id)
-        for (const other of waiting) {
-          dependencies.push(index)
-          dependents.push(other)
-          arrived.add(other)
-        }
-      }
-    })
-    return arrived
-  }
-
-  /** Lets the task wait for one open dependency, searching on from where the last search ended; false where none is open. */
-  private wait(index: number, from?: Waiting): boolean {
-    let { known, link, place } = from ?? {
-      known: this.next.links.length,
-      link: this.next.links.length - 1,
-      place: Infinity
-    }
-    const isOpen = (dependency: number) => this.nodes.get(dependency).state !== "completed"
-    const node = this.nodes.get(index)
-    for (let last = node.links; ;) {
-      for (; link >= last; link--, place = Infinity) {
-        const links = this.next.links[link]!
-        place = links.youngest(index, place, isOpen)
-        if (place === -1) continue
-        const dependency = links.at(index, place)
-        this.waiting.set(dependency, { index, known, link, place, beside: this.waiting.get(dependency) })
-        return true
-      }
-      if (known === this.next.links.length || !node.awaited) break
-      // awaited dependencies have come since
-      last = known
-      known = this.next.links.length
-      link = known - 1
-    }
-    return node.awaited && node.task.dependsOn.some((id) => this.next.places.find(id) === undefined)
-  }
-
-  private laneFor(task: Task): number {
-    const key = laneKey(task)
-    const known = this.next.laneOf.find(key)
-    if (known !== undefined) return known
-    const lane = this.lanes.push({ owner: task.owner, needs: task.needs, heap: undefined })
-    this.next.laneOf = this.next.laneOf.with([key])
-    return lane
+  /** Puts a changed task into its place, and settles all that depends on it. */
+  put(node: Node): void {
+    const open: Array<number> = []
+    this.set(node, open)
+    this.settleAll(open, node.since)
   }
 
   /** Makes a task pending or blocked by its dependencies, and then all tasks that this changes. */
-  private settle(first: number, at: number): void {
-    const open = [first]
+  settle(index: number, at: number): void {
+    this.settleAll([index], at)
+  }
+
+  private settleAll(open: Array<number>, at: number): void {
     for (let index = open.pop(); index !== undefined; index = open.pop()) {
-      const node = this.nodes.get(index)
+      const node = this.nodes[index]!
       if (node.state !== "pending" && node.state !== "blocked") continue
       const state = node.broken > 0 ? "blocked" : "pending"
-      if (state !== node.state) this.move(node, state, at, open)
-      this.queue(index)
+      if (state !== node.state) this.set({ ...node, state, since: at }, open)
     }
   }
 
-  /** Moves a task to another state; dependents that may change by that are put on `open`. */
-  private move(node: Node, state: TaskState, at: number, open: Array<number>): void {
-    const { index } = node
-    const before = this.nodes.get(index).state
-    this.counts[before]--
-    this.counts[state]++
-    // only a pending task is in a queue
-    if (node.entry > 0) this.worn.add(node.lane)
-    this.nodes.set(index, { ...node, state, since: at, entry: 0 })
-    if (state === "completed") this.release(index, open)
-    const change = Number(BREAKS.has(state)) - Number(BREAKS.has(before))
-    if (change === 0) return
-    for (const links of this.next.links) {
-      links.dependents(index, (dependent) => {
-        const other = this.nodes.get(dependent)
-        this.nodes.set(dependent, { ...other, broken: other.broken + change })
-        open.push(dependent)
-      })
-    }
-  }
-
-  /** Lets the tasks that waited for a completed task wait for another dependency, or for none. */
-  private release(index: number, open: Array<number>): void {
-    let waiting = this.waiting.get(index)
-    if (waiting === undefined) return
-    this.waiting.set(index, undefined)
-    for (; waiting !== undefined; waiting = waiting.beside) {
-      const node = this.nodes.get(waiting.index)
-      if (!node.waits || this.wait(waiting.index, waiting)) continue
-      this.nodes.set(waiting.index, { ...node, waits: false })
-      open.push(waiting.index)
-    }
-  }
-
-  /** Puts a changed task into another state, and settles all that depends on it. */
-  to(node: Node, state: TaskState, at: number): void {
-    const open: Array<number> = []
-    this.move(node, state, at, open)
-    const flies = FLIES.has(state)
-    if (flies !== this.next.flying.has(node.index)) {
-      const flying = new Set(this.next.flying)
-      if (flies) flying.add(node.index)
-      else flying.delete(node.index)
-      this.next.flying = flying
-    }
-    this.queue(node.index)
-    for (const other of open) this.settle(other, at)
-  }
-
-  private queue(index: number): void {
-    const node = this.nodes.get(index)
-    if (!isReady(node) || node.entry > 0) return
-    const entry = { number: ++this.next.entries, index, priority: node.task.priority, notBefore: node.notBefore }
-    this.nodes.set(index, { ...node, entry: entry.number })
-    if (node.notBefore > 0) {
-      this.next.later = Heap.push(this.next.later, entry, sooner)
-      return
-    }
-    const lane = this.lanes.get(node.lane)
-    this.lanes.set(node.lane, { ...lane, heap: Heap.push(lane.heap, entry, first) })
-  }
-
-  advance(now: number, longest: number): void {
-    while (this.next.later !== undefined && isOver(this.next.later.item.notBefore, now, longest)) {
-      const { index } = this.next.later.item
-      this.next.later = this.inForce(Heap.pop(this.next.later, sooner), sooner)
-      this.nodes.set(index, { ...this.nodes.get(index), notBefore: 0, entry: 0 })
-      this.queue(index)
+  /** Replaces a task. If that changes what its dependents wait for, they are counted anew and put on `open`. */
+  private set(node: Node, open: Array<number>): void {
+    const before = this.nodes[node.index]!.state
+    this.nodes[node.index] = node
+    const missing = Number(before === "completed") - Number(node.state === "completed")
+    const broken = Number(BREAKS.has(node.state)) - Number(BREAKS.has(before))
+    if (missing === 0 && broken === 0) return
+    for (const index of this.graph.dependents(node.task.id)) {
+      const other = this.nodes[index]!
+      this.nodes[index] = { ...other, missing: other.missing + missing, broken: other.broken + broken }
+      open.push(index)
     }
   }
 }

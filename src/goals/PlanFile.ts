@@ -4,15 +4,17 @@
  * Guarantees: what is taken has known fields within their bounds, ids that are used
  * once, dependencies and owners that exist, and no cycle; what is not is refused
  * with each field named, as far as the first few problems go. Checks are linear in
- * tasks and dependencies, recurse nowhere, and let others run in between.
+ * tasks and dependencies, recurse nowhere, and let others run in between. A text is
+ * parsed in one go, which is why it is bounded.
  */
-import { Duration, Effect, Result, Schema, SchemaIssue } from "effect"
+import { Context, Duration, Effect, Result, Schema, SchemaIssue } from "effect"
+import { isUtf8 } from "node:buffer"
+import { constants } from "node:fs"
+import { type FileHandle, open } from "node:fs/promises"
 import { isAbsolute } from "node:path"
 import { inTurns, type Steps } from "../domain/InTurns.ts"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Excerpt.ts"
-import * as JsonReader from "./JsonReader.ts"
-import { PlanSource } from "./PlanSource.ts"
 
 /** The plan cannot be taken. `problems` name the fields; `message` holds them all, ready to be handed back. */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
@@ -37,8 +39,6 @@ interface Problem {
 const MAX_PROBLEMS = 20
 /** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
 export const MAX_LANES = 1_000
-/** The longest task, dependencies and description and all, in bytes of JSON. */
-const MAX_TASK_BYTES = 4 * 1024 * 1024
 /** The cost of decoding a task, and of looking at how it stands to others (InTurns). */
 const [DECODED, LOOKED_AT] = [2, 0.1]
 
@@ -229,8 +229,10 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   if (unknown !== undefined) return yield* one(unknown, 'is no field of a plan; it has "tasks"')
   const raw = (value as { readonly tasks?: unknown }).tasks
   if (!Array.isArray(raw)) return yield* one("tasks", "must be a list of tasks")
-  const most = MAX_TASKS - (door.known?.size ?? 0)
-  if (raw.length > most) return yield* one("tasks", `holds ${raw.length} tasks; at most ${most} are taken`)
+  if (raw.length > MAX_TASKS) {
+    const message = `holds ${raw.length} tasks; at most ${MAX_TASKS} are taken`
+    return yield* refuse([{ field: "tasks", message }], "Split it into several goals.")
+  }
   if (raw.length === 0 && door.known === undefined) return yield* one("tasks", "holds no task")
   const tasks = yield* inTurns(decoded(raw))
   if (tasks instanceof PlanRefused) return yield* tasks
@@ -241,26 +243,69 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   return tasks
 })
 
-const notRead = (error: unknown): PlanRefused => {
-  if (!(error instanceof JsonReader.NotRead)) throw error
-  return one("plan", error.message === JsonReader.NOT_UTF8 ? "is not UTF-8" : `is not JSON: ${cut(error.message, 300)}`)
-}
-
-const parsed = function* (text: Uint8Array): Steps<unknown> {
-  try {
-    return yield* JsonReader.read(text, { entries: MAX_TASKS, bytes: MAX_TASK_BYTES })
-  } catch (error) {
-    return notRead(error)
-  }
+/** The JSON value of a text, which may begin with a byte order mark. */
+const parsed = (text: Uint8Array): Effect.Effect<unknown, PlanRefused> => {
+  if (!isUtf8(text)) return Effect.fail(one("plan", "is not UTF-8"))
+  return Effect.try({
+    try: () => JSON.parse(new TextDecoder().decode(text)) as unknown,
+    catch: (error) => one("plan", `is not JSON: ${cut((error as SyntaxError).message, 300)}`)
+  })
 }
 
 export const parse = Effect.fnUntraced(function* (text: Uint8Array, door: Door) {
   if (text.length > MAX_PLAN_BYTES) {
     return yield* one("plan", `has ${text.length} bytes; at most ${MAX_PLAN_BYTES} are taken`)
   }
-  const value = yield* inTurns(parsed(text))
-  return value instanceof PlanRefused ? yield* value : yield* check(value, door)
+  return yield* check(yield* parsed(text), door)
 })
+
+export class PlanUnread extends Schema.TaggedError<PlanUnread>()("PlanUnread", {
+  reason: Schema.Literals(["Unreadable", "NoFile", "TooLong"]),
+  message: Schema.String
+}) {}
+
+/** Reads a file of at most so many bytes. */
+export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, PlanUnread>
+
+/** Reads at most one byte more than may be taken: a file that says that it is short may be endless. */
+const readBounded = async (file: FileHandle, most: number): Promise<Uint8Array> => {
+  const bytes = Buffer.alloc(most + 1)
+  let length = 0
+  for (;;) {
+    const { bytesRead } = await file.read(bytes, length, bytes.length - length, length)
+    length += bytesRead
+    if (bytesRead === 0) return bytes.subarray(0, length)
+  }
+}
+
+/** Opening does not wait, as it would at a pipe; what is no file is not read. */
+const readFile: Read = (path, most) => {
+  const reading = <A>(read: () => Promise<A>) =>
+    Effect.tryPromise({
+      try: read,
+      catch: (error) => {
+        const why = error instanceof Error ? error.message.split(",")[0] : String(error)
+        return new PlanUnread({ reason: "Unreadable", message: `${path} cannot be read: ${why}` })
+      }
+    })
+  return Effect.acquireUseRelease(
+    reading(() => open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)),
+    (file) =>
+      Effect.gen(function* () {
+        const info = yield* reading(() => file.stat())
+        if (!info.isFile()) return yield* new PlanUnread({ reason: "NoFile", message: `${path} is no file` })
+        if (info.size > most) {
+          const message = `${path} has ${info.size} bytes; at most ${most} are taken`
+          return yield* new PlanUnread({ reason: "TooLong", message })
+        }
+        return yield* reading(() => readBounded(file, most))
+      }),
+    (file) => Effect.ignore(reading(() => file.close()))
+  )
+}
+
+/** Reads a plan's file; by default from this machine. A simulation has files of its own. */
+export const PlanSource = Context.Reference<Read>("agentd/goals/PlanSource", { defaultValue: () => readFile })
 
 const UNREADABLE = "See that it is there, and that the user that agentd runs as may read it."
 

@@ -45,7 +45,7 @@ const standing = (goal: GoalState): string => {
     const why = error === null ? "" : ` (${Frame.line(cut(error, 200))})`
     return `- ${task.id}: ${state}${why}: ${Frame.line(task.title)}`
   })
-  return `${lines.join("\n")}${nodes.size > MAX_LISTED ? `\n… and ${nodes.size - MAX_LISTED} more` : ""}`
+  return `${lines.join("\n")}${nodes.length > MAX_LISTED ? `\n… and ${nodes.length - MAX_LISTED} more` : ""}`
 }
 
 export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): string => {

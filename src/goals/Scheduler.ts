@@ -9,7 +9,8 @@
  * then age, so a ready one waits for those before it and no others: a plan is
  * finite, and none starves.
  */
-import { goesFirst, type Lane, type Node, type Plan } from "./Plan.ts"
+import type { Task } from "../domain/GoalMessages.ts"
+import { goesFirst, isReady, type Node, type Plan } from "./Plan.ts"
 
 /** An agent that may be given tasks. */
 export interface Worker {
@@ -38,8 +39,8 @@ export type Decision =
   /** Every agent that could go on has spent its budget. */
   | { readonly _tag: "Exhausted"; readonly reason: string }
 
-export const isAble = (lane: Pick<Lane, "needs" | "owner">, worker: Pick<Worker, "can" | "name">): boolean =>
-  lane.owner === null ? lane.needs.every((need) => worker.can.includes(need)) : lane.owner === worker.name
+export const isAble = (task: Pick<Task, "needs" | "owner">, worker: Pick<Worker, "can" | "name">): boolean =>
+  task.owner === null ? task.needs.every((need) => worker.can.includes(need)) : task.owner === worker.name
 
 export const isFree = ({ busy, online, spent }: Worker): boolean => online && !busy && !spent
 
@@ -53,37 +54,43 @@ const least = (workers: ReadonlyArray<Worker>): Worker | undefined => {
   return found
 }
 
-interface Waiting {
-  readonly lane: Lane
-  readonly head: Node
-}
-
-const assignment = (heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker>): Decision | undefined => {
+const assignment = (ready: ReadonlyArray<Node>, workers: ReadonlyArray<Worker>): Decision | undefined => {
   const free = workers.filter(isFree)
   if (free.length === 0) return undefined
-  let best: { readonly head: Node; readonly agent: Worker } | undefined
-  for (const { head, lane } of heads) {
-    if (best !== undefined && !goesFirst(head, best.head)) continue
-    const agent = least(free.filter((worker) => isAble(lane, worker)))
-    if (agent !== undefined) best = { head, agent }
+  let best: { readonly node: Node; readonly agent: Worker } | undefined
+  for (const node of ready) {
+    if (best !== undefined && !goesFirst(node, best.node)) continue
+    const agent = least(free.filter((worker) => isAble(node.task, worker)))
+    if (agent !== undefined) best = { node, agent }
   }
-  return best === undefined ? undefined : { _tag: "Assign", task: best.head, agent: best.agent.name }
+  return best === undefined ? undefined : { _tag: "Assign", task: best.node, agent: best.agent.name }
 }
 
-/** The missing ability of a lane's tasks, with the remedy. */
-const lack = ({ lane, head }: Waiting, workers: ReadonlyArray<Worker>): string => {
-  const able = workers.filter((worker) => isAble(lane, worker))
-  const task = `task ${head.task.id}`
+/** The first ready task of each combination of owner and needs. */
+const headsOf = (plan: Plan): ReadonlyArray<Node> => {
+  const heads = new Map<string, Node | undefined>()
+  for (const node of plan.nodes) {
+    const key = JSON.stringify([node.task.owner, node.task.needs.toSorted()])
+    const head = heads.get(key)
+    heads.set(key, isReady(node) && (head === undefined || goesFirst(node, head)) ? node : head)
+  }
+  return [...heads.values()].filter((head) => head !== undefined)
+}
+
+/** Why no agent does the task, with the remedy. */
+const lack = ({ task: { id, needs, owner } }: Node, workers: ReadonlyArray<Worker>): string => {
+  const able = workers.filter((worker) => isAble({ needs, owner }, worker))
+  const task = `task ${id}`
   const names = able.map(({ name }) => name).join(" or ")
   const [first] = able
   if (first !== undefined) {
     const what = able.every(({ spent }) => spent) ? `the budget of ${names}` : `${names} to be online`
     return `${task} waits for ${what}: agentd start ${first.name}`
   }
-  if (lane.owner !== null) return `${task} belongs to ${lane.owner}, which is no agent of this project`
-  return lane.needs.length === 0
+  if (owner !== null) return `${task} belongs to ${owner}, which is no agent of this project`
+  return needs.length === 0
     ? `${task} finds no agent that may work on it`
-    : `${task} needs ${lane.needs.join(", ")}, which no agent can: see can in agentd.jsonc`
+    : `${task} needs ${needs.join(", ")}, which no agent can: see can in agentd.jsonc`
 }
 
 /** How many failed tasks a reason names. */
@@ -102,9 +109,10 @@ const failures = (plan: Plan): string => {
 }
 
 /** The decision where nothing is in flight and nothing can be given out. */
-const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker>): Decision => {
+const standstill = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
+  const heads = headsOf(plan)
   if (heads.length === 0) return { _tag: "Blocked", reason: failures(plan), passing: false }
-  const ables = heads.map(({ lane }) => workers.filter((worker) => isAble(lane, worker)))
+  const ables = heads.map(({ task }) => workers.filter((worker) => isAble(task, worker)))
   const hoped = ables.flat().find(({ online, spent }) => online && !spent)
   if (hoped !== undefined) return { _tag: "Wait", reason: `${hoped.name} is busy`, until: undefined }
   if (ables.every((able) => able.length > 0 && able.every(({ spent }) => spent))) {
@@ -115,7 +123,7 @@ const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: Readonly
     _tag: "Blocked",
     reason: heads
       .slice(0, NAMED)
-      .map((waiting) => lack(waiting, workers))
+      .map((head) => lack(head, workers))
       .join("; "),
     passing: ables.flat().some(({ spent }) => !spent)
   }
@@ -123,17 +131,13 @@ const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: Readonly
 
 export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
   if (plan.terminal === plan.size) return { _tag: "Done" }
-  const heads: Array<Waiting> = []
-  for (const lane of plan.lanes) {
-    const head = plan.head(lane)
-    if (head !== undefined) heads.push({ lane, head })
-  }
-  const assign = assignment(heads, workers)
+  const assign = assignment(plan.ready, workers)
   if (assign !== undefined) return assign
   const until = plan.nextAt
-  if (plan.inFlight.length > 0) {
-    return { _tag: "Wait", reason: `${tasks(plan.inFlight.length, "is", "are")} being worked on`, until }
+  const { assigned, running } = plan.counts
+  if (assigned + running > 0) {
+    return { _tag: "Wait", reason: `${tasks(assigned + running, "is", "are")} being worked on`, until }
   }
   if (until !== undefined) return { _tag: "Wait", reason: "a task that failed waits to be tried again", until }
-  return standstill(plan, heads, workers)
+  return standstill(plan, workers)
 }

@@ -209,7 +209,7 @@ const happen = (world: World, luck: Luck, now: number): void => {
       return
     case 2: {
       // a person tries again what failed; of what did not fail it changes nothing
-      const { id } = plan.nodes.get(luck.below(plan.size))!.task
+      const { id } = plan.nodes[luck.below(plan.size)]!.task
       return world.do((each) => each.reopen(id, now))
     }
     default: {
@@ -263,7 +263,7 @@ const run = (seed: number): ReadonlyArray<string> => {
     }
     // what a review adds depends on tasks that have long ended, one way or the other
     if (now % 20 === 0) {
-      const before = world.plan.nodes.get(luck.below(world.plan.size))!.task.id
+      const before = world.plan.nodes[luck.below(world.plan.size)]!.task.id
       const more = task(`u${now}`, { dependsOn: [before], needs: luck.below(2) === 0 ? ["rust"] : [] })
       world.do((each) => each.add([more], now))
     }

@@ -34,7 +34,7 @@ import { PATIENCE } from "../support/Patience.ts"
 const LOOK = 3
 
 export const caller = { by: "ada", config: null }
-const CONVERSATION = "c"
+export const CONVERSATION = "c"
 
 export const git = (folder: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["-C", folder, "-c", "user.name=t", "-c", "user.email=t@t", ...args], {

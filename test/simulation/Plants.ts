@@ -146,8 +146,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a task is given out beside what it depends on": {
     file: "src/goals/Plan.ts",
-    from: 'if (state !== "completed") waits = true',
-    to: 'if (state !== "completed" && index < 2) waits = true',
+    from: 'filter((state) => state !== "completed").length',
+    to: 'filter((state) => state !== "completed" && size + n < 2).length',
     seed: 27
   },
   "an agent is given two tasks of a goal": {
