@@ -13,7 +13,7 @@ import { FairShare } from "../../src/api/rpc/FairShare.ts"
 import { Limits } from "../../src/board/Limits.ts"
 import { agentApi, procedures } from "../../src/api/rpc/Protocol.ts"
 import { Speaks } from "../../src/api/rpc/Procedure.ts"
-import { RunRooms } from "../../src/api/rpc/RunRooms.ts"
+import { runRooms } from "../../src/api/rpc/Rooms.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Stage from "../support/Stage.ts"
 import { toldTo } from "../support/Told.ts"
@@ -339,7 +339,7 @@ describe("what a run is answered", () => {
   })
 
   it("is bounded for each and for all: who holds most gives way, by what it took last", () => {
-    const share = new FairShare<string, number>({ each: 3, all: 5 })
+    const share = new FairShare<string, number>({ each: 3, all: 5 }, "newest")
     assert.deepStrictEqual(
       [1, 2, 3, 4].flatMap((piece) => share.hold("a", piece, 1)),
       [4]
@@ -355,7 +355,7 @@ describe("what a run is answered", () => {
   it("is as much as its rooms hold: connections, half lines, lines in a time; each run has its own", () => {
     const { connections, halfLines, lines } = Limits.runs
     const runs = new Map<Socket, string>()
-    const rooms = new RunRooms((conn) => runs.get(conn)!)
+    const rooms = runRooms((conn) => runs.get(conn)!)
     const comes = (run: string, now: number) => {
       const conn = new Socket()
       runs.set(conn, run)

@@ -7,11 +7,11 @@ import { Effect } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { request } from "node:http"
-import { connect, createServer, type NetConnectOpts } from "node:net"
+import { connect, createServer, type NetConnectOpts, Socket } from "node:net"
 import { join } from "node:path"
 import { Strangers } from "../../src/domain/Strangers.ts"
 import { call } from "../../src/api/rpc/ControlClient.ts"
-import { HalfLines } from "../../src/api/rpc/HalfLines.ts"
+import { controlRooms, LINE_TIME } from "../../src/api/rpc/Rooms.ts"
 import { Limits } from "../../src/board/Limits.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
@@ -199,19 +199,34 @@ describe("strangers", () => {
 
 describe("half lines", () => {
   it("are counted together, and the oldest are too many or too old", () => {
-    const halves = new HalfLines<string>(10)
-    assert.isFalse(halves.take("a", "1234", 1))
-    assert.isFalse(halves.take("b", Buffer.from("123456"), 2))
-    assert.deepStrictEqual([halves.size, halves.overdue(0)], [10, []])
-    assert.isFalse(halves.take("b", "7", 3))
-    assert.deepStrictEqual(halves.overdue(0), ["a"])
-    assert.deepStrictEqual(halves.overdue(2), ["a", "b"])
-    assert.isTrue(halves.take("a", "5\n", 4))
-    assert.deepStrictEqual([halves.size, halves.overdue(1)], [7, []])
-    assert.isTrue(halves.take("b", "8\n12", 5))
-    assert.deepStrictEqual([halves.size, halves.overdue(4), halves.overdue(5)], [2, [], ["b"]])
-    halves.forget("b")
-    assert.strictEqual(halves.size, 0)
+    const rooms = controlRooms({ ...Limits, halfLines: 10 })
+    const comes = (now: number) => {
+      const conn = new Socket()
+      rooms.enter(conn, now)
+      return conn
+    }
+    const [a, b, c] = [comes(0), comes(0), comes(0)]
+    const gone = () => [a, b, c].map((conn) => conn.destroyed)
+    rooms.take(c, "hello\n", 0)
+    rooms.take(a, "1234", 1)
+    rooms.take(b, Buffer.from("123456"), 2)
+    rooms.take(a, "5\n", 3)
+    rooms.take(b, "7890", 4)
+    assert.deepStrictEqual(gone(), [false, false, false], "together they are 10")
+    rooms.take(a, "1", 5)
+    assert.deepStrictEqual(gone(), [false, true, false], "one is too much: the oldest goes")
+    rooms.take(a, "234567890", 6)
+    rooms.take(a, "\n12", 7)
+    rooms.take(c, Buffer.from("hello\n345678"), 9)
+    rooms.take(c, "90", 10)
+    rooms.sweep(LINE_TIME + 6)
+    assert.deepStrictEqual(gone(), [false, true, false], "what follows the end of a line is counted anew")
+    rooms.sweep(LINE_TIME + 8)
+    assert.deepStrictEqual(gone(), [true, true, false], "too old: since it was begun")
+    rooms.take(c, "1", LINE_TIME + 8)
+    assert.isTrue(rooms.isWatching())
+    rooms.sweep(LINE_TIME + 9)
+    assert.deepStrictEqual([gone(), rooms.isWatching()], [[true, true, true], false])
     assert.isAbove(Limits.halfLines, Limits.lineBytes)
   })
 })

@@ -21,7 +21,7 @@ import { claim, EndpointRefused } from "./Endpoint.ts"
 import type { GivenSocket } from "./GivenSocket.ts"
 import { Limits } from "../../board/Limits.ts"
 import { Control } from "./Protocol.ts"
-import { ControlRooms, limited } from "./Rooms.ts"
+import { controlRooms, limited } from "./Rooms.ts"
 
 export interface Options {
   /** Absolute path of the socket. */
@@ -47,7 +47,7 @@ const both = (
 const kept = Effect.fnUntraced(function* (path: string, first: SocketServer.SocketServer["Service"], now: boolean) {
   const claimed = Effect.provideContext(claim(path), yield* Effect.context<FileSystem.FileSystem>())
   const again = serverOf(path, (take) => KeptSocket.keep({ path, claim: claimed, take, now }))
-  return yield* limited(both(first, again), new ControlRooms())
+  return yield* limited(both(first, again), controlRooms())
 })
 
 const listen = Effect.fnUntraced(function* (path: string) {

@@ -2,8 +2,8 @@
  * FairShare: how much of something bounded each of several owners holds, in pieces. Pure.
  *
  * Guarantees: what an owner holds has a bound, and what all hold together has one. Where there is too much,
- * what goes is of the owner that holds too much, or holds most, and of that what it took last: an owner
- * that holds little keeps it, however much others take.
+ * what goes is of the owner that holds too much, or holds most, and of that the oldest or the newest piece: an
+ * owner that holds little keeps it, however much others take.
  */
 interface Held<A> {
   readonly pieces: Map<A, number>
@@ -13,16 +13,24 @@ interface Held<A> {
 export class FairShare<Owner, A> {
   private readonly each: number
   private readonly all: number
+  private readonly goes: "newest" | "oldest"
   private readonly owners = new Map<Owner, Held<A>>()
   private total = 0
 
-  constructor({ all, each }: { readonly each: number; readonly all: number }) {
+  /** `goes`: which piece of an owner goes first. */
+  constructor({ all, each }: { readonly each: number; readonly all: number }, goes: "newest" | "oldest") {
     this.each = each
     this.all = all
+    this.goes = goes
   }
 
   get size(): number {
     return this.total
+  }
+
+  /** The size of a piece; 0 if it is not held. */
+  of(owner: Owner, piece: A): number {
+    return this.owners.get(owner)?.pieces.get(piece) ?? 0
   }
 
   /** The piece has that size now; answers the pieces that have to go, which are forgotten. */
@@ -34,25 +42,27 @@ export class FairShare<Owner, A> {
     held.sum += size - before
     this.total += size - before
     const gone: Array<A> = []
-    while (held.sum > this.each) gone.push(this.dropLast(owner, held))
-    while (this.total > this.all) gone.push(this.dropLast(...this.fullest()))
+    while (held.sum > this.each) gone.push(this.dropOne(owner, held))
+    while (this.total > this.all) gone.push(this.dropOne(...this.fullest()))
     return gone
   }
 
-  drop(owner: Owner, piece: A): void {
+  /** Returns false if the piece was not held. */
+  drop(owner: Owner, piece: A): boolean {
     const held = this.owners.get(owner)
     const size = held?.pieces.get(piece)
-    if (held === undefined || size === undefined) return
+    if (held === undefined || size === undefined) return false
     held.pieces.delete(piece)
     held.sum -= size
     this.total -= size
     if (held.pieces.size === 0) this.owners.delete(owner)
+    return true
   }
 
-  private dropLast(owner: Owner, { pieces }: Held<A>): A {
-    const [last] = [...pieces.keys()].slice(-1) as [A]
-    this.drop(owner, last)
-    return last
+  private dropOne(owner: Owner, { pieces }: Held<A>): A {
+    const [gone] = (this.goes === "oldest" ? pieces.keys() : [...pieces.keys()].slice(-1)) as Iterable<A> as [A]
+    this.drop(owner, gone)
+    return gone
   }
 
   /** Of several that hold most, the one that came last. */

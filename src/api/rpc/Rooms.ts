@@ -1,10 +1,11 @@
 /**
  * Rooms: what the connections of a socket may take: how many there are, how long they may be silent, and how
- * much they send by halves.
+ * much they send by halves. The control socket and the runs' own sockets each have theirs.
  *
  * Guarantees: those that have not sent a line yet take no room from those that have; half lines take no
  * memory beyond a limit; what is hung up on is not read further; of a client that reads no answers no
- * further questions are read, and of one that is to wait none until then.
+ * further questions are read, and of one that is to wait none until then. Each run has its bounds, and all have theirs
+ * together: a run that floods its socket is hung up on, and takes no room from another run.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import type { Socket } from "node:net"
@@ -12,24 +13,8 @@ import { Effect, Latch } from "effect"
 import { type Socket as EffectSocket, SocketServer } from "effect/socket"
 import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import { Strangers } from "../../domain/Strangers.ts"
-import { HalfLines } from "./HalfLines.ts"
+import { FairShare } from "./FairShare.ts"
 import { Limits } from "../../board/Limits.ts"
-
-/** Decides which connections stay; hangs up on the others. */
-export interface Rooms {
-  readonly enter: (conn: Socket, now: number) => void
-  /** Tells that what had come of it could be read once. */
-  readonly settle: (conn: Socket) => void
-  /** A part of what it says was read. */
-  readonly take: (conn: Socket, part: Uint8Array | string, now: number) => void
-  readonly leave: (conn: Socket) => void
-  /** ms before more of it is read. */
-  readonly wait: (conn: Socket, now: number) => number
-  /** Hangs up on all that have taken too long. */
-  readonly sweep: (now: number) => void
-  /** Something is there that may take too long; else no clock ticks. */
-  readonly isWatching: () => boolean
-}
 
 /** ms in which a client sends its first line, and ends each line that it has begun. */
 export const LINE_TIME = 5_000
@@ -41,67 +26,143 @@ const readOnce = Effect.callback<void>((resume) => {
   return Effect.sync(() => clearImmediate(waiting))
 })
 
-/** Rooms of the control socket: clients, strangers, and what they have sent by halves. */
-export class ControlRooms implements Rooms {
-  private readonly strangers = new Strangers<Socket>(Limits.strangers, (conn) => void conn.destroy())
+const linesIn = (part: Uint8Array | string): number => {
+  const find = (from: number) => (typeof part === "string" ? part.indexOf("\n", from) : part.indexOf(0x0a, from))
+  let count = 0
+  for (let at = find(0); at >= 0; at = find(at + 1)) count++
+  return count
+}
+
+interface Bounds {
+  /** Returns the owner whose share the connection takes: its run; on the control socket it is the same for all. */
+  readonly ownerOf: (conn: Socket) => string
+  readonly connections: FairShare<string, Socket>
+  /** Bytes of lines that are not whole. */
+  readonly halfLines: FairShare<string, Socket>
+  /** Connections that have not sent a line yet. If omitted, these count as connections from the start. */
+  readonly strangers?: Strangers<Socket>
+  /** Pace of an owner. After a burst, lines that come faster wait unread. */
+  readonly lines?: { readonly perSecond: number; readonly burst: number }
+}
+
+/** Decides which connections stay; hangs up on the others. */
+export class ConnectionRooms {
+  private readonly bounds: Bounds
+  /** Since when each connection is to end a line: its first one, or one that it has begun. */
   private readonly since = new Map<Socket, number>()
-  private readonly halves = new HalfLines<Socket>(Limits.halfLines)
-  /** Clients: they have sent a line; the one that was silent longest first. */
-  private readonly clients = new Set<Socket>()
+  /** By owner: when what it has said would have been said at its pace. */
+  private readonly paces = new Map<string, number>()
+
+  constructor(bounds: Bounds) {
+    this.bounds = bounds
+  }
 
   enter(conn: Socket, now: number): void {
+    const { connections, ownerOf, strangers } = this.bounds
     this.since.set(conn, now)
-    this.strangers.enter(conn)
+    if (strangers === undefined) this.end(connections.hold(ownerOf(conn), conn, 1))
+    else strangers.enter(conn)
   }
 
+  /** Tells that what had come of it could be read once. */
   settle(conn: Socket): void {
-    this.strangers.settle(conn)
+    this.bounds.strangers?.settle(conn)
   }
 
-  /**
-   * A part that was read. Who ends a line is a client from then on; where they are too many, the one goes that was
-   * silent longest, so that whoever asks now is heard, however many follow something.
-   */
+  /** A part of what it says was read. */
   take(conn: Socket, part: Uint8Array | string, now: number): void {
-    const isLine = this.halves.take(conn, part, now)
-    if (isLine && this.strangers.leave(conn)) {
+    const { halfLines, ownerOf } = this.bounds
+    const owner = ownerOf(conn)
+    const end = typeof part === "string" ? part.lastIndexOf("\n") : part.lastIndexOf(0x0a)
+    if (end >= 0) {
+      halfLines.drop(owner, conn)
       this.since.delete(conn)
-      this.clients.add(conn)
-      conn.once("close", () => void this.clients.delete(conn))
-    } else if (isLine && this.clients.delete(conn)) this.clients.add(conn)
-    for (const oldest of this.clients) {
-      if (this.clients.size <= Limits.connections) break
-      this.clients.delete(oldest)
-      this.end(oldest)
+      this.pace(owner, part, now)
+      this.heard(owner, conn)
     }
-    for (const one of this.halves.overdue(Number.NEGATIVE_INFINITY)) this.end(one)
+    const rest = part.length - end - 1
+    if (rest === 0) return
+    if (!this.since.has(conn)) this.since.set(conn, now)
+    this.end(halfLines.hold(owner, conn, halfLines.of(owner, conn) + rest))
   }
 
   leave(conn: Socket): void {
-    this.strangers.leave(conn)
+    const { connections, halfLines, ownerOf, strangers } = this.bounds
     this.since.delete(conn)
-    this.clients.delete(conn)
-    this.halves.forget(conn)
+    strangers?.leave(conn)
+    connections.drop(ownerOf(conn), conn)
+    halfLines.drop(ownerOf(conn), conn)
   }
 
-  wait(): number {
-    return 0
+  /** ms before more of it is read. */
+  wait(conn: Socket, now: number): number {
+    const { lines, ownerOf } = this.bounds
+    const pace = this.paces.get(ownerOf(conn))
+    return lines === undefined || pace === undefined ? 0 : pace - (1000 / lines.perSecond) * lines.burst - now
   }
 
+  /** Hangs up on all that have taken too long. */
   sweep(now: number): void {
-    for (const conn of this.halves.overdue(now - LINE_TIME)) this.end(conn)
-    for (const [conn, since] of this.since) if (since <= now - LINE_TIME) this.end(conn)
+    for (const [owner, pace] of this.paces) if (pace <= now) this.paces.delete(owner)
+    for (const [conn, since] of this.since) if (since <= now - LINE_TIME) this.end([conn])
   }
 
+  /** Something is there that may take too long; else no clock ticks. */
   isWatching(): boolean {
-    return this.since.size > 0 || this.halves.size > 0
+    return this.paces.size > 0 || this.since.size > 0
   }
 
-  private end(conn: Socket): void {
-    this.leave(conn)
-    conn.destroy()
+  private pace(owner: string, part: Uint8Array | string, now: number): void {
+    const { lines } = this.bounds
+    if (lines === undefined) return
+    const cost = (linesIn(part) * 1000) / lines.perSecond
+    this.paces.set(owner, Math.max(this.paces.get(owner) ?? 0, now) + cost)
+  }
+
+  /**
+   * A stranger that ends a line counts as a connection from then on; one that counts already is the newest again. If
+   * there are too many, the one goes that was silent longest, so that whoever asks now is heard, however many follow
+   * something.
+   */
+  private heard(owner: string, conn: Socket): void {
+    const { connections, strangers } = this.bounds
+    if (strangers === undefined) return
+    const isNew = strangers.leave(conn)
+    if (isNew) conn.once("close", () => void connections.drop(owner, conn))
+    if (isNew || connections.drop(owner, conn)) this.end(connections.hold(owner, conn, 1))
+  }
+
+  private end(gone: ReadonlyArray<Socket>): void {
+    for (const conn of gone) {
+      this.leave(conn)
+      conn.destroy()
+    }
   }
 }
+
+export type Rooms = Pick<ConnectionRooms, keyof ConnectionRooms>
+
+const oldest = (all: number) => new FairShare<string, Socket>({ each: all, all }, "oldest")
+
+/** Rooms of the control socket: clients, strangers, and what they have sent by halves. */
+export const controlRooms = (
+  limits: { readonly connections: number; readonly strangers: number; readonly halfLines: number } = Limits
+): Rooms =>
+  new ConnectionRooms({
+    ownerOf: () => "",
+    connections: oldest(limits.connections),
+    halfLines: oldest(limits.halfLines),
+    strangers: new Strangers<Socket>(limits.strangers, (conn) => void conn.destroy())
+  })
+
+/** Rooms of the runs' own sockets. */
+export const runRooms = (runOf: (conn: Socket) => string): Rooms =>
+  new ConnectionRooms({
+    ownerOf: runOf,
+    connections: new FairShare<string, Socket>(Limits.runs.connections, "newest"),
+    halfLines: new FairShare<string, Socket>(Limits.runs.halfLines, "newest"),
+    lines: Limits.runs.lines
+  })
 
 const next = (conn: Socket, ...events: ReadonlyArray<"close" | "drain">) =>
   Effect.callback<void>((resume) => {

@@ -16,8 +16,7 @@ import { serverOf } from "./Connections.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { Limits } from "../../board/Limits.ts"
 import { AgentApi } from "./Protocol.ts"
-import { limited } from "./Rooms.ts"
-import { RunRooms } from "./RunRooms.ts"
+import { limited, runRooms } from "./Rooms.ts"
 
 /** Origins: the run on whose socket each connection came. */
 class Origins {
@@ -49,7 +48,7 @@ export const layer = Layer.unwrap(
   Effect.sync(() => {
     const origins = new Origins()
     const listening = Effect.flatMap(RunSockets, (sockets) =>
-      limited(connectionsOf(sockets, origins), new RunRooms(origins.of))
+      limited(connectionsOf(sockets, origins), runRooms(origins.of))
     )
     const run = (conn: Socket) => Effect.succeed({ _tag: "Run", runId: origins.of(conn) } as const)
     return RpcServer.layer(AgentApi, { disableFatalDefects: true, disableTracing: true }).pipe(
