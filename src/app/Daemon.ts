@@ -66,7 +66,6 @@ import * as Platform from "./Platform.ts"
 import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../core/event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
-import * as RunPlates from "./RunPlates.ts"
 import * as Scrubbing from "./Scrubbing.ts"
 import * as Sealing from "./Sealing.ts"
 import * as Wellness from "./Wellness.ts"
@@ -127,20 +126,9 @@ const makeNests = (): Nests => ({
   schedules: nestOf("schedules")
 })
 
-/** The board, told by the agents which session is a run of which agent. */
-const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
-  Layer.unwrap(
-    Effect.map(Agents, (agents) =>
-      Plates.layer({
-        ...options,
-        agentOf: (runId) =>
-          Effect.map(agents.all, (rows) => {
-            const row = rows.find((row) => row.runId === runId)
-            return row === undefined ? undefined : `${row.project}/${row.agent}`
-          })
-      })
-    )
-  )
+/** Sessions, beside those of the agents' runs. */
+const platesBeside = (options: Omit<Plates.Options, "sessions">) =>
+  Layer.unwrap(Effect.map(Agents, ({ sessions }) => Plates.layer({ ...options, sessions })))
 
 /** The folder that commands have to name: a world whose sockets lie in its own state folder is named by it. */
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
@@ -213,7 +201,7 @@ const services = (
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
     Layer.provideMerge(
-      platesOfRuns({
+      platesBeside({
         nest: plates,
         permissionTimeout: user.approvals.timeout,
         claudeFolder: ClaudeSessions.configOf(options.environment)
@@ -404,7 +392,6 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         ...commands,
         nests.plates.child,
         nests.providers.child,
-        { id: "run plates", start: Effect.succeed(RunPlates.follow) },
         ...hooks,
         nests.conversations.child,
         nests.channels.child,

@@ -123,3 +123,17 @@ export class AgentPort extends Context.Service<
     readonly recovered: Effect.Effect<void>
   }
 >()("agentd/domain/AgentPort") {}
+
+/** An agent's session with its coding CLI: of the run that is alive, or of the last one. */
+export interface AgentSession {
+  /** `project/agent` */
+  readonly agent: string
+  /** Null where no run is alive. */
+  readonly runId: string | null
+  /** Whether the run has told its session and its process: until then both are of the run before. */
+  readonly isUp: boolean
+  /** False for a program that tells nothing of itself: sessions that it starts are its own affair. */
+  readonly turns: boolean
+  readonly sessionId: string | null
+  readonly pid: number | null
+}

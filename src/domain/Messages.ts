@@ -202,7 +202,7 @@ export const Caller = Schema.Struct({
 })
 export type Caller = typeof Caller.Type
 
-/** A coding session's row on the board: a run of an agent, or a person's own session. */
+/** A coding session on the board: one that agentd did not start. */
 export const PlateInfo = Schema.Struct({
   plateId: Schema.String,
   /** The word for people: who acts next. */
@@ -232,7 +232,7 @@ export const PlateInfo = Schema.Struct({
   /** Input and output tokens; null where unknown. */
   tokens: Schema.NullOr(Schema.Int),
   pid: Schema.NullOr(Schema.Int),
-  /** `project/agent`, where it is a run of ours. */
+  /** `project/agent`, if a run of that agent started it. */
   agent: Schema.NullOr(Schema.String),
   /** False: it has no transcript, so missed hooks cannot be made good. */
   watchable: Schema.Boolean,

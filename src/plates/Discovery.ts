@@ -11,6 +11,7 @@ import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
 import * as ClaudeSessions from "../runs/claude/ClaudeSessions.ts"
 import type { EventIntake } from "./EventIntake.ts"
+import type { AgentSession } from "../domain/AgentPort.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
 const INTERVAL = "10 seconds"
@@ -25,6 +26,7 @@ interface Parts {
   readonly roster: PlateRegistry
   readonly reception: EventIntake
   readonly fs: FileSystem.FileSystem
+  readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   /** Claude Code's own: `~/.claude`. */
   readonly config: string
 }
@@ -51,9 +53,12 @@ export class Discovery {
       FileSystem.FileSystem,
       this.parts.fs
     )
+    const ours = (yield* this.parts.sessions).filter(({ isUp }) => isUp)
     for (const note of notes) {
       if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
       this.join(note, now)
+      // it tells all itself
+      if (ours.some(({ pid, sessionId }) => pid === note.pid || sessionId === note.sessionId)) continue
       if (this.isKnown(note)) continue
       // the next round tries again, this one and the others
       if (!(yield* this.meet(note, now))) return
@@ -69,11 +74,10 @@ export class Discovery {
     plate.tell({ _tag: "Registered", at: now, plateId, cwd: plate.stand.data.cwd ?? cwd, pid, pidStart: procStart })
   }
 
-  /** By its id; or a person has forgotten it; or it is a run of ours, which tells all itself. */
+  /** By its id; or a person has forgotten it. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
     if (this.parts.roster.ofSession(sessionId)?.isOpen === true) return true
-    if (this.parts.roster.isForgotten(sessionId, { pid, startedAt })) return true
-    return this.parts.roster.open.some(({ process, stand }) => stand.data.runId !== null && process?.pid === pid)
+    return this.parts.roster.isForgotten(sessionId, { pid, startedAt })
   }
 
   /** False: there is no room for it. */

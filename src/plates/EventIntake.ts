@@ -11,41 +11,20 @@ import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import { EventRefused } from "./JsonReader.ts"
-import { kindOf } from "./PlateState.ts"
 import type { ProcessLiveness } from "./ProcessLiveness.ts"
-import { type AgentOf, goesOn, type PlateRegistry } from "./PlateRegistry.ts"
+import { goesOn, type PlateRegistry } from "./PlateRegistry.ts"
+import type { AgentSession } from "../domain/AgentPort.ts"
 
 /** Where a hook came from, besides its body. */
 export interface Origin {
   /** `AGENTD_PLATE` in the environment of the session, if it was started through us. */
   readonly plate: string | undefined
-  /** `AGENTD_RUN`: the session is a run of ours. */
+  /** `AGENTD_RUN`: the session is a run of ours, or a run has started it. */
   readonly run: string | undefined
   /** The session's process, where the handler knows it. */
   readonly pid: number | undefined
   /** When it was said, ms since the epoch, where it was kept until we were up. */
   readonly at?: number
-}
-
-export interface RunReport {
-  readonly runId: string
-  /** `project/agent` */
-  readonly agent: string
-  readonly event:
-    | Extract<PlateMachine.Event, { readonly runId: string; readonly _tag: `Run${string}` }>
-    | Extract<PlateMachine.Event, { readonly _tag: "PromptAnswered" }>
-    | RunBegun
-    | RunEnded
-}
-export interface RunBegun {
-  readonly _tag: "RunBegun"
-  readonly cwd: string
-  readonly pid?: number
-  /** The coding CLI's own id, where it is known already: its hooks go to the same plate. */
-  readonly sessionId?: string
-}
-export interface RunEnded {
-  readonly _tag: "RunEnded"
 }
 
 /** Characters of a plan that is kept in memory. */
@@ -62,13 +41,17 @@ export class EventIntake {
   private readonly roster: PlateRegistry
   private readonly pulse: ProcessLiveness
   private readonly looks: FiberSet.FiberSet
-  /** `project/agent` of a run of ours that is alive. */
-  private readonly agentOf: AgentOf
+  private readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   /** Undefined once the log is folded. */
   private waiting: Array<Effect.Effect<void>> | undefined = []
 
-  private constructor(roster: PlateRegistry, pulse: ProcessLiveness, looks: FiberSet.FiberSet, agentOf: AgentOf) {
-    this.agentOf = agentOf
+  private constructor(
+    roster: PlateRegistry,
+    pulse: ProcessLiveness,
+    looks: FiberSet.FiberSet,
+    sessions: Effect.Effect<ReadonlyArray<AgentSession>>
+  ) {
+    this.sessions = sessions
     this.roster = roster
     this.pulse = pulse
     this.looks = looks
@@ -77,9 +60,9 @@ export class EventIntake {
   static make(
     roster: PlateRegistry,
     pulse: ProcessLiveness,
-    agentOf: AgentOf
+    sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   ): Effect.Effect<EventIntake, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (looks) => new EventIntake(roster, pulse, looks, agentOf))
+    return Effect.map(FiberSet.make(), (looks) => new EventIntake(roster, pulse, looks, sessions))
   }
 
   get isOpen(): boolean {
@@ -143,15 +126,20 @@ export class EventIntake {
     }
   )
 
-  /** Finds the plate, where there is one, and completes the event with all that is known besides its body. The caller tells the plate. */
+  /**
+   * Finds the plate, where there is one, and completes the event with all that is known besides its body. The caller
+   * tells the plate. The session of a run has none: the run tells all of it.
+   */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
     const process = processOf(origin, this.roster.processes)
     const known = this.roster.ofSession(heard.sessionId)
+    const sessions = yield* this.sessions
+    if (isRuns(heard, origin, sessions, known !== undefined)) return { plate: undefined, event: undefined }
     const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
     if (plate === undefined) return { plate, event: undefined }
     if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
-      const agent = yield* this.agentOf(origin.run)
+      const agent = sessions.find(({ runId }) => runId === origin.run)?.agent
       const { plateId } = plate
       plate.tell({ _tag: "Registered", at: now, plateId, cwd: heard.cwd ?? "", runId: origin.run, agent })
     }
@@ -163,8 +151,7 @@ export class EventIntake {
     }
     if (heard.plan !== undefined) plate.plan = bounded(planAfter(plate.plan, heard.plan.tool, heard.plan.input))
     if (heard.prompt !== undefined) plate.facts = { ...plate.facts, prompt: heard.prompt }
-    const event = adorned(heard, plate, origin, process, now)
-    return { plate, event: plate.tellsCalls !== undefined && asks(event) ? undefined : event }
+    return { plate, event: adorned(heard, plate, origin, process, now) }
   })
 
   /** A session that ends may go on under another id, or take its process with it. The answer goes after the event. */
@@ -188,52 +175,27 @@ export class EventIntake {
     }
     return Effect.void
   }
-
-  readonly report = Effect.fnUntraced({ self: this }, function* (this: EventIntake, report: RunReport) {
-    const { agent, event, runId } = report
-    const at = yield* Clock.currentTimeMillis
-    let plate = this.roster.ofRun(runId)
-    if (event._tag === "RunBegun") {
-      const known = event.sessionId === undefined ? undefined : this.roster.ofSession(event.sessionId)
-      plate ??= known ?? (yield* this.roster.make(undefined))
-      this.roster.bindRun(runId, plate)
-      plate.tellsCalls = runId
-      const process = event.pid === undefined ? undefined : this.roster.processes.identify(event.pid)
-      const { data } = plate.stand
-      // The session of an earlier run goes on: one that is closed, or whose end is on its way, opens again.
-      const resumed = !plate.isOpen || (data.runId !== null && data.runId !== runId)
-      if (resumed && event.sessionId !== undefined) {
-        const { cwd, sessionId } = event
-        plate.ended = undefined
-        plate.tell({ _tag: "HookSessionStart", at, sessionId, source: "resume", cwd, ...pidOf(process) })
-      }
-      plate.tell({ _tag: "Registered", at, plateId: plate.plateId, cwd: event.cwd, runId, agent, ...pidOf(process) })
-      return
-    }
-    // A run that has not begun has nothing to tell.
-    if (plate === undefined) return
-    if (event._tag !== "RunEnded" && asks(event)) return
-    if (event._tag === "RunEnded" && plate.tellsCalls === runId) plate.tellsCalls = undefined
-    plate.tell(event._tag === "RunEnded" ? { _tag: "ProcessExited", at } : event)
-  })
 }
 
 type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "SessionStart" }>
 
-/** Whether the event opens a dialog. A run that tells its calls does not ask so: each of them asks by itself. */
-const asks = (event: PlateMachine.Event | undefined): boolean => {
-  switch (event?._tag) {
-    case "HookPermissionRequest":
-    case "HookElicitation":
-      return true
-    case "HookNotification":
-      return event.notificationType !== "idle_prompt"
-    case "HookPreToolUse":
-    case "RunToolCalled":
-      return kindOf(event.tool) !== "permission"
-    default:
-      return false
-  }
+/**
+ * Whether a hook is of the session of an agent's run, and not of one that a program of the run has started. The run
+ * tells its session after its session's first hooks; a clear within it is told by hooks alone.
+ */
+const isRuns = (
+  { event, sessionId }: Heard,
+  { run }: Origin,
+  sessions: ReadonlyArray<AgentSession>,
+  isKnown: boolean
+): boolean => {
+  const ours = sessions.filter(({ turns }) => turns)
+  if (ours.some((of) => of.sessionId === sessionId && (of.isUp || run !== undefined))) return true
+  const own = run === undefined ? undefined : ours.find(({ runId }) => runId === run)
+  if (own === undefined) return false
+  if (!own.isUp) return true
+  const isNew = event?._tag === "HookSessionStart" && (event.source === "startup" || event.source === "resume")
+  return !isKnown && !isNew
 }
 
 const isStart = (event: PlateMachine.Event): event is Start =>

@@ -25,11 +25,9 @@ export const after = (facts: Facts, event: PlateMachine.Event): Facts => {
     case "ToolStart":
       return { ...facts, lastTool: event.tool, using: { tool: event.tool, input: event.input ?? null } }
     case "HookPreToolUse":
-    case "RunToolCalled":
       return { ...facts, lastTool: event.tool }
     case "HookPostToolUse":
     case "HookPostToolUseFailure":
-    case "RunToolEnded":
       return { ...facts, lastTool: event.tool, toolCalls: facts.toolCalls + 1 }
     case "ToolCall":
       return { ...facts, toolCalls: facts.toolCalls + 1, using: null }

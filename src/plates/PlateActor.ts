@@ -59,8 +59,6 @@ export class PlateActor {
   sessionId: string | null
   /** The session's own end, until it has a new id. */
   ended: { readonly reason: string; readonly at: number } | undefined = undefined
-  /** The run of ours that tells its calls itself: they are asked about and answered as that run's. */
-  tellsCalls: string | undefined = undefined
   transcript: Transcript | undefined = undefined
   /** The plan that the session has written last. */
   plan: Plan | undefined = undefined

@@ -9,10 +9,30 @@ import * as PlateMachine from "./PlateMachine.ts"
 const text = Schema.String
 const mayText = Schema.optional(Schema.NullOr(text))
 
-export const moveKinds = machineKinds(PlateMachine, {
-  "plate.moved": { fields: { plateId: mayText, sessionId: mayText, restsOn: Schema.optional(Schema.Unknown) } },
-  "plate.forgotten": { fields: { plateId: mayText, sessionId: mayText, by: mayText } }
+/** A run's events, in logs of before: its plate was the run's own. Only read. */
+const RunEvent = Schema.Struct({
+  _tag: Schema.Literals([
+    "RunTurnStarted",
+    "RunToolCalled",
+    "RunApprovalRequested",
+    "RunToolEnded",
+    "RunBackground",
+    "RunTurnEnded"
+  ])
 })
+type RunEvent = typeof RunEvent.Type
+
+export const isOfRun = (event: PlateMachine.Event | RunEvent): event is RunEvent => event._tag.startsWith("Run")
+
+const Event = Schema.Union([PlateMachine.Event, RunEvent])
+
+export const moveKinds = machineKinds(
+  { ...PlateMachine, Event },
+  {
+    "plate.moved": { fields: { plateId: mayText, sessionId: mayText, restsOn: Schema.optional(Schema.Unknown) } },
+    "plate.forgotten": { fields: { plateId: mayText, sessionId: mayText, by: mayText } }
+  }
+)
 
 export const plateKinds = {
   ...moveKinds,

@@ -1,12 +1,12 @@
 /**
- * PlateMachine: what is known of one coding session, ours or a person's own.
+ * PlateMachine: what is known of one coding session that agentd did not start.
  *
  * Guarantees: the status follows from the plate's sets alone (`settle`), so no
  * parallel tool's event hides an open question; fed the five events of `/events`
  * it does what their table says; the dead do not rise.
  *
- * Claude Code's hooks and a run's events add to the sets and take from them; the
- * five events of `/events` overwrite them. Applying an event twice changes nothing
+ * Claude Code's hooks add to the sets and take from them; the five events of
+ * `/events` overwrite them. Applying an event twice changes nothing
  * more; an event of the past changes nothing at all.
  */
 import { Schema } from "effect"
@@ -32,8 +32,7 @@ import {
   turnEnded,
   turnStarted,
   withLast,
-  withProcess,
-  workless
+  withProcess
 } from "./PlateState.ts"
 
 export type State = "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed"
@@ -57,7 +56,6 @@ const input = Schema.optional(Schema.String)
 const called = { agentId, tool: Schema.String, callId: Schema.String }
 /** `pidStart`: clock ticks between boot and its fork; the two together name one process. */
 const process = { pid: Schema.optional(Schema.Int), pidStart: Schema.optional(Schema.Int) }
-const run = { at, runId: Schema.String, agentId }
 
 export const Event = Schema.Union([
   // The vocabulary of `/events`.
@@ -108,18 +106,9 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("HookElicitationResult", { ...hook, server: Schema.String }),
   Schema.TaggedStruct("HookPreCompact", hook),
   Schema.TaggedStruct("HookPostCompact", hook),
-  // A managed run's events.
-  Schema.TaggedStruct("RunTurnStarted", run),
-  Schema.TaggedStruct("RunToolCalled", { ...run, ...called }),
-  Schema.TaggedStruct("RunApprovalRequested", { ...run, ...called }),
-  Schema.TaggedStruct("RunToolEnded", { ...run, ...called }),
-  /** The whole of what it has at work, or scheduled, beside its turns. */
-  Schema.TaggedStruct("RunBackground", { ...run, works: Schema.Array(Schema.String) }),
-  Schema.TaggedStruct("RunTurnEnded", { ...run, error: Schema.optional(Schema.String) }),
-  /** A person has answered a permission request through agentd; or a call of the run waits for nobody any more. */
+  /** A person has answered a permission request through agentd. */
   Schema.TaggedStruct("PromptAnswered", {
     at,
-    runId: Schema.optional(Schema.String),
     agentId,
     tool: Schema.String,
     callId: Schema.optional(Schema.String),
@@ -159,7 +148,7 @@ export const Event = Schema.Union([
     plateId: Schema.String,
     cwd: Schema.String,
     ...process,
-    /** Of a run of ours. */
+    /** The run in which a program has started the session. */
     runId: Schema.optional(Schema.String),
     /** `project/agent` */
     agent: Schema.optional(Schema.String)
@@ -208,7 +197,7 @@ const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSession
   const late = isLate(data, event)
   return {
     ...withProcess(data, event),
-    ...(event.source === "compact" ? { compacting: false } : late ? {} : quiet(data)),
+    ...(event.source === "compact" ? { compacting: false } : late ? {} : quiet),
     closed: false,
     cwd: event.cwd ?? data.cwd,
     sessionId: event.sessionId,
@@ -235,24 +224,16 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     const prompt = { agentId: null, tool: event.tool, callId: null, kind, at: event.at, posted: true } as const
     return { ...overwritten(data, event.at), prompts: kind === "permission" ? [] : [prompt] }
   },
-  Stop: (data, event) => ({ ...data, ...quiet(data), failure: event.error ?? null, failedAt: event.at }),
-  // Claude Code's hooks and a run's events add and take.
+  Stop: (data, event) => ({ ...data, ...quiet, failure: event.error ?? null, failedAt: event.at }),
+  // Claude Code's hooks add and take.
   HookSessionStart: started,
   HookSessionEnd: (data, event) => ({
-    ...(event.sessionId === data.sessionId || data.sessionId === null ? { ...data, ...quiet(data) } : data),
+    ...(event.sessionId === data.sessionId || data.sessionId === null ? { ...data, ...quiet } : data),
     formerIds: withLast(data.formerIds, event.sessionId, MAX.formerIds)
   }),
   HookUserPromptSubmit: (data, event) => turnStarted(data, event.at, event.endedTask),
-  RunTurnStarted: (data, event) => turnStarted(data, event.at),
   HookPreToolUse: callStarted,
-  RunToolCalled: callStarted,
   HookPermissionRequest: requested,
-  RunApprovalRequested: (data, event) => {
-    const { at, callId, tool } = event
-    const active = callStarted(data, event)
-    const ended = data.endedCalls.includes(callId)
-    return ended ? active : opened(active, { agentId: event.agentId ?? null, tool, callId, kind: kindOf(tool), at })
-  },
   HookPostToolUse: (data, event) => {
     const agentId = event.agentId ?? null
     const after = acting(callEnded(data, agentId, event.tool, event.callId), agentId, event.at)
@@ -265,10 +246,6 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     const after = callEnded(data, agentId, event.tool, event.callId)
     return event.isInterrupt ? after : acting(after, agentId, event.at)
   },
-  RunToolEnded: (data, event) => {
-    const agentId = event.agentId ?? null
-    return acting(callEnded(data, agentId, event.tool, event.callId), agentId, event.at)
-  },
   HookPermissionDenied: (data, event) => callEnded(data, event.agentId ?? null, event.tool, event.callId),
   // Every call of the batch has ended, the refused ones, too: nothing of this agent's is open.
   HookPostToolBatch: (data, event) => {
@@ -279,8 +256,6 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   HookNotification: (data, event) => notified(data, event.notificationType, event.at),
   HookStop: (data, event) => turnEnded(data, event.backgroundTasks, null),
   HookStopFailure: (data, event) => ({ ...turnEnded(data, data.background, event.error), failedAt: event.at }),
-  RunBackground: (data, event) => ({ ...data, works: event.works.slice(0, MAX.background) }),
-  RunTurnEnded: (data, event) => ({ ...turnEnded(data, data.background, event.error ?? null), failedAt: event.at }),
   HookSubagentStop: (data, event) => ({
     ...agentsDone(data, (agentId) => agentId === event.agentId),
     background: data.background.filter((id) => id !== event.agentId)
@@ -308,7 +283,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     return data.prompts.some(over) ? acting(closedWhere(data, over), agentId, event.asOf) : data
   },
   // The transcript: an interrupt ends prompts, too; silence says nothing of a question that is open.
-  HealthCheckRecovery: (data) => ({ ...data, ...quiet(data) }),
+  HealthCheckRecovery: (data) => ({ ...data, ...quiet }),
   TurnEndObserved: (data, event) =>
     event.why === "failure"
       ? { ...turnEnded(data, data.background, event.error ?? "unknown"), failedAt: event.asOf }
@@ -324,7 +299,6 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   },
   Registered: (data, event) => ({
     ...withProcess(data, event),
-    ...workless(data),
     plateId: event.plateId,
     cwd: event.cwd,
     runId: event.runId ?? data.runId,
@@ -346,7 +320,6 @@ const underId = (data: Data, event: Event): Data => {
 }
 
 const signalOf = (event: Event): Signal => {
-  if (event._tag.startsWith("Run") || (event._tag === "PromptAnswered" && event.runId !== undefined)) return "stream"
   if (event._tag === "TurnEndObserved" || event._tag === "HealthCheckRecovery") return "transcript"
   if (event._tag === "DialogEndObserved") return event.from
   if (event._tag === "StatusNoted" || (event._tag === "HookSessionStart" && event.noted === true)) return "session"
@@ -435,13 +408,7 @@ const reports = {
   HookElicitation: settled,
   HookElicitationResult: settled,
   HookPreCompact: settled,
-  HookPostCompact: settled,
-  RunTurnStarted: settled,
-  RunToolCalled: settled,
-  RunApprovalRequested: settled,
-  RunToolEnded: settled,
-  RunBackground: settled,
-  RunTurnEnded: settled
+  HookPostCompact: settled
 }
 const forget = to("Closed", { set: "apply", rune: "plate.forgotten" })
 /** Valid in every state but `Closed`. */
@@ -477,7 +444,7 @@ export const Plate = define<State, Event, Data, never, Kind>()({
     closed: (data) => data.closed,
     asked: (data) => data.prompts.some((prompt) => prompt.kind === "question"),
     askedApproval: (data) => data.prompts.length > 0,
-    working: (data) => data.turn || data.compacting || (data.works ?? []).length > 0,
+    working: (data) => data.turn || data.compacting,
     failed: (data) => data.failure !== null
   },
   updates: { apply: applied },

@@ -6,7 +6,7 @@
  * only inherited another session's environment is a session of its own; names are
  * known from when an event is received, not from when it is committed. Bounded.
  */
-import { Effect, type FileSystem, Latch, type Scope, Semaphore } from "effect"
+import { Clock, Effect, type FileSystem, Latch, type Scope, Semaphore } from "effect"
 import { dirname } from "node:path"
 import type { System } from "../core/event-actor/ActorSystem.ts"
 import { CommitScope } from "../core/event-actor/CommitScope.ts"
@@ -34,9 +34,6 @@ export interface Speaker {
   readonly run: string | undefined
   readonly process: ProcessId | undefined
 }
-
-/** `project/agent` of a run of ours that is alive; undefined for a run that nobody knows. */
-export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
 
 /** When a session was forgotten, ms since the epoch, and whose it was. */
 interface Forgotten {
@@ -100,6 +97,7 @@ export class PlateRegistry {
     { self: this },
     function* (this: PlateRegistry, records: Records, since: number) {
       for (const id of records.used) this.spend(id)
+      for (const record of records.runs) yield* this.close(record)
       for (const data of records.forgotten) this.remember(data)
       for (const record of records.plates.values()) {
         if (record.stand.state === "Closed" && record.stand.at < since) this.shelve(record)
@@ -241,18 +239,20 @@ export class PlateRegistry {
     return yield* this.enter({ plateId, stand: initial(plateId), facts: Facts.none })
   })
 
-  bindRun(runId: string, plate: PlateActor): void {
-    this.byRun.set(runId, plate.plateId)
-  }
+  /** Ends a plate that a daemon of before had made of a run. It is on no board. */
+  private readonly close = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
+    const { actor, plateId } = yield* this.bear(record)
+    const at = yield* Clock.currentTimeMillis
+    yield* Effect.catch(Effect.asVoid(actor.ask({ _tag: "ProcessExited", at })), ({ message }) =>
+      Effect.logWarning(`the row ${plateId} of a run of before: ${message}`)
+    )
+    yield* this.options.nest.remove(scopeId(plateId))
+  })
 
   /** Alive from here on; its mail waits until its supervisor has started it. */
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
-    const { fs, nest, scope, system } = this.options
     const { plateId, stand } = record
-    const commits = new CommitScope(system, { id: scopeId(plateId), stream: plateId })
-    const actor = commits.add(actorName(plateId), plateActor, stand)
-    yield* Effect.forkIn(nest.add(commits), scope)
-    const plate = new PlateActor({ actor, plateId, fs, facts: record.facts })
+    const plate = yield* this.bear(record)
     this.archive.delete(plateId)
     this.plates.set(plateId, plate)
     const { formerIds, runId, sessionId } = stand.data
@@ -261,6 +261,17 @@ export class PlateRegistry {
     this.populated.openUnsafe()
     return plate
   })
+
+  private readonly bear = Effect.fnUntraced(
+    { self: this },
+    function* (this: PlateRegistry, { facts, plateId, stand }: PlateRecord) {
+      const { fs, nest, scope, system } = this.options
+      const commits = new CommitScope(system, { id: scopeId(plateId), stream: plateId })
+      const actor = commits.add(actorName(plateId), plateActor, stand)
+      yield* Effect.forkIn(nest.add(commits), scope)
+      return new PlateActor({ actor, plateId, fs, facts })
+    }
+  )
 
   /** Ends the plate's actor; its record stays known. */
   readonly retire = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {

@@ -44,11 +44,11 @@ export interface Process {
 }
 
 /** The sources on which a status may rest. */
-export type Signal = "stream" | "hook" | "session" | "transcript" | "process"
+export type Signal = "hook" | "session" | "transcript" | "process"
 
 export interface Data {
   readonly plateId: string | null
-  /** The run of ours that it is, and the agent that runs it. */
+  /** The run in which a program has started it, and the agent of that run. */
   readonly runId: string | null
   readonly agent: string | null
   readonly cwd: string | null
@@ -72,8 +72,6 @@ export interface Data {
   readonly calls: ReadonlyArray<Call>
   /** Announced and not ended. */
   readonly background: ReadonlyArray<string>
-  /** Work of a run of ours that goes on, or is scheduled, beside its turns, as it says: it works for as long. */
-  readonly works?: ReadonlyArray<string>
   /** Why the last turn failed; null when it did not. */
   readonly failure: string | null
   /** When we heard of that, ms since the epoch. */
@@ -158,19 +156,15 @@ export const agentsDone = (data: Data, done: (agentId: string | null) => boolean
   calls: data.calls.filter(({ agentId }) => !done(agentId))
 })
 
-/** The run is another one, or over. A plate that never was a run's has no such thing. */
-export const workless = ({ works }: Data): Partial<Data> => (works === undefined ? {} : { works: [] })
-
 /** Nothing goes on, and nothing is asked. */
-export const quiet = (data: Data): Partial<Data> => ({
-  ...workless(data),
+export const quiet: Partial<Data> = {
   turn: false,
   compacting: false,
   prompts: [],
   calls: [],
   background: [],
   failure: null
-})
+}
 
 /** A main agent that acts has a turn; a subagent may act in the background. */
 export const acting = (data: Data, agentId: string | null, at: number): Data =>
@@ -284,14 +278,14 @@ export const turnStarted = (data: Data, at: number, endedTask?: string): Data =>
 
 export const overwritten = (data: Data, at: number): Data => ({
   ...data,
-  ...quiet(data),
+  ...quiet,
   turn: true,
   turnAt: at
 })
 
 export const exited = (data: Data, pid: number | undefined): Data => ({
   ...data,
-  ...quiet(data),
+  ...quiet,
   closed: true,
   processes: [],
   formerPids: [...data.processes.map((process) => process.pid), ...(pid === undefined ? [] : [pid])].reduce(

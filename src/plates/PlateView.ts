@@ -41,9 +41,7 @@ interface Told {
 const working = ({ data, facts }: Told, lastTold: number, now: number): string => {
   const { calls, compacting } = data
   const tools = [...new Set([...calls.map(({ tool }) => tool), ...(facts.using === null ? [] : [facts.using.tool])])]
-  const beside = data.turn ? 0 : (data.works ?? []).length
-  const works = beside === 0 ? "works" : `works in the background on ${beside}`
-  const what = compacting ? "compacts its conversation" : tools.length > 0 ? `runs ${tools.join(", ")}` : works
+  const what = compacting ? "compacts its conversation" : tools.length > 0 ? `runs ${tools.join(", ")}` : "works"
   return now - lastTold > SILENCE ? `${what}; silent for ${Math.floor((now - lastTold) / 1_000)} s` : what
 }
 

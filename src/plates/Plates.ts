@@ -1,10 +1,10 @@
 /**
- * Plates: every coding session on this machine, with its true status.
+ * Plates: every coding session on this machine that agentd did not start, with its true status.
  *
  *     hooks ───┐                            ┌ table → rune
  *     events ──┼─ EventIntake ─► PlateActor ┤
- *     runs ────┤      ▲                     └ facts, transcript, note ◄─┬─ HealthCheck      every 10 s
- *  Discovery ──┘   PlateRegistry: whose?                                ├─ Watch            when it is written
+ *  Discovery ──┘      ▲                     └ facts, transcript, note ◄─┬─ HealthCheck      every 10 s
+ *                PlateRegistry: whose?                                  ├─ Watch            when it is written
  *                                                                       └─ ProcessLiveness  does its process live?
  *
  * Guarantees: an event is received without waiting for a disk, and the plate still
@@ -17,6 +17,7 @@ import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result }
 import { type Plan, PLANS } from "../runs/claude/ClaudeTools.ts"
 import { Lookup } from "../runs/process/ProcessTable.ts"
 import { type AskedCall, type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
+import type { AgentSession } from "../domain/AgentPort.ts"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
 import type { ActorStopped, MailboxFull } from "../core/event-actor/ActorError.ts"
 import { Refused } from "../core/event-actor/Refused.ts"
@@ -25,14 +26,14 @@ import { Redact } from "../core/event-log/Redact.ts"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import { Approvals, type Decision } from "./Approvals.ts"
 import { Discovery } from "./Discovery.ts"
-import { EventIntake, type Origin, type RunReport } from "./EventIntake.ts"
+import { EventIntake, type Origin } from "./EventIntake.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
 import * as HookBody from "./HookBody.ts"
 import * as HookEvent from "./HookEvent.ts"
 import { EventRefused } from "./JsonReader.ts"
 import { PlateActor } from "./PlateActor.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
-import { type AgentOf, PlateRegistry } from "./PlateRegistry.ts"
+import { PlateRegistry } from "./PlateRegistry.ts"
 import { order, row, type Shown } from "./PlateView.ts"
 import * as PostedEvent from "./PostedEvent.ts"
 import { ProcessLiveness } from "./ProcessLiveness.ts"
@@ -82,8 +83,6 @@ export class Plates extends Context.Service<
       decision: Decision,
       caller: Caller
     ) => Effect.Effect<Done, CommandRefused | StorageError>
-    /** A run of ours has one plate, whoever tells of it first: this, or its session's hooks. */
-    readonly run: (report: RunReport) => Effect.Effect<void>
     readonly health: Effect.Effect<Health>
   }
 >()("agentd/plates/Plates") {}
@@ -101,8 +100,8 @@ export interface Options {
   readonly nest: DynamicSupervisor.DynamicSupervisor
   /** The time for a person's answer to a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
-  /** Names the agent of a run, `project/agent`; default: unknown. */
-  readonly agentOf?: AgentOf
+  /** Sessions of agents' runs, which have no plates; default: none. */
+  readonly sessions?: Effect.Effect<ReadonlyArray<AgentSession>>
   /** Look at transcripts as soon as they are written, too; default true. */
   readonly watch?: boolean
   /** Claude Code's folder, where sessions note themselves; default: only those that a hook tells of are known. */
@@ -263,8 +262,7 @@ class Board {
     yield* Effect.ignore(Deferred.await(this.ready))
     const admitted = yield* this.reception.admit(heard, origin)
     const { plate } = admitted
-    // its call asks under its own id, and one matter has one answer
-    if (plate === undefined || plate.tellsCalls !== undefined) return undefined
+    if (plate === undefined) return undefined
     const { committed } = yield* Effect.orElseSucceed(this.put(plate, admitted.event ?? event), () => ({
       committed: undefined
     }))
@@ -324,7 +322,7 @@ class Board {
   }
 }
 
-/** A session that a person had may be looked for; a run of an agent's that has ended is the agent's own affair. */
+/** A session that a person had may be looked for; one that a run had started is its agent's own affair. */
 const lingers = ({ stand }: PlateActor, now: number): boolean =>
   stand.data.agent === null && now - stand.at <= FADES_AFTER
 
@@ -367,10 +365,6 @@ const service = (live: Board): Plates["Service"] =>
     permission: live.permission,
     asked: live.asked,
     answer: live.answer,
-    run: (report) =>
-      Effect.catch(live.reception.report(report), (error) =>
-        Effect.logWarning(`run ${report.runId}: ${error.message}`)
-      ),
     health: Effect.sync(() => ({
       ready: live.reception.isOpen,
       open: live.roster.open.length,
@@ -384,9 +378,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const scope = yield* Effect.scope
   const processes = yield* Lookup
   const roster = new PlateRegistry({ system: yield* ActorSystem, nest: options.nest, fs, processes, scope })
-  const agentOf: AgentOf = options.agentOf ?? (() => Effect.succeed(undefined))
-  const pulse = yield* ProcessLiveness.make(roster, fs, agentOf)
-  const reception = yield* EventIntake.make(roster, pulse, agentOf)
+  const { sessions = Effect.succeed([]) } = options
+  const pulse = yield* ProcessLiveness.make(roster, fs, sessions)
+  const reception = yield* EventIntake.make(roster, pulse, sessions)
   const timeout = Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes")
   const redact = yield* Redact
   const approvals = new Approvals(log, redact, timeout)
@@ -409,7 +403,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   }
   const { claudeFolder } = options
   if (claudeFolder !== undefined) {
-    const discovery = new Discovery({ roster, reception, fs, config: claudeFolder })
+    const discovery = new Discovery({ roster, reception, fs, sessions, config: claudeFolder })
     yield* options.nest.add({ id: "discovery", start: Effect.succeed(discovery.loop) })
   }
   const now = yield* Clock.currentTimeMillis

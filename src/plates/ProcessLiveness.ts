@@ -8,7 +8,8 @@
  */
 import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import type { PlateActor } from "./PlateActor.ts"
-import type { AgentOf, PlateRegistry } from "./PlateRegistry.ts"
+import type { AgentSession } from "../domain/AgentPort.ts"
+import type { PlateRegistry } from "./PlateRegistry.ts"
 import * as Shells from "./Shells.ts"
 
 /** How often processes are looked at, ms. */
@@ -21,10 +22,15 @@ export class ProcessLiveness {
   private readonly roster: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly endings: FiberSet.FiberSet
-  private readonly agentOf: AgentOf
+  private readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
 
-  private constructor(roster: PlateRegistry, fs: FileSystem.FileSystem, endings: FiberSet.FiberSet, agentOf: AgentOf) {
-    this.agentOf = agentOf
+  private constructor(
+    roster: PlateRegistry,
+    fs: FileSystem.FileSystem,
+    endings: FiberSet.FiberSet,
+    sessions: Effect.Effect<ReadonlyArray<AgentSession>>
+  ) {
+    this.sessions = sessions
     this.roster = roster
     this.fs = fs
     this.endings = endings
@@ -33,9 +39,9 @@ export class ProcessLiveness {
   static make(
     roster: PlateRegistry,
     fs: FileSystem.FileSystem,
-    agentOf: AgentOf
+    sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   ): Effect.Effect<ProcessLiveness, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(roster, fs, endings, agentOf))
+    return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(roster, fs, endings, sessions))
   }
 
   /** True once it is known to be gone. */
@@ -51,12 +57,12 @@ export class ProcessLiveness {
     }
   )
 
-  /** A session that is a run of an agent's is over with it: then no agent has the run any more. */
+  /** A session that a run's program has started is over with the run: then no agent has the run any more. */
   private readonly checkRun = Effect.fnUntraced(
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
       const { agent, runId } = plate.stand.data
-      if (agent === null || runId === null || (yield* this.agentOf(runId)) !== undefined) return
+      if (agent === null || runId === null || (yield* this.sessions).some((of) => of.runId === runId)) return
       plate.tell({ _tag: "ProcessExited", at: now })
     }
   )

@@ -4,7 +4,7 @@
  *
  * Guarantees: a plate whose runes do not fold (a log of a newer agentd, a damaged one),
  * and one whose stream cannot be read, is left out and touches no other; a forgotten one
- * leaves its name only, which is not used again.
+ * leaves its name only, which is not used again. A plate that a daemon of before had made of a run is only closed.
  */
 import { Effect } from "effect"
 import { EventLog } from "../core/event-log/EventLog.ts"
@@ -13,7 +13,7 @@ import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as Facts from "./Facts.ts"
 import { initial, plateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
-import { readMove } from "./PlateKinds.ts"
+import { isOfRun, readMove } from "./PlateKinds.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 
 export interface PlateRecord {
@@ -24,6 +24,8 @@ export interface PlateRecord {
 
 export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
+  /** Open plates that a daemon of before had made of runs. */
+  readonly runs: ReadonlyArray<PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
   readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
@@ -34,24 +36,31 @@ export interface Folded {
   readonly stand: Stand | null
   readonly facts: Facts.Facts
   readonly isBroken: boolean
+  /** A run's own: where it stands counts, and nothing else of it. */
+  readonly isRun: boolean
 }
 
 const kinds: ReadonlySet<string> = new Set(PlateMachine.kinds)
 
-const nothing: Folded = { stand: null, facts: Facts.none, isBroken: false }
+const nothing: Folded = { stand: null, facts: Facts.none, isBroken: false, isRun: false }
 
 export const apply = (before: Folded, rune: Rune): Folded => {
   if (before.isBroken || !kinds.has(rune.kind)) return before
   try {
-    const stand = plateActor.apply(before.stand ?? initial(rune.stream), rune, false)
+    const found = before.stand ?? initial(rune.stream)
     const event = readMove(rune)?.payload.event
+    if (before.isRun || (event !== undefined && isOfRun(event))) {
+      const state = (rune.to ?? found.state) as PlateMachine.State
+      return { ...before, isRun: true, stand: { ...found, state, at: rune.at } }
+    }
+    const stand = plateActor.apply(found, rune, false)
     return event === undefined ? { ...before, stand } : { ...before, stand, facts: Facts.after(before.facts, event) }
   } catch {
     return { ...before, isBroken: true }
   }
 }
 
-export const fold: StreamFold<Folded> = { name: "plate", version: 1, initial: nothing, of: PlateId.isValid, apply }
+export const fold: StreamFold<Folded> = { name: "plate", version: 2, initial: nothing, of: PlateId.isValid, apply }
 
 /** Streams that are read side by side. */
 const CONCURRENCY = 8
@@ -61,17 +70,19 @@ export const recover = Effect.gen(function* () {
   const plates = new Map<string, PlateRecord>()
   const used = new Set<string>()
   const forgotten: Array<PlateRecord["stand"]["data"]> = []
+  const runs: Array<PlateRecord> = []
   const one = Effect.fnUntraced(function* (plateId: string) {
     const { state } = (yield* log.recover(plateId, { plate: fold })).plate
-    const { facts, isBroken, stand } = state
+    const { facts, isBroken, isRun, stand } = state
     if (stand === null && !isBroken) return
     if (isBroken) {
       const message = "its runes do not fold (a log of a newer agentd, or a damaged one)"
       yield* log.setAside({ stream: plateId, part: "the session", message })
     }
-    if (stand === null || isBroken || stand.data.forgotten) {
+    if (stand === null || isBroken || isRun || stand.data.forgotten) {
       used.add(plateId)
       if (stand?.data.forgotten === true) forgotten.push(stand.data)
+      if (stand !== null && !isBroken && isRun && stand.state !== "Closed") runs.push({ plateId, stand, facts })
       return
     }
     plates.set(plateId, { plateId, stand, facts })
@@ -86,5 +97,5 @@ export const recover = Effect.gen(function* () {
       }),
     { concurrency: CONCURRENCY, discard: true }
   )
-  return { plates, used, forgotten } satisfies Records
+  return { plates, runs, used, forgotten } satisfies Records
 })

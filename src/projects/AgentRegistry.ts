@@ -221,7 +221,6 @@ export class AgentRegistry {
         hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
         answered: (eventId) => this.family.answered(agent, eventId),
         report: (report) => Effect.andThen(handedOver(report), bus.report(report)),
-        watched: (runId, event) => bus.watched({ agent: `${project()}/${agent}`, runId }, event),
         mcp: (runId) => mcp(runId, settings())
       })
       const tree = yield* AgentScope.make(record).pipe(

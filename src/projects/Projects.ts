@@ -13,7 +13,8 @@ import { isAbsolute } from "node:path"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as LogEvent from "../domain/LogEvent.ts"
-import type { Address } from "../domain/AgentPort.ts"
+import type { Address, AgentSession } from "../domain/AgentPort.ts"
+import { backendAt } from "../config/AgentConfig.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
 import {
@@ -418,6 +419,22 @@ export class Projects {
       home: { conversation: project.conversation, state: project.state, since: project.since },
       now
     })
+  }
+
+  /** Undefined: it never had one. */
+  readonly session = ({ project, tree }: Finder.Found): AgentSession | undefined => {
+    const worker = tree.worker()
+    if (worker === undefined) return undefined
+    const { fallback = 0, pid, runId, sessionId } = worker.data
+    const isAlive = ["Spawning", "Running", "Interrupting"].includes(worker.state)
+    return {
+      agent: `${project.name}/${tree.name}`,
+      runId: isAlive ? runId : null,
+      isUp: worker.state === "Running" || (worker.state === "Interrupting" && pid !== null),
+      turns: backendAt(tree.config(), fallback).type !== "command",
+      sessionId,
+      pid
+    }
   }
 
   readonly facts = ({ agent, conversation }: Address, now: number): AgentFacts => {

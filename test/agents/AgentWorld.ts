@@ -10,7 +10,7 @@ import { freshAgent } from "../../src/agents/actors/AgentRecovery.ts"
 import { AgentScope } from "../../src/agents/actors/AgentScope.ts"
 import * as AgentAllowance from "../../src/agents/actors/AgentAllowance.ts"
 import * as AgentWeather from "../../src/agents/actors/AgentWeather.ts"
-import { AgentSetting, type Watched } from "../../src/agents/actors/AgentSetting.ts"
+import { AgentSetting } from "../../src/agents/actors/AgentSetting.ts"
 import * as MessageFiles from "../../src/agents/prompt/MessageFiles.ts"
 import * as WaitingInputs from "../../src/agents/run/WaitingInputs.ts"
 import type { ConversationPort } from "../../src/agents/actors/ConversationPort.ts"
@@ -38,7 +38,6 @@ const OVER = ["turn.completed", "turn.error", "turn.finalized"]
 export class AgentWorld {
   readonly log: TestLog
   readonly reports: Array<AgentReport> = []
-  readonly watched: Array<Watched> = []
   readonly failed: Array<string> = []
   readonly turns: Array<string> = []
   config: AgentConfig
@@ -107,7 +106,6 @@ export class AgentWorld {
       hearer: () => undefined,
       answered: () => Effect.void,
       report: (report) => Effect.sync(() => void this.reports.push(report)),
-      watched: (_, event) => Effect.sync(() => void this.watched.push(event)),
       mcp: () => ({})
     })
     const agent = yield* AgentScope.make(record).pipe(

@@ -88,29 +88,6 @@ describe("tool calls", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("watchers hear that a call asks where a person is asked, and of nothing else", () =>
-    Effect.gen(function* () {
-      const calls = (mode: string) => ({ approvals: { mode, always: ["rm"], never: ["ls"] } })
-      const heard = Effect.fnUntraced(function* (mode: string, tool: string) {
-        const world = yield* make([one({ asks: true, tool })], calls(mode))
-        yield* world.tree.send("go", "queue", caller)
-        const told = () => world.watched.flatMap(({ _tag }) => (_tag === "Asks" || _tag === "AsksNoMore" ? [_tag] : []))
-        if (tool === "rm" || (mode === "auto" && tool === "shell")) {
-          const [call] = yield* asked(world)
-          assert.deepStrictEqual(told(), ["Asks"])
-          yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
-        }
-        yield* world.kind("turn.completed")
-        return told().filter((tag) => tag === "Asks").length
-      })
-      assert.strictEqual(yield* heard("full_access", "shell"), 0)
-      assert.strictEqual(yield* heard("full_access", "rm"), 1)
-      assert.strictEqual(yield* heard("auto", "shell"), 1)
-      assert.strictEqual(yield* heard("auto", "ls"), 0)
-      assert.strictEqual(yield* heard("read_only", "shell"), 0)
-    }).pipe(Effect.scoped)
-  )
-
   it.live("a denied call ends denied and with a result, and its agent is told why", () =>
     Effect.gen(function* () {
       const world = yield* make([one({ asks: true })])

@@ -74,7 +74,6 @@ const hearing = Effect.fnUntraced(function* (read: () => Stream.Stream<never, St
     config: () => ({ approvals: { timeout: "1 minute" }, maxToolTimeout: "1 minute", toolTimeout: "1 minute" }),
     priceOf: () => undefined,
     weather: { tell: nothing },
-    watched: nothing,
     report: nothing
   }
   const tell = (message: Message) => Effect.sync(() => void messages.push(message))

@@ -116,7 +116,6 @@ export const make = (board: Board): Plates["Service"] => {
         yield* Deferred.succeed(waiting, decision)
         return { eventId: 8, message: `${id}: ${decision.behavior}` }
       }),
-    run: (report) => Effect.sync(() => void board.got.push(["run", report])),
     health: Effect.succeed({ ready: true, open: board.plates.length, checkedAt: null })
   }
 }

@@ -203,11 +203,6 @@ describe("hooks add to the sets and take from them", () => {
         prompted
       ],
       "Idle"
-    ],
-    [
-      "hooks of the same session corroborate a run's events",
-      [started, sent({ _tag: "RunTurnStarted" }, { runId: "r1" }), prompted, question, stopped()],
-      "Idle"
     ]
   ]
   it.each(cases)("%s", (_, events, state) => assert.strictEqual(after(events).state, state))
@@ -277,7 +272,6 @@ describe("order", () => {
 
   it("says which signal its status rests on, and of when it is", () => {
     assert.deepStrictEqual(after([started]).data.signal, { from: "hook", at })
-    assert.strictEqual(after([sent({ _tag: "RunTurnStarted" }, { runId: "r" })]).data.signal?.from, "stream")
     assert.strictEqual(after([exited]).data.signal?.from, "process")
   })
 })

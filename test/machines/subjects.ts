@@ -83,7 +83,7 @@ const standing = (data: PlateState.Data): PlateMachine.State => {
   if (data.closed) return "Closed"
   if (data.prompts.some(({ kind }) => kind === "question")) return "AwaitingInput"
   if (data.prompts.length > 0) return "AwaitingApproval"
-  if (data.turn || data.compacting || (data.works ?? []).length > 0) return "Running"
+  if (data.turn || data.compacting) return "Running"
   return data.failure === null ? "Idle" : "Error"
 }
 

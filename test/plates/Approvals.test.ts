@@ -3,7 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import type { RunReport } from "../../src/plates/EventIntake.ts"
 import { type Board, caller, nobody, payload, run, until, type World } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "touch a" }, tool_use_id: "c1" }
@@ -130,28 +129,25 @@ describe("a permission request", () => {
     )
   )
 
-  it.effect("of a run that tells its calls itself is not offered: the call has an id of its own", () =>
-    run(({ board }) =>
-      Effect.gen(function* () {
-        const report = (event: RunReport["event"]) => board.plates.run({ runId: "r1", agent: "shop/builder", event })
-        yield* report({ _tag: "RunBegun", cwd: "/home/user/project" })
-        const ours = { ...nobody, run: "r1" }
-        yield* board.hook("UserPromptSubmit", "s1", {}, ours)
-        yield* board.hook("PreToolUse", "s1", bash, ours)
-        assert.strictEqual(yield* board.plates.permission(request(), ours), undefined)
-        const row = yield* board.settled("s1")
-        // the call's own machine says whether a person is asked
-        assert.deepStrictEqual([row.status, row.approval], ["Running", null])
-        const refused = yield* Effect.flip(board.plates.answer(row.plateId, allow, caller))
-        assert.include(refused.message, "shop/builder")
-        // Whoever resumes it when the run is over may answer it here.
-        yield* report({ _tag: "RunEnded" })
-        yield* board.status("s1", "Closed")
-        yield* board.hook("SessionStart", "s1", { source: "resume" })
-        yield* asking(board, { tool_use_id: "c2" })
-      })
+  it.effect("of a run that tells its calls itself is not offered: the call has an id of its own", () => {
+    const session = { agent: "shop/builder", runId: "r1" as string | null, isUp: true, turns: true, pid: 7 }
+    const sessions = Effect.sync(() => [{ ...session, sessionId: "s1" }])
+    return run(
+      ({ board }) =>
+        Effect.gen(function* () {
+          const ours = { ...nobody, run: "r1" }
+          yield* board.hook("UserPromptSubmit", "s1", {}, ours)
+          yield* board.hook("PreToolUse", "s1", bash, ours)
+          assert.strictEqual(yield* board.plates.permission(request(), ours), undefined)
+          assert.deepStrictEqual(yield* board.rows, [])
+          // Whoever resumes it when the run is over may answer it here.
+          Object.assign(session, { runId: null, isUp: false })
+          yield* board.hook("SessionStart", "s1", { source: "resume" })
+          yield* asking(board, { tool_use_id: "c2" })
+        }),
+      { sessions }
     )
-  )
+  })
 
   it.effect("that is open in its terminal only is refused with where that is", () =>
     run(({ board }) =>

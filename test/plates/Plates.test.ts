@@ -3,7 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import type { RunReport } from "../../src/plates/EventIntake.ts"
 import type { EventRefused } from "../../src/plates/JsonReader.ts"
 import type { EventLog } from "../../src/core/event-log/EventLog.ts"
 import {
@@ -301,63 +300,100 @@ describe("which plate a session is", () => {
     )
   )
 
-  it.effect("a hook of a run of ours makes no second plate", () =>
-    run(({ board }) =>
-      Effect.gen(function* () {
-        const agent = "shop/builder"
-        const report = (event: RunReport["event"]) => board.plates.run({ runId: "r1", agent, event })
-        yield* report({ _tag: "RunBegun", cwd: "/home/user/project", pid: process.pid })
-        yield* report({ _tag: "RunTurnStarted", at: T0, runId: "r1" })
-        yield* board.hook(...begun("s1"), { run: "r1" })
-        yield* board.hook("UserPromptSubmit", "s1", {}, { run: "r1" })
-        const row = yield* board.settled("s1")
-        assert.deepStrictEqual([row.agent, row.status], [agent, "Running"])
-        assert.strictEqual((yield* board.rows).length, 1)
-        yield* report({ _tag: "RunEnded" })
-        yield* board.status("s1", "Closed")
-        // The agent's own row says what became of it.
-        assert.deepStrictEqual(yield* board.plates.list({ closed: false }), [])
-        assert.strictEqual((yield* board.plates.list({ closed: true })).length, 1)
-      })
-    )
-  )
+  /** An agent's session, as the run tells it. */
+  const ours = { agent: "shop/builder", runId: "r1" as string | null, isUp: true, turns: true, sessionId: "s1", pid: 7 }
 
-  it.effect("a run that resumes a session is on the board, as that session's plate, under the new run", () =>
+  it.effect("the session of a run of ours has no plate, whatever its hooks say and whenever they come", () => {
+    const session = { ...ours, isUp: false, sessionId: "of the run before" }
+    const run1 = { run: "r1" }
+    return run(
+      ({ board }) =>
+        Effect.gen(function* () {
+          // before the run has told its session
+          yield* board.hook(...begun("s1"), run1)
+          yield* board.hook("UserPromptSubmit", "s1", {}, run1)
+          Object.assign(session, { isUp: true, sessionId: "s1" })
+          yield* board.hook("PreToolUse", "s1", bash, run1)
+          yield* board.hook("Stop", "s1", {})
+          // a clear is told by hooks alone
+          yield* board.hook("SessionEnd", "s1", { reason: "clear" }, run1)
+          yield* board.hook("SessionStart", "s2", { source: "clear" }, run1)
+          yield* board.hook("UserPromptSubmit", "s2", {}, run1)
+          Object.assign(session, { runId: null, isUp: false })
+          yield* board.hook("SessionEnd", "s1", { reason: "other" }, run1)
+          assert.deepStrictEqual(yield* board.plates.list({ closed: true }), [])
+          // a person goes on with it
+          yield* board.hook("SessionStart", "s1", { source: "resume" })
+          const row = yield* board.settled("s1")
+          assert.deepStrictEqual([row.agent, row.status], [null, "Idle"])
+        }),
+      { sessions: Effect.sync(() => [session]) }
+    )
+  })
+
+  it.effect("a session that a run has started has a plate, which is over with the run", () => {
+    const session = { ...ours }
+    return run(
+      ({ board }) =>
+        Effect.gen(function* () {
+          yield* board.hook(...begun("inner"), { run: "r1" })
+          yield* board.hook("UserPromptSubmit", "inner", {}, { run: "r1" })
+          const row = yield* board.settled("inner")
+          assert.deepStrictEqual([row.agent, row.status], ["shop/builder", "Running"])
+          session.runId = "r2"
+          yield* TestClock.adjust("2 seconds")
+          yield* board.status("inner", "Closed")
+          // The agent's own row says what became of it.
+          assert.deepStrictEqual(yield* board.plates.list({ closed: false }), [])
+        }),
+      { sessions: Effect.sync(() => [session]) }
+    )
+  })
+
+  it.effect("the sessions of a program that tells nothing of itself have plates", () =>
     run(
       ({ board }) =>
         Effect.gen(function* () {
-          const agent = "shop/builder"
-          const report = (runId: string, event: RunReport["event"]) => board.plates.run({ runId, agent, event })
-          yield* report("r1", { _tag: "RunBegun", cwd: "/home/user/project" })
           yield* board.hook(...begun("s1"), { run: "r1" })
-          const { plateId } = yield* board.status("s1", "Idle")
-          yield* board.hook("SessionEnd", "s1", { reason: "other" }, { run: "r1" })
-          yield* report("r1", { _tag: "RunEnded" })
-          yield* board.status("s1", "Closed")
-          yield* report("r2", { _tag: "RunBegun", cwd: "/home/user/project", pid: process.pid, sessionId: "s1" })
-          yield* report("r2", { _tag: "RunTurnStarted", at: T0, runId: "r2" })
-          yield* board.status("s1", "Running")
-          // The pulse asks whose run it is: not that of the one that has ended.
-          yield* TestClock.adjust("30 seconds")
-          const row = yield* board.settled("s1")
-          assert.deepStrictEqual([row.plateId, row.status, row.pid], [plateId, "Running", process.pid])
-          // One run on the heels of the other: the end of the first is on its way.
-          yield* report("r2", { _tag: "RunEnded" })
-          yield* report("r3", { _tag: "RunBegun", cwd: "/home/user/project", pid: process.pid, sessionId: "s1" })
-          assert.strictEqual((yield* board.settled("s1")).status, "Idle")
-          assert.strictEqual((yield* board.rows).length, 1)
+          assert.deepStrictEqual((yield* board.settled("s1")).agent, "shop/builder")
         }),
-      { agentOf: (runId) => Effect.succeed(runId === "r1" ? undefined : "shop/builder") }
+      { sessions: Effect.succeed([{ ...ours, turns: false, sessionId: "s1" }]) }
     )
   )
 
-  it.effect("a run whose hooks came first has one plate, too", () =>
-    run(({ board }) =>
+  it.effect("plates that a daemon of before had made of runs are closed by a rune, and never shown", () =>
+    run((world) =>
       Effect.gen(function* () {
-        yield* board.hook(...begun("s1"), { run: "r1" })
-        yield* board.plates.run({ runId: "r1", agent: "shop/builder", event: { _tag: "RunBegun", cwd: "/x" } })
-        assert.strictEqual((yield* board.settled("s1")).agent, "shop/builder")
-        assert.strictEqual((yield* board.rows).length, 1)
+        yield* world.board.stop
+        const move = (stream: string, from: string, to: string, event: Record<string, unknown>) => ({
+          stream,
+          kind: "plate.moved",
+          actor: `plate/${stream}`,
+          from,
+          to,
+          trigger: event["_tag"] as string,
+          payload: { plateId: stream, sessionId: null, restsOn: "stream", event: { at: T0, ...event } }
+        })
+        const registered = { _tag: "Registered", cwd: "/x", runId: "r0", agent: "shop/builder" }
+        for (const id of ["plate-aaaaaa", "plate-bbbbbb"]) {
+          yield* world.log.append([
+            move(id, "Starting", "Starting", { ...registered, plateId: id }),
+            move(id, "Starting", "Running", { _tag: "RunTurnStarted", runId: "r0" }),
+            move(id, "Running", "Running", { _tag: "RunBackground", runId: "r0", works: ["w"] })
+          ])
+        }
+        yield* world.log.append([move("plate-bbbbbb", "Running", "Closed", { _tag: "ProcessExited" })])
+        for (const _ of [1, 2]) {
+          const again = yield* restart(world)
+          assert.deepStrictEqual(yield* again.plates.list({ closed: true }), [])
+          yield* Effect.flip(again.plates.find("plate-aaaaaa"))
+          yield* again.stop
+        }
+        const runes = yield* Stream.runCollect(world.log.read({ stream: "plate-aaaaaa", kinds: ["plate.moved"] }))
+        assert.deepStrictEqual(
+          Array.from(runes, ({ from, to }) => `${from} > ${to}`),
+          ["Starting > Starting", "Starting > Running", "Running > Running", "Running > Closed"]
+        )
       })
     )
   )

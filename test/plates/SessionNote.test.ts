@@ -427,6 +427,7 @@ describe("a session that no hook has told of", () => {
         roster: { ofSession: () => undefined, isForgotten: () => false, open: [] } as unknown as PlateRegistry,
         reception: { isOpen: true, take } as unknown as EventIntake,
         fs,
+        sessions: Effect.succeed([]),
         config: folder
       })
       yield* Effect.forkScoped(discovery.loop)

@@ -9,7 +9,6 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { identify } from "../../src/runs/process/ProcessTable.ts"
 import { type Event, Plate, type State } from "../../src/plates/PlateMachine.ts"
-import type { RunReport } from "../../src/plates/EventIntake.ts"
 import { unreached, whyNot } from "../support/Unreached.ts"
 import {
   bookkeeping,
@@ -33,18 +32,16 @@ type Fields = { readonly [field: string]: unknown }
 const bash = { tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "b1" }
 const question = { tool_name: "AskUserQuestion", tool_input: { questions: [] }, tool_use_id: "q1" }
 
-/** A session, told of by hooks, or as a run of ours. */
+/** A session, told of by hooks. */
 class Session {
   readonly board: Board
   readonly id: string
   readonly plateId: string
-  readonly runId: string
 
   constructor(board: Board, id: string) {
     this.board = board
     this.id = id
     this.plateId = `p-${id}`
-    this.runId = `run-${id}`
   }
 
   /** Where its process would note itself beside. */
@@ -63,20 +60,6 @@ class Session {
 
   register(): Way {
     return this.board.plates.register({ plate_id: this.plateId, cwd: "/home/user/project" })
-  }
-
-  report(event: RunReport["event"]): Way {
-    return this.board.plates.run({ runId: this.runId, agent: "shop/builder", event })
-  }
-
-  /** The run begins, and its own event follows. */
-  tells(event: { readonly _tag: `Run${string}` } & Fields): Way {
-    const { runId } = this
-    const begun = this.report({ _tag: "RunBegun", cwd: "/home/user/project", sessionId: this.id })
-    const said = Effect.flatMap(Clock.currentTimeMillis, (at) =>
-      this.report({ at, runId, ...event } as unknown as RunReport["event"])
-    )
-    return Effect.andThen(begun, said)
   }
 
   get stands() {
@@ -156,9 +139,8 @@ const hooked =
   (name: string, more: Fields = {}) =>
   (session: Session): Way =>
     session.hook(name, more)
-const called = { tool: "Read", callId: "r1" }
 
-/** The sender of each event: a hook, `/events`, a run, the health check, a command. */
+/** The sender of each event: a hook, `/events`, the health check, a command. */
 const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way } = {
   SessionStart: (session) => session.post("session_start"),
   PromptSubmit: (session) => session.post("prompt_submit"),
@@ -182,12 +164,6 @@ const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way 
   HookElicitationResult: hooked("ElicitationResult", { mcp_server_name: "m" }),
   HookPreCompact: hooked("PreCompact"),
   HookPostCompact: hooked("PostCompact"),
-  RunTurnStarted: (session) => session.tells({ _tag: "RunTurnStarted" }),
-  RunToolCalled: (session) => session.tells({ _tag: "RunToolCalled", ...called }),
-  RunApprovalRequested: (session) => session.tells({ _tag: "RunApprovalRequested", ...called }),
-  RunToolEnded: (session) => session.tells({ _tag: "RunToolEnded", ...called }),
-  RunBackground: (session) => session.tells({ _tag: "RunBackground", works: ["b1"] }),
-  RunTurnEnded: (session) => session.tells({ _tag: "RunTurnEnded" }),
   PromptAnswered: answered,
   HealthCheckRecovery: (session, state) =>
     // a failure is over when somebody tries again; of a dialog nothing is known but that the file was written
@@ -216,18 +192,16 @@ describe("the plate's table is what the board does", () => {
       const cell = `${state} × ${tag}`
       if (!isLegal(state, tag) || whyNot("plate", cell) !== undefined) continue
       it.effect(cell, () =>
-        run(
-          (world) =>
-            Effect.gen(function* () {
-              const session = new Session(world.board, "s1")
-              for (const way of into[state](session)) yield* way
-              yield* until(`it is ${state}`, session.stands, (status) => status === state)
-              if (tag === "TurnEndObserved" || tag === "DialogEndObserved" || tag === "HealthCheckRecovery")
-                yield* Effect.andThen(world.board.write(session.id, bookkeeping), world.board.check())
-              yield* senders[tag](session, state)
-              yield* until(`${cell} is told`, runesOf(world), (runes) => runes.includes(cell))
-            }),
-          { agentOf: () => Effect.succeed("shop/builder") }
+        run((world) =>
+          Effect.gen(function* () {
+            const session = new Session(world.board, "s1")
+            for (const way of into[state](session)) yield* way
+            yield* until(`it is ${state}`, session.stands, (status) => status === state)
+            if (tag === "TurnEndObserved" || tag === "DialogEndObserved" || tag === "HealthCheckRecovery")
+              yield* Effect.andThen(world.board.write(session.id, bookkeeping), world.board.check())
+            yield* senders[tag](session, state)
+            yield* until(`${cell} is told`, runesOf(world), (runes) => runes.includes(cell))
+          })
         )
       )
     }

@@ -361,7 +361,7 @@ const fleet = (world: World): Agents["Service"] => ({
     })),
   projects: Effect.sync(() => world.projects),
   configOf: () => Effect.sync(() => undefined),
-  news: Stream.never,
+  sessions: Effect.succeed([]),
   configs: Stream.never,
   recovered: Effect.void,
   ready: Effect.succeed(true)

@@ -3,7 +3,7 @@
  * works, and those outside who are told of it. Made anew for each agent.
  */
 import { Context, type Effect } from "effect"
-import type { Backend, RunEvent, RunSpec } from "../../runs/Backend.ts"
+import type { Backend, RunSpec } from "../../runs/Backend.ts"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { AgentReport } from "../../domain/AgentPort.ts"
 import type { Price } from "../../domain/Prices.ts"
@@ -16,18 +16,6 @@ import type { AgentWeather } from "./AgentWeather.ts"
 import type { WorktreeError } from "../workplace/Worktree.ts"
 
 /** A run's events as the board is told them. */
-export type Watched =
-  | RunEvent
-  | {
-      readonly _tag: "Begun"
-      readonly cwd: string
-      readonly turns: boolean
-      readonly pid?: number | undefined
-      readonly sessionId?: string | undefined
-    }
-  /** The run's call waits for a person, as its machine has it; and waits no more. */
-  | { readonly _tag: "Asks" | "AsksNoMore"; readonly callId: string }
-
 export class AgentSetting extends Context.Service<
   AgentSetting,
   {
@@ -59,7 +47,6 @@ export class AgentSetting extends Context.Service<
     /** The rune that says so is durable. */
     readonly answered: (eventId: number) => Effect.Effect<void>
     readonly report: (report: AgentReport) => Effect.Effect<void>
-    readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
     /** Inputs of calls that wait for a person, of all agents. */
     readonly waiting: WaitingInputs
     /** Contents of files that come with messages, of all agents. */

@@ -63,8 +63,6 @@ type Act =
     }
   /** The run asks for leave for a call that was taken to run. */
   | { readonly _tag: "Late"; readonly message: Extract<ToolsMessage, { _tag: "Asked" }> }
-  /** Watchers of the run are told that the call waits for a person. */
-  | { readonly _tag: "Show"; readonly callId: string }
   /** The call waits for nobody. Its whole input is kept while it waits for a person (RunEvents keeps it), and no longer. */
   | { readonly _tag: "Drop"; readonly callId: string }
 
@@ -295,7 +293,7 @@ export const make = Effect.gen(function* () {
       else if (hash === undefined) denied(moves, callId, "agentd", TOO_LARGE)
     }
     const now = moves.call(callId)
-    moves.acts.push({ _tag: now !== undefined && waits(now) ? "Show" : "Drop", callId })
+    if (now === undefined || !waits(now)) moves.acts.push({ _tag: "Drop", callId })
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
 
@@ -535,11 +533,6 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  const shows = (callId: string, _tag: "Asks" | "AsksNoMore"): Effect.Effect<void> => {
-    const { id, run } = live.origin(callId) ?? {}
-    return id === undefined || run === undefined ? Effect.void : setting.watched(run.runId, { _tag, callId: id })
-  }
-
   const perform = (action: Act): Effect.Effect<void> | void => {
     switch (action._tag) {
       case "Tell":
@@ -553,10 +546,8 @@ export const make = Effect.gen(function* () {
       }
       case "ReportResult":
         return live.settled(action.callId ?? "")
-      case "Show":
-        return shows(action.callId, "Asks")
       case "Drop":
-        return Effect.andThen(shows(action.callId, "AsksNoMore"), setting.waiting.drop(action.callId))
+        return setting.waiting.drop(action.callId)
       case "Late":
         return live.late(action.message.callId, action.message.asked)
     }

@@ -82,8 +82,6 @@ const ENDS: ReadonlySet<RunEvent["_tag"]> = new Set([
 const TURN_ENDS: ReadonlySet<RunEvent["_tag"]> = new Set(["TurnCompleted", "TurnInterrupted", "TurnError", "Resumed"])
 /** Events of which the log holds nothing: they are heard again of a run that is taken up. */
 const ALWAYS: ReadonlySet<RunEvent["_tag"]> = new Set(["Started", "Offers", "Given", "Resumed", "Recalled"])
-/** Events that are between the run and its hearer alone. */
-const INNER: ReadonlySet<RunEvent["_tag"]> = new Set(["Reached", "Recalled"])
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000
 
@@ -235,7 +233,6 @@ export class RunEvents implements RunSink {
           yield* this.take(run, request, event)
         }
         isTold ||= event._tag !== "Delta"
-        if (event._tag !== "Delta" && !INNER.has(event._tag)) yield* this.setting.watched(run.runId, event)
       }
       if (deltas.length > 0) yield* this.words.write(deltas)
       if (made.length > 0) yield* this.called(run, request, made)
@@ -398,9 +395,7 @@ export class RunEvents implements RunSink {
       // a turn that is over for the log: its run is of no more use
       if (isLeft) live.ending(run.runId)
       this.adopted.openUnsafe()
-      const next = isLeft
-        ? run.end
-        : Effect.andThen(answerAgain(live, tools.state, this.setting.watched), turn.tell({ _tag: "Look" }))
+      const next = isLeft ? run.end : Effect.andThen(answerAgain(live, tools.state), turn.tell({ _tag: "Look" }))
       return live.run === run ? next : Effect.void
     })
   }
@@ -470,14 +465,13 @@ export class RunEvents implements RunSink {
   private readonly started = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, { pid, sessionId }: Event<"Started">) {
-      const { live, setting } = this
+      const { live } = this
       if (live.run === run) return
       live.up(run, backend.turns, spec.turnId, !Prompt.isBare(spec.prompt))
       yield* this.asks
       this.meter.begin()
       const taken = spec.adopt === undefined ? undefined : this.hearers().worker.state.now?.at
       this.meter.opens(taken ?? this.askedAt)
-      yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
       if (spec.adopt?.isUp === true) return
       const { worker } = this.hearers()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
@@ -670,7 +664,6 @@ export class RunEvents implements RunSink {
         error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
       )
       live.gone()
-      yield* this.setting.watched(runId, { _tag: "Exited", outcome })
     }
   )
 

@@ -7,7 +7,6 @@
 import { Effect } from "effect"
 import type { Run, RunEvent } from "../../runs/Backend.ts"
 import { isActive, type TurnState } from "../machines/AgentStates.ts"
-import type { AgentSetting } from "../actors/AgentSetting.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import type { RunRequest } from "./RunSupervisor.ts"
 import { get, lateName, type ToolsState, waits } from "../machines/ToolsState.ts"
@@ -66,19 +65,14 @@ export const recall = (
  * Answers the calls that were decided before: an answer that had been given is not heard twice, one that an earlier
  * daemon did not come to give is heard now. Watchers are told again of those that wait.
  */
-export const answerAgain = (
-  live: LiveRun,
-  tools: ToolsState,
-  watched: AgentSetting["Service"]["watched"]
-): Effect.Effect<void> =>
+export const answerAgain = (live: LiveRun, tools: ToolsState): Effect.Effect<void> =>
   Effect.forEach(
     live.calls,
     ([callId, { id, run }]) => {
       const call = get(tools.open, callId)
       if (call === undefined) return run.answer(id, { behavior: "deny", message: "it was decided before" })
-      if (waits(call)) return watched(run.runId, { _tag: "Asks", callId: id })
       // one that was taken to run, since nobody had asked, has no leave
-      if (call.snapshot.state !== "executing" || call.asked === false) return Effect.void
+      if (waits(call) || call.snapshot.state !== "executing" || call.asked === false) return Effect.void
       const { answers } = call.snapshot.data
       return run.answer(id, answers === null ? { behavior: "allow" } : { behavior: "allow", answers })
     },

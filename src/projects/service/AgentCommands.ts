@@ -210,13 +210,16 @@ const openIn = (projects: Projects): number => {
   return openSince(living.flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)))
 }
 
-const lists = (projects: Projects): Pick<Agents["Service"], "projects" | "all" | "addresses" | "some"> => ({
+const lists = (
+  projects: Projects
+): Pick<Agents["Service"], "projects" | "all" | "sessions" | "addresses" | "some"> => ({
   projects: Effect.sync(() => [
     ...[...projects.living.values()].map((project) => project.info),
     ...[...projects.lost.values()].map((lost) => lost.info),
     ...[...projects.damaged.values()].map(SetApart.infoOf)
   ]),
   all: Effect.map(Clock.currentTimeMillis, (now) => projects.found.map((one) => projects.agentInfo(one, now))),
+  sessions: Effect.sync(() => projects.found.flatMap((one) => projects.session(one) ?? [])),
   addresses: Effect.sync(() =>
     projects.found.map(({ project, tree }) => ({ conversation: project.conversation, agent: tree.name }))
   ),
@@ -265,7 +268,6 @@ export const make = (projects: Projects, ready: Ready) =>
     return Agents.of({
       ...voices,
       ...conversations(projects, ready, log),
-      news: bus.news,
       configs: Stream.merge(
         bus.configs,
         Stream.suspend(() => Stream.fromIterable([...projects.living.values()].map((project) => project.news)))

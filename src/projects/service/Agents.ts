@@ -22,11 +22,11 @@ import type {
   Report,
   SpawnRequest
 } from "../../domain/Messages.ts"
-import type { Address } from "../../domain/AgentPort.ts"
+import type { Address, AgentSession } from "../../domain/AgentPort.ts"
 import type { DiffInfo } from "../../domain/DiffMessages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { InboxMessage, VoiceOf } from "../../agents/actors/AgentVoice.ts"
-import type { ConfigNews, RunNews } from "./Bus.ts"
+import type { ConfigNews } from "./Bus.ts"
 import type { Answer } from "../../agents/machines/CallRow.ts"
 import type { Agreed } from "../ConfigTrust.ts"
 import type { Piece } from "../../agents/prompt/MessageFiles.ts"
@@ -58,6 +58,8 @@ export class Agents extends Context.Service<
     readonly startProject: (name: string, caller: Caller) => Command<Done>
     /** Lists the agents that are alive. */
     readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>
+    /** Sessions of agents' runs. */
+    readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
     readonly addresses: Effect.Effect<ReadonlyArray<Address>>
     readonly agent: (name: string, caller: Caller) => Effect.Effect<AgentInfo, CommandRefused>
     /** Of some agents what `all`, `backlog` and `calls` say of them. */
@@ -143,8 +145,6 @@ export class Agents extends Context.Service<
     readonly ask: (of: VoiceOf, question: string) => Command<Done>
     /** Messages that wait for the agent, and those that its turn carries. */
     readonly inbox: (of: VoiceOf) => Effect.Effect<ReadonlyArray<InboxMessage>>
-    /** Events of runs, from the subscription on, for their watchers. */
-    readonly news: Stream.Stream<RunNews>
     /** Configs of each open conversation: now, and whenever the file changes. The same may come twice. */
     readonly configs: Stream.Stream<ConfigNews>
     /**

@@ -7,10 +7,9 @@
 import { assert } from "@effect/vitest"
 import type { PlateInfo } from "../../../src/domain/Messages.ts"
 import type { Rune } from "../../../src/core/event-log/Rune.ts"
-import * as Facts from "../../../src/plates/Facts.ts"
 import { initial } from "../../../src/plates/PlateActor.ts"
 import { type Event, kinds, MAX_RECOVERY, Plate, QUIET, SILENT } from "../../../src/plates/PlateMachine.ts"
-import { apply, type Folded } from "../../../src/plates/Recovery.ts"
+import { apply, fold, type Folded } from "../../../src/plates/Recovery.ts"
 import { taken } from "../../support/Cells.ts"
 import type { Session, Truth } from "../world/Session.ts"
 import type { Dropped, Onlooker } from "../world/Sessions.ts"
@@ -97,7 +96,7 @@ export class Plates implements Check, Onlooker {
     if (!(kinds as ReadonlyArray<string>).includes(rune.kind)) return
     const { eventId, from, payload, stream, to } = rune
     const stood = this.plates.get(stream)
-    const before = stood?.folded ?? { stand: null, facts: Facts.none, isBroken: false }
+    const before = stood?.folded ?? fold.initial
     const stand = before.stand ?? initial(stream)
     const event = payload["event"] as Event
     const forgotten = this.forgottenBy.get(String(payload["sessionId"]))

@@ -116,7 +116,6 @@ export class AgentPlace {
       hearer: () => undefined,
       answered: nothing,
       report: nothing,
-      watched: nothing,
       mcp: () => ({})
     }
     const place: RunPlace["Service"] = {
