@@ -272,7 +272,7 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "what is forgotten comes back with the next daemon": {
     file: "src/plates/Recovery.ts",
-    from: "if (stand === null || isBroken || stand.data.forgotten) {",
+    from: "if (stand === null || isBroken || isRun || stand.data.forgotten) {",
     to: "if (stand === null || isBroken) {",
     seed: 10_002
   },
