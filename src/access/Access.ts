@@ -26,6 +26,8 @@ export interface Grant {
   readonly since: number
   /** Of a program's token; "": it is a page, which has none. */
   readonly hash: string
+  /** The page's own port; undefined: it has an address by name. */
+  readonly port?: number | undefined
 }
 
 /** By id, the oldest first. */
@@ -72,6 +74,7 @@ export const hashOf = (token: string): string => createHash("sha256").update(tok
 interface Wanted {
   readonly right: Right
   readonly label: string
+  readonly port?: number | undefined
 }
 
 interface Invitation extends Wanted {
@@ -218,11 +221,11 @@ const make = Effect.gen(function* () {
     )
 
   const granted = Effect.fnUntraced(
-    function* ({ label, right }: Wanted, { by }: Pick<Caller, "by">, hash: string) {
+    function* ({ label, port, right }: Wanted, { by }: Pick<Caller, "by">, hash: string) {
       yield* known
       if (book.grants.size >= MAX_GRANTS) return yield* tooMany
       const id = yield* fresh
-      yield* append(draft("access.granted", { id, right, label, hash, by }))
+      yield* append(draft("access.granted", { id, right, label, hash, by, ...(port === undefined ? {} : { port }) }))
       return { id, right, label }
     },
     (granting) => lock.withPermit(granting)

@@ -9,9 +9,13 @@ export const Right = Schema.Literals(["view", "act"])
 export type Right = typeof Right.Type
 
 export const accessKinds = {
-  /** `hash`: the token's SHA-256, in hexadecimal digits; "": it is a page, which proves itself by a key. */
-  "access.granted": kind(Schema.Struct({ id: text, right: Right, label: text, hash: text, by: text }), {
-    visibility: "internal"
-  }),
+  /**
+   * `hash`: the token's SHA-256, in hexadecimal digits; "": it is a page, which proves itself by a key. `port`: the page's
+   * own, if it has one.
+   */
+  "access.granted": kind(
+    Schema.Struct({ id: text, right: Right, label: text, hash: text, by: text, port: Schema.optional(Schema.Int) }),
+    { visibility: "internal" }
+  ),
   "access.revoked": kind(Schema.Struct({ id: text, by: text }), { visibility: "internal" })
 }

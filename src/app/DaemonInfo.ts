@@ -249,6 +249,14 @@ const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
     })
   })
 
+const pagesAt = (listening: Listening.Listening["Service"]) => ({
+  address: addressOf(listening),
+  pagePort: Effect.mapError(
+    listening.openPage,
+    ({ message, remedy }) => new CommandRefused({ message: `No page can be opened: ${message}.`, remedy })
+  )
+})
+
 /** Between two looks whether the port is had, and most time for it. */
 const LOOK_AT_PORT = Backoff.constant("20 millis")
 const PORT_WAIT = "5 seconds"
@@ -330,7 +338,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
     tree: Effect.sync(() => partsOf(facts.root(), redact)),
     outages: Effect.sync(() => weather.lasting()),
     accounts: Effect.provideContext(accounts, context),
-    address: addressOf(listening),
+    ...pagesAt(listening),
     kinds: kinds.names
   })
 })

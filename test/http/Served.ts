@@ -17,18 +17,35 @@ const { fetch } = globalThis
 
 export const PAGE = "<!doctype html><title>agentd</title>"
 
+/** A state folder, and what is around a server there: it outlives the server. */
+export const place = Effect.fnUntraced(function* (world: World) {
+  const state = yield* folder
+  mkdirSync(join(state, "web"))
+  writeFileSync(join(state, "web/index.html"), PAGE)
+  writeFileSync(join(state, "web/app.js"), "1")
+  writeFileSync(join(state, "secret"), "2")
+  return { state, around: yield* Layer.build(Layer.merge(inside(world, join(state, "control.sock")), Listening.layer)) }
+})
+
 /** A server with all its doors, on a port of the kernel's choice. */
 export const serve = Effect.fnUntraced(function* (
   world: World,
   names: ReadonlyArray<string> = [],
   port: number | null = 0
 ) {
-  const state = yield* folder
-  mkdirSync(join(state, "web"))
-  writeFileSync(join(state, "web/index.html"), PAGE)
-  writeFileSync(join(state, "web/app.js"), "1")
-  writeFileSync(join(state, "secret"), "2")
-  const around = yield* Layer.build(Layer.merge(inside(world, join(state, "control.sock")), Listening.layer))
+  return yield* serveIn(yield* place(world), { names, port })
+})
+
+interface Asked {
+  readonly names?: ReadonlyArray<string>
+  readonly port?: number | null
+  readonly taken?: (by: Server.Taken) => Effect.Effect<void>
+}
+
+export const serveIn = Effect.fnUntraced(function* (
+  { around, state }: Effect.Success<ReturnType<typeof place>>,
+  { names = [], port = 0, taken = () => Effect.void }: Asked = {}
+) {
   return yield* Effect.gen(function* () {
     const access = yield* Access
     const log = yield* EventLog
@@ -48,7 +65,7 @@ export const serve = Effect.fnUntraced(function* (
           page: { fs: yield* FileSystem.FileSystem, folders: [join(state, "none"), join(state, "web")] }
         },
         about: { status: Effect.succeed({}), metrics: Effect.succeed(""), hook: () => {} },
-        taken: () => Effect.void
+        taken
       })
     )
     const ask = (path: string, init: RequestInit & { readonly token?: string } = {}) =>

@@ -428,6 +428,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
     })
   ),
   address: Effect.succeed("http://127.0.0.1:7777"),
+  pagePort: Effect.succeed(7778),
   kinds: kinds.names,
   reach: Effect.succeed([]),
   outages: Effect.succeed([]),

@@ -25,6 +25,7 @@ export const Report = Schema.Struct({
   workers: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Report = typeof Report.Type
+export type Problem = NonNullable<Report["problem"]>
 
 export class Listening extends Context.Service<
   Listening,
@@ -35,6 +36,12 @@ export class Listening extends Context.Service<
     readonly ask: Effect.Effect<void>
     /** Waits until somebody asks. */
     readonly asked: Effect.Effect<void>
+    /** Opens a free port for one page. */
+    readonly openPage: Effect.Effect<number, Problem>
+    /** How that is done, once the server is there. */
+    readonly opensPages: (open: Effect.Effect<number, Problem>) => Effect.Effect<void>
+    /** Why the port of a page cannot be listened on; null: it can. */
+    readonly page: (port: number, problem: Problem | null) => Effect.Effect<void>
   }
 >()("agentd/http/Listening") {}
 
@@ -42,12 +49,24 @@ export const layer: Layer.Layer<Listening> = Layer.effect(
   Listening,
   Effect.gen(function* () {
     const ref = yield* Ref.make<Report>({ socket: null, port: null, listening: false, problem: null })
+    const pages = new Map<number, Problem>()
+    let opens: Effect.Effect<number, Problem> = Effect.fail({
+      message: "the daemon does not listen on its port yet",
+      remedy: "Try again in a moment."
+    })
     const asked = yield* Latch.make(false)
     return Listening.of({
-      report: Ref.get(ref),
+      report: Effect.map(Ref.get(ref), (report) => ({
+        ...report,
+        problem: report.problem ?? [...pages.values()][0] ?? null
+      })),
       update: (change) => Ref.update(ref, (report) => ({ ...report, ...change })),
       ask: asked.open,
-      asked: asked.await
+      asked: asked.await,
+      openPage: Effect.suspend(() => opens),
+      opensPages: (open) => Effect.sync(() => void (opens = open)),
+      page: (port, problem) =>
+        Effect.sync(() => void (problem === null ? pages.delete(port) : pages.set(port, problem)))
     })
   })
 )

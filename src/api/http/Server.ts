@@ -12,11 +12,12 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { Socket } from "node:net"
 import { dirname } from "node:path"
-import { Clock, Deferred, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
+import { Clock, Deferred, Effect, Exit, FileSystem, Layer, Schema, Scope } from "effect"
 import { type HttpServerError, HttpServerRequest } from "effect/http"
 import * as KeptSocket from "../../runs/KeptSocket.ts"
 import { Strangers } from "../../domain/Strangers.ts"
 import * as Api from "./Api.ts"
+import { INVITED } from "../../access/Access.ts"
 import type * as Doors from "./Doors.ts"
 import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
@@ -299,6 +300,69 @@ const whenAsked = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api
   yield* onPort(port, options, tokens, api, yield* Deferred.make<void>())
 })
 
+/**
+ * Ports of single pages: each is the origin of one page, for a browser that leads no name below localhost to this
+ * machine. The daemon keeps it for as long as the page has its right.
+ */
+const onPagePorts = Effect.fnUntraced(function* <E, R>(options: Options<E, R>, api: Api.Api, { access }: Doors.Doors) {
+  const scope = yield* Effect.scope
+  const fs = yield* FileSystem.FileSystem
+  const { opensPages, page } = yield* Listening
+  const on = Effect.fnUntraced(function* (port: number) {
+    const tokens = yield* Tokens.all(options.state)
+    const door = (node: Server) => ({ _tag: "Tcp", port: portOf(node), tokens, names: [] }) as const
+    return yield* listen({ host: HOST, port }, api, door, options.patience)
+  })
+  const refused = (port: number, id: string, told = new Set<number | null>()) =>
+    Effect.fnUntraced(function* (error: HttpServerError.ServeError) {
+      const by = yield* takenBy(port, error)
+      const since = yield* Clock.currentTimeMillis
+      const command = commandOf(options)
+      const { message, ...problem } = problemOf(port, command, error, by)
+      yield* page(port, {
+        ...problem,
+        message: `${message}; it is the address of page ${id}`,
+        remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that; or give the page another: ${command} access revoke ${id}, then: ${command} open --own-port`,
+        since
+      })
+      if (by === undefined || told.has(by.uid)) return
+      told.add(by.uid)
+      yield* options.taken(by)
+    })
+  const keep = (port: number, id: string) =>
+    Effect.scoped(Effect.andThen(Effect.andThen(on(port), page(port, null)), Effect.never)).pipe(
+      Effect.tapErrorTag("ServeError", refused(port, id)),
+      Effect.retry(Backoff.waits(AGAIN)),
+      Effect.raceFirst(access.ended(id)),
+      Effect.ensuring(page(port, null)),
+      Effect.ignore
+    )
+  const open = Effect.gen(function* () {
+    const own = yield* Scope.fork(scope)
+    const node = yield* Scope.provide(on(0), own).pipe(Effect.tapError(() => Scope.close(own, Exit.void)))
+    const port = portOf(node)
+    const claimed = Effect.map(access.list, (all) => all.find((grant) => grant.port === port))
+    yield* Effect.sleep(INVITED).pipe(
+      Effect.andThen(claimed),
+      Effect.flatMap((grant) => (grant === undefined ? Effect.void : access.ended(grant.id))),
+      Effect.ignore,
+      Effect.ensuring(Scope.close(own, Exit.void)),
+      Effect.forkIn(scope)
+    )
+    return port
+  })
+  yield* opensPages(
+    Effect.mapError(open, (error) => ({
+      message: `no port can be had: ${error._tag === "ServeError" ? codeOf(error) : error.message}`,
+      remedy: "Try again."
+    })).pipe(Effect.provideService(FileSystem.FileSystem, fs))
+  )
+  const granted = Effect.orElseSucceed(access.list, () => [])
+  yield* Effect.flatMap(granted, (all) =>
+    Effect.forEach(all, ({ id, port }) => (port === undefined ? Effect.void : Effect.forkIn(keep(port, id), scope)))
+  ).pipe(Effect.forkIn(scope))
+})
+
 /** Pages are known by keys of one secret, which is made when the first of them comes. */
 const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.Doors) {
   const fs = yield* FileSystem.FileSystem
@@ -330,6 +394,8 @@ export const layer = <E, R>(options: Options<E, R>) =>
       const { about, doors, state } = options
       const api = yield* Api.make(about, doors, doors === undefined ? undefined : yield* pairingOf(state, doors))
       yield* onSocket(options, api)
+      const isForbidden = options.port === undefined && options.spare === undefined
+      if (doors !== undefined && !isForbidden) yield* onPagePorts(options, api, doors)
       if (options.port === undefined) return yield* Effect.forkScoped(whenAsked(options, api))
       const tokens = yield* Tokens.all(options.state)
       const tried = yield* Deferred.make<void>()

@@ -20,15 +20,24 @@ export type AccessRow = typeof AccessRow.Type
 const wanted = { right: Right, label: Bounds.line(100), caller: Bounds.caller }
 
 export const access = [
-  /** A link that hands a page a token, once, within two minutes; the daemon listens on its port from then on. */
+  /**
+   * A link that hands a page its key, once, within two minutes; the daemon listens on its port from then on. `ownPort`:
+   * the page gets a port of its own instead of a name below localhost.
+   */
   procedure(
-    Rpc.make("Invite", { payload: input(wanted), success: Schema.Struct({ url: Schema.String }), error }).annotate(
-      Speaks,
-      "decides"
-    ),
-    ({ access, daemon }, { caller, label, right }) =>
+    Rpc.make("Invite", {
+      payload: input({ ...wanted, ownPort: Schema.optionalKey(Schema.Boolean) }),
+      success: Schema.Struct({ url: Schema.String }),
+      error
+    }).annotate(Speaks, "decides"),
+    ({ access, daemon }, { caller, label, ownPort = false, right }) =>
       Effect.gen(function* () {
         const address = yield* daemon.address
+        if (ownPort) {
+          const port = yield* daemon.pagePort
+          const code = yield* access.invite({ right, label, port }, caller)
+          return { url: `http://127.0.0.1:${port}/#open=${code}` }
+        }
         const code = yield* access.invite({ right, label }, caller)
         // a fragment is sent to nobody
         return { url: `${address.replace("127.0.0.1", nameOf(code))}/#open=${code}` }

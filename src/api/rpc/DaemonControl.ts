@@ -43,6 +43,8 @@ export class DaemonControl extends Context.Service<
     readonly accounts: Effect.Effect<ReadonlyArray<AccountRow>>
     /** `http://127.0.0.1:PORT`, where it answers; where no port was asked for yet, it listens from now on. */
     readonly address: Effect.Effect<string, CommandRefused>
+    /** A free port, on which the daemon listens for one page: until its link is over, or its right ends. */
+    readonly pagePort: Effect.Effect<number, CommandRefused>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>
   }

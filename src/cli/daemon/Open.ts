@@ -14,6 +14,7 @@ import { Entry, Invocation, print } from "../parse/Invocation.ts"
 interface Input {
   readonly view: boolean
   readonly print: boolean
+  readonly ownPort: boolean
   readonly label: string
 }
 
@@ -59,11 +60,13 @@ const shown = (url: string) =>
     Effect.orElseSucceed(() => false)
   )
 
-export const run = Effect.fnUntraced(function* ({ label, print: isPrinted, view }: Input) {
+export const run = Effect.fnUntraced(function* ({ label, ownPort, print: isPrinted, view }: Input) {
   const { caller, interactive, json, paths } = yield* Invocation
   const { env } = yield* Entry
   const right = view ? "view" : "act"
-  const { url } = yield* call(paths.socket, (client) => client.Invite({ right, label, caller }))
+  const { url } = yield* call(paths.socket, (client) =>
+    client.Invite({ right, label, caller, ...(ownPort ? { ownPort } : {}) })
+  )
   const isDesktop = (env["DISPLAY"] ?? env["WAYLAND_DISPLAY"] ?? "") !== ""
   const isShown = interactive && !json && !isPrinted && isDesktop && (yield* shown(url))
   yield* print({ url, right, opened: isShown }, () => [
