@@ -29,7 +29,7 @@ export const verbs: { readonly [verb: string]: string } = {
   BoardNews: "The board, whole at first, then what changes in it.",
   Retry: "Asks an agent again what came to no answer.",
   Dismiss: "Lets go what came to no answer, or what a stopped agent holds.",
-  Plates: "The sessions that are known: those of people and those of agents.",
+  Plates: "The coding sessions that agentd did not start.",
   Plate: "One session.",
   ForgetPlate: "Forgets a session that is over.",
   Answer: "Answers a call that waits for a person: lets it run, denies it, or chooses.",

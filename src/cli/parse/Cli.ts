@@ -224,7 +224,7 @@ const open = Command.make(
   {
     view: off("view", "It may read, and do nothing"),
     print: off("print", "Print the link alone, and open no browser"),
-    ownPort: off("own-port", "A port of its own, for a browser that finds no names below localhost (Safari)"),
+    ownPort: off("own-port", "A port of its own, for a browser that finds no names below localhost"),
     label: Flag.String("label").pipe(
       Flag.withDescription("The name by which the page is listed and logged"),
       Flag.withDefault("page")
