@@ -1,5 +1,5 @@
 /**
- * ProcessUse: what processes use of the machine, and how the machine as a whole stands, as Linux' /proc tells.
+ * ProcessUse: what processes use of the machine, as Linux' /proc shows.
  *
  * Guarantees: a process that vanishes while it is read counts for nothing; memory that processes share is counted
  * once where the kernel tells (`memoryOf`), which costs more than the estimate, and never less than what is used;
@@ -78,36 +78,3 @@ export const namelessOf = (pids: ReadonlyArray<number>): number => {
   }
   return [...files.values()].reduce((sum, size) => sum + size, 0)
 }
-
-/** All of the machine, in one cheap look (some 50 µs). */
-export interface Machine {
-  readonly tasks: number
-  /** Bytes of memory and swap that are left. */
-  readonly left: number
-}
-
-export const machine = (): Machine => {
-  const memory = textOf("/proc/meminfo")
-  return {
-    tasks: Number(/\/(\d+) /.exec(textOf("/proc/loadavg"))?.[1] ?? 0),
-    left: (figure(memory, "MemAvailable") + figure(memory, "SwapFree")) * KB
-  }
-}
-
-const TICKS = 100
-
-/** The time since the machine's start as processes' start times tell it. */
-export const uptime = (): number => Math.floor(Number(textOf("/proc/uptime").split(" ")[0] ?? 0) * TICKS)
-
-/** Bytes in use on the disk that a folder is on, and that disk's number; undefined where there is no such folder. */
-export const diskOf = (folder: string): Effect.Effect<{ readonly used: number; readonly device: number } | undefined> =>
-  Effect.tryPromise(async () => {
-    const [{ bfree, blocks, bsize }, { dev }] = await Promise.all([
-      fs.promises.statfs(folder),
-      fs.promises.stat(folder)
-    ])
-    return { used: (blocks - bfree) * bsize, device: dev }
-  }).pipe(
-    Effect.timeout(ANSWER_WITHIN),
-    Effect.orElseSucceed(() => undefined)
-  )

@@ -1,32 +1,32 @@
 /**
- * TreeGrowth: how much of a disk a folder has taken since a time, as far as its files tell.
+ * TreeGrowth: how much of a disk some folders have taken since a time, as their files and the disk itself show.
  *
- * Guarantees: no link is followed and no other disk entered; a file with several names counts once; what vanishes
- * meanwhile counts for nothing; other fibers get their turn; it ends after a bounded number of files, and as soon as
- * more than `enough` is found. No list is kept from look to look: files tell when they were made and changed.
+ * Guarantees: no link is followed and no other disk entered; a file with several names counts once; a file that vanishes
+ * meanwhile counts for nothing; other fibers get their turn. No list of files is kept between two walks. Unless the disk
+ * grows, the walks take 1 % of the time.
  */
-import { Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { attempt } from "../../config/Attempt.ts"
-
-/** In bytes on the disk. */
-export interface Growth {
-  /** Of files that were made since. */
-  readonly made: number
-  /** Of files that are older and were changed since: all of each. */
-  readonly changed: number
-}
+import * as Monotonic from "../../core/supervision/Monotonic.ts"
+import * as ProcessUse from "./ProcessUse.ts"
 
 /** How many files are looked at before other fibers get their turn. */
 const BATCH = 128
 const MAX_FILES = 3_000_000
 const BLOCK = 512
+/** Between two walks, ms; and as a multiple of the time that the last one took. */
+const WALK_EVERY = 30_000
+const WALK_SHARE = 100
+/** Part of a limit below which no growth of the disk is worth a walk. */
+const LEAST_GROWTH = 1 / 32
+const ANSWER_WITHIN = Duration.seconds(2)
 
 const statOf = (file: string): fs.Stats | undefined => attempt(() => fs.lstatSync(file))
 
 /** The names in a folder, a few at a time: it may have millions. */
-export function* namesIn(folder: string): Generator<string> {
+function* namesIn(folder: string): Generator<string> {
   let open: fs.Dir | undefined
   try {
     open = fs.opendirSync(folder)
@@ -38,29 +38,107 @@ export function* namesIn(folder: string): Generator<string> {
   }
 }
 
-/** `since` in ms since the epoch. */
-export const measure = Effect.fnUntraced(function* (folder: string, since: number, enough: number) {
-  const top = statOf(folder)
-  const several = new Set<number>()
-  const folders = top === undefined ? [] : [folder]
-  let [made, changed, seen] = [0, 0, 0]
+/** Calls `visit` for each name of a file or folder below the folder, until it returns false. */
+export const walk = Effect.fnUntraced(function* (folder: string, visit: (file: string, stat: fs.Stats) => boolean) {
+  const device = statOf(folder)?.dev
+  const folders = device === undefined ? [] : [folder]
+  let seen = 0
   for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
     for (const name of namesIn(next)) {
-      if (++seen > MAX_FILES || made > enough) return { made, changed } satisfies Growth
-      if (seen % BATCH === 0) yield* Effect.yieldNow
+      if (++seen % BATCH === 0) yield* Effect.yieldNow
       const file = path.join(next, name)
       const stat = statOf(file)
-      if (stat === undefined || stat.dev !== top?.dev) continue
+      if (stat === undefined || stat.dev !== device) continue
       if (stat.isDirectory()) folders.push(file)
-      else if (stat.nlink > 1) {
-        if (several.has(stat.ino)) continue
-        several.add(stat.ino)
-      }
-      if (stat.ctimeMs < since) continue
-      const size = Math.max(1, stat.blocks) * BLOCK
-      if (stat.birthtimeMs >= since) made += size
-      else changed += size
+      if (!visit(file, stat)) return
     }
   }
-  return { made, changed } satisfies Growth
+})
+
+/**
+ * Bytes of the files that were made since `since`, ms since the epoch, and of the older files that were changed: each with
+ * its whole size. The walk ends when the made files have more than `enough`.
+ */
+const measure = Effect.fnUntraced(function* (folder: string, since: number, enough: number) {
+  const several = new Set<number>()
+  let [made, changed, seen] = [0, 0, 0]
+  yield* walk(folder, (_, stat) => {
+    const isCounted = stat.ctimeMs < since || several.has(stat.ino)
+    if (stat.nlink > 1 && !stat.isDirectory()) several.add(stat.ino)
+    const size = isCounted ? 0 : Math.max(1, stat.blocks) * BLOCK
+    if (stat.birthtimeMs >= since) made += size
+    else changed += size
+    return ++seen < MAX_FILES && made <= enough
+  })
+  return { made, changed }
+})
+
+/** Bytes in use, by the number of the disk. */
+type Disks = ReadonlyMap<number, number>
+
+/** The disk of the folder, or of the nearest folder above it that exists. */
+const diskOf = (folder: string): Effect.Effect<readonly [device: number, used: number] | undefined> =>
+  Effect.tryPromise(async () => {
+    const [{ bfree, blocks, bsize }, { dev }] = await Promise.all([
+      fs.promises.statfs(folder),
+      fs.promises.stat(folder)
+    ])
+    return [dev, (blocks - bfree) * bsize] as const
+  }).pipe(
+    Effect.timeout(ANSWER_WITHIN),
+    Effect.catch(() => (folder === path.dirname(folder) ? Effect.undefined : diskOf(path.dirname(folder))))
+  )
+
+const disksOf = (folders: ReadonlyArray<string>): Effect.Effect<Disks> =>
+  Effect.map(Effect.forEach(folders, diskOf), (disks) => new Map(disks.filter((disk) => disk !== undefined)))
+
+/** Bytes that the disks have more in use than before. */
+const grown = (before: Disks, now: Disks): number =>
+  [...now].reduce((sum, [device, used]) => sum + Math.max(0, used - (before.get(device) ?? used)), 0)
+
+/** The growth of some folders since a time, as the last walk through them found it. */
+export interface Written {
+  readonly folders: ReadonlyArray<string>
+  /** ms since the epoch */
+  readonly since: number
+  /** The disks of the folders then, and at the last walk. */
+  readonly before: Disks
+  readonly walked: Disks
+  readonly bytes: number
+  /** The part of it that is in the first folder. */
+  readonly inFirst: number
+  /** When the next walk is due at the latest, ms of the monotonic clock. */
+  readonly due: number
+}
+
+/** Counts from now on; a file's time may be `coarse` ms before the clock's. */
+export const fromNow = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, coarse = 0) {
+  const since = (yield* Clock.currentTimeMillis) - coarse
+  const due = (yield* Monotonic.now) + WALK_EVERY
+  const before = yield* disksOf(folders)
+  return { folders, since, before, walked: before, bytes: 0, inFirst: 0, due } satisfies Written
+})
+
+/**
+ * Walks through the folders again if the disks have grown by half of what is left up to `most` bytes, or if a walk is due.
+ * Files without a name count if the processes have them open.
+ */
+export const again = Effect.fnUntraced(function* (last: Written, most: number, pids: ReadonlyArray<number>) {
+  const begun = yield* Monotonic.now
+  const walked = yield* disksOf(last.folders)
+  const room = Math.max((most - last.bytes) / 2, most * LEAST_GROWTH)
+  if (grown(last.walked, walked) < room && begun < last.due) return last
+  let growth = grown(last.before, walked)
+  const sizes: Array<number> = []
+  for (const folder of last.folders) {
+    const { changed, made } = yield* measure(folder, last.since, most)
+    // nobody knows how long an older file was: it cannot have grown by more than its disk has
+    const older = Math.min(changed, growth)
+    growth -= older
+    sizes.push(made + older)
+  }
+  const bytes = sizes.reduce((sum, size) => sum + size, ProcessUse.namelessOf(pids))
+  const now = yield* Monotonic.now
+  const due = now + Math.max(WALK_EVERY, WALK_SHARE * (now - begun))
+  return { ...last, walked, bytes, inFirst: sizes[0] ?? 0, due } satisfies Written
 })

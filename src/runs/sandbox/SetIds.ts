@@ -7,12 +7,10 @@
  */
 import { Effect } from "effect"
 import * as fs from "node:fs"
-import * as path from "node:path"
 import { attempt } from "../../config/Attempt.ts"
-import { namesIn } from "../process/TreeGrowth.ts"
+import { walk } from "../process/TreeGrowth.ts"
 
 const SET_IDS = 0o6000
-const BATCH = 128
 /** Not opened: only named, whatever its mode. */
 const PATH_ONLY = 0o10000000
 
@@ -30,19 +28,10 @@ const clear = (file: string, mode: number): boolean =>
 /** Takes the bits off what was changed since, ms since the epoch; answers with the files. */
 export const sweep = Effect.fnUntraced(function* (folder: string, since: number) {
   const swept: Array<string> = []
-  const top = attempt(() => fs.lstatSync(folder))
-  const folders = top === undefined ? [] : [folder]
-  let seen = 0
-  for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
-    for (const name of namesIn(next)) {
-      if (++seen % BATCH === 0) yield* Effect.yieldNow
-      const file = path.join(next, name)
-      const stat = attempt(() => fs.lstatSync(file))
-      if (stat === undefined || stat.dev !== top?.dev) continue
-      if (stat.isDirectory()) folders.push(file)
-      else if (stat.isFile() && (stat.mode & SET_IDS) !== 0 && stat.ctimeMs >= since && clear(file, stat.mode))
-        swept.push(file)
-    }
-  }
+  yield* walk(folder, (file, stat) => {
+    if (stat.isFile() && (stat.mode & SET_IDS) !== 0 && stat.ctimeMs >= since && clear(file, stat.mode))
+      swept.push(file)
+    return true
+  })
   return swept as ReadonlyArray<string>
 })
