@@ -1,14 +1,16 @@
 /** Repairs of damaged stores: `verify` is well after them, streams are kept up to the damage, the log goes on. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Random, Stream } from "effect"
-import { readdirSync, readFileSync, statSync } from "node:fs"
+import { Effect, Fiber, Random, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { spawnSync } from "node:child_process"
+import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import type { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as Repair from "../../src/core/event-log/Repair.ts"
 import type { RuneRow } from "../../src/core/event-log/RuneRow.ts"
 import * as SqlitePages from "../support/SqlitePages.ts"
-import { force, note, output, storeFile, withInlineLog } from "./Disk.ts"
+import { folder, force, note, output, storeFile, withInlineLog } from "./Disk.ts"
 import { copyOf, store, STREAMS, verified } from "./Flips.ts"
 import { long, seeded } from "./Seed.ts"
 
@@ -19,8 +21,51 @@ const messagesIn = (log: EventLog["Service"], stream: string) =>
   Effect.map(Stream.runCollect(log.read({ stream })), (runes) => runes.map(({ payload }) => JSON.stringify(payload)))
 
 /** The streams of a store that is well, and what each says. */
-const said = (file: string) =>
-  withInlineLog({ file }, (log) => Effect.forEach(STREAMS, (stream) => messagesIn(log, stream)))
+const said = (file: string, streams: ReadonlyArray<string> = STREAMS) =>
+  withInlineLog({ file }, (log) => Effect.forEach(streams, (stream) => messagesIn(log, stream)))
+
+const home = (n: number) => ({
+  stream: "daemon",
+  kind: "daemon.stopping",
+  actor: "daemon",
+  payload: { reason: `${n}` }
+})
+
+const seal = Effect.fnUntraced(function* (log: EventLog["Service"], upTo: number) {
+  const sealing = yield* Effect.forkChild(log.seal({ upTo, before: Number.MAX_SAFE_INTEGER, least: 1 }))
+  yield* TestClock.adjust("1 second")
+  yield* Fiber.join(sealing)
+})
+
+const KILLED = ["a", "b"]
+
+/** Every tenth rune is the daemon's own. Two segments; the first block of the second one cannot be read. */
+const sealedTwice = Effect.gen(function* () {
+  const file = yield* storeFile
+  yield* withInlineLog({ file }, (log) =>
+    Effect.gen(function* () {
+      yield* log.append(
+        Array.from({ length: 600 }, (_, at) => (at % 10 === 0 ? home(at + 1) : note(KILLED[at % 2]!, at + 1)))
+      )
+      yield* seal(log, 260)
+      yield* seal(log, 520)
+    })
+  )
+  const sealed = join(dirname(file), "segments")
+  const damaged = readFileSync(join(sealed, "261-520.zst"))
+  damaged[0] = damaged[0]! ^ 1
+  writeFileSync(join(sealed, "261-520.zst"), damaged)
+  return { damaged, file, sealed }
+}).pipe(Effect.provide(TestClock.layer()))
+
+/** In a process of its own; the signal that ended it. */
+const repairThere = (file: string, env: Readonly<Record<string, string>>) =>
+  spawnSync(process.execPath, ["--import", support("crashAt.ts"), support("repairer.ts"), file, "up"], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "inherit", "inherit"]
+  }).signal
+
+const support = (name: string) => join(import.meta.dirname, "../support", name)
 
 describe("a repair", () => {
   for (const [where, samples] of [
@@ -122,12 +167,6 @@ describe("a repair", () => {
   it.effect("of the daemon's own stream only the damaged rune is lost", () =>
     Effect.gen(function* () {
       const file = yield* storeFile
-      const home = (n: number) => ({
-        stream: "daemon",
-        kind: "daemon.stopping",
-        actor: "daemon",
-        payload: { reason: `${n}` }
-      })
       yield* withInlineLog({ file }, (log) => log.append([home(1), note("a", 1), home(2), home(3), note("a", 2)]))
       force(file, "UPDATE runes SET payload = '{' WHERE event_id = 3")
       yield* repair(file)
@@ -144,5 +183,115 @@ describe("a repair", () => {
       )
       assert.include(readdirSync(dirname(file)), "damaged")
     })
+  )
+
+  it.effect("a lost rune of the daemon's own stream leaves the numbers and causes of later ones as they were", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      const [, second, third] = yield* withInlineLog({ file }, (log) => log.append([home(1), home(2), home(3)]))
+      const cause = { stream: "daemon", seq: third!.seq }
+      yield* withInlineLog({ file }, (log) =>
+        log.append([
+          { ...home(4), cause },
+          { ...note("a", 1), cause }
+        ])
+      )
+      force(file, `UPDATE runes SET at = 7 WHERE event_id = ${second!.eventId}`)
+      yield* repair(file)
+      const runes = yield* withInlineLog({ file }, (log) => Stream.runCollect(log.read({ stream: "daemon" })))
+      assert.deepStrictEqual(
+        runes.slice(0, 4).map(({ kind, payload, seq }) => [seq, kind, payload["reason"]]),
+        [
+          [1, "daemon.stopping", "1"],
+          [2, "rune.lost", undefined],
+          [3, "daemon.stopping", "3"],
+          [4, "daemon.stopping", "4"]
+        ]
+      )
+      assert.deepStrictEqual(runes[3]!.cause, cause)
+      assert.deepStrictEqual((yield* verified(file)).problems, [])
+    })
+  )
+
+  it.effect("segments before the damage stay; the runes of the damaged one and of later ones are in the store", () =>
+    Effect.gen(function* () {
+      const { damaged, file, sealed } = yield* sealedTwice
+      const { beside, plan } = yield* repair(file)
+      assert.deepStrictEqual([plan.unknown, plan.first], [256, 261])
+      assert.deepStrictEqual((yield* verified(file)).problems, [])
+      assert.deepStrictEqual(readdirSync(sealed), ["1-260.zst"])
+      assert.deepStrictEqual(readFileSync(join(beside, "261-520.zst")), damaged)
+      for (const upTo of [0, 500]) {
+        yield* withInlineLog({ file }, (log) =>
+          Effect.gen(function* () {
+            assert.strictEqual((yield* log.sealed).last, upTo === 0 ? 260 : 500)
+            const kept = yield* log.tail({ stream: "daemon", kinds: ["daemon.stopping"] }, 999)
+            // the first one behind the hole follows from a rune that nobody can read
+            const there = Array.from({ length: 60 }, (_, n) => n * 10 + 1).filter((n) => n <= 260 || n > 521)
+            assert.deepStrictEqual(
+              kept.map(({ eventId, payload }) => [eventId, payload["reason"]]),
+              there.map((n) => [n, `${n}`])
+            )
+            if (upTo === 0) yield* seal(log, 500)
+          })
+        )
+        assert.deepStrictEqual((yield* verified(file)).problems, [])
+      }
+      assert.deepStrictEqual(readdirSync(sealed), ["1-260.zst", "261-500.zst"])
+    })
+  )
+
+  it.effect("a damaged list of segments is made anew from the files' names", () =>
+    Effect.gen(function* () {
+      const file = yield* store
+      const before = yield* said(file)
+      force(file, "UPDATE segments SET last = 1152921504606846976")
+      const { plan } = yield* repair(file)
+      assert.strictEqual(plan.lost, 0)
+      assert.deepStrictEqual((yield* verified(file)).problems, [])
+      assert.deepStrictEqual(yield* said(file), before)
+    })
+  )
+
+  it.live("after kill -9 in its midst the store is as it was or repaired, and a repair completes it", () =>
+    seeded(
+      Effect.gen(function* () {
+        const { file: original } = yield* sealedTwice
+        force(original, "UPDATE runes SET kind = 'inbox.delivered' WHERE event_id = 560")
+        // files beside the store may be gone
+        const named = (file: string) =>
+          Effect.map(verified(file), ({ problems }) =>
+            problems.filter(({ eventId }) => eventId > 0).map(({ eventId, rule }) => `${eventId} ${rule}`)
+          )
+        const damage = yield* named(original)
+        assert.isAbove(damage.length, 1)
+        const copy = Effect.map(folder, (to) => {
+          cpSync(dirname(original), to, { recursive: true })
+          return join(to, "runes.db")
+        })
+        const whole = yield* copy
+        const counts = `${whole}.counts`
+        repairThere(whole, { AGENTD_CRASH_COUNTS: counts })
+        const passed = JSON.parse(readFileSync(`${counts}.0`, "utf8")) as Readonly<Record<string, number>>
+        const points = Object.entries(passed).flatMap(([kind, count]) =>
+          Array.from({ length: count }, (_, index) => `${kind} ${index + 1}`)
+        )
+        assert.include(points.join(), "file rename: before")
+        const some = ["file rename: before 1", "file rename: after 1", points.at(-1)!]
+        while (some.length < 7) some.push(points[yield* Random.nextIntBetween(0, points.length - 1)]!)
+        const expected = yield* said(whole, ["daemon", ...KILLED])
+        for (const point of long ? points : some) {
+          const file = yield* copy
+          assert.strictEqual(repairThere(file, { AGENTD_CRASH_AT: point }), "SIGKILL", point)
+          const problems = yield* named(file)
+          if (problems.length > 0) assert.deepStrictEqual(problems, damage, point)
+          yield* repair(file)
+          assert.deepStrictEqual((yield* verified(file)).problems, [], point)
+          const now = yield* said(file, ["daemon", ...KILLED])
+          assert.deepStrictEqual(now.slice(1), expected.slice(1), point)
+          assert.isTrue(now[0]!.length >= expected[0]!.length, point)
+        }
+      })
+    )
   )
 })

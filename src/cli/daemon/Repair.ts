@@ -11,7 +11,7 @@ import { folds } from "../../app/Folds.ts"
 import { StorageError } from "../../core/event-log/EventLog.ts"
 import type { Beginning } from "../../core/event-log/Beginning.ts"
 import * as RepairStore from "../../core/event-log/Repair.ts"
-import type { Cut, RepairPlan } from "../../core/event-log/RepairPlan.ts"
+import type { Cut, Cuts } from "../../core/event-log/Cuts.ts"
 import type { RuneRow } from "../../core/event-log/RuneRow.ts"
 import { firstState } from "../../core/event-log/FirstState.ts"
 import * as StoreLock from "../../core/event-log/StoreLock.ts"
@@ -59,7 +59,7 @@ const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): st
     `${stream}: ${reason}. ${eventId === 0 ? "Nothing of it is left" : `It goes on from its rune ${seq} (${eventId} of the log)`}; ${count(lost, "rune")} of it are lost: ${losses.text(stream)}.`
   )
 
-const linesOf = (plan: RepairPlan, losses: Losses): ReadonlyArray<string> => [
+const linesOf = (plan: Cuts, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
   ...(plan.behind === undefined ? [] : [`${plan.behind}. What is missing there comes back with a backup alone.`]),
   ...(plan.unknown === 0 ? [] : [`${count(plan.unknown, "rune")} of which nothing can be read any more are lost.`]),
@@ -68,7 +68,7 @@ const linesOf = (plan: RepairPlan, losses: Losses): ReadonlyArray<string> => [
     : [`${count(plan.blanked.length, "rune")} of output lose their texts, and no state with them.`])
 ]
 
-const jsonOf = (plan: RepairPlan, losses: Losses, beside: string | null) => ({
+const jsonOf = (plan: Cuts, losses: Losses, beside: string | null) => ({
   lost: plan.lost,
   behind: plan.behind ?? null,
   unknown: plan.unknown,

@@ -23,6 +23,40 @@ const ERASING = "rune.erasing"
 
 const START: Link = { eventId: 0, seq: 0, hash: GENESIS }
 
+export const PAYLOAD = "its payload is not the one that was appended"
+
+type Break = Pick<Problem, "rule" | "message">
+
+const NONE: ReadonlyArray<Break> = []
+
+/** Why a rune does not follow from the one before it in its stream; the payload is not looked at. */
+export const breaksOf = (rune: StoredRune, last: Link = START): ReadonlyArray<Break> => {
+  const number: ReadonlyArray<Break> =
+    rune.seq === last.seq + 1
+      ? NONE
+      : [
+          {
+            rule: "INV-EVENTID-MONOTONIC",
+            message: `it is #${rune.seq} of its stream, and comes after #${last.seq}`
+          }
+        ]
+  const message = unchained(rune, last)
+  return message === undefined ? number : [...number, { rule: "INV-HASH-VALID", message }]
+}
+
+const unchained = (rune: StoredRune, last: Link): string | undefined => {
+  if (hashRune(last.hash, rune, rune.payloadHash) !== rune.hash) {
+    return "its hash does not follow from its header and the rune before it"
+  }
+  if (rune.prev !== last.eventId) {
+    return `it names rune ${rune.prev} as the one before it, which is ${last.eventId}`
+  }
+  if (rune.format !== 1 && rune.causeId !== null) {
+    return "its cause was changed: only runes of format 1 have one by its position"
+  }
+  return undefined
+}
+
 export class ChainWalk {
   private readonly links = new Map<string, Link>()
   /** Of a stream that the walk meets in its middle. */
@@ -54,17 +88,8 @@ export class ChainWalk {
       const missing = rune.eventId - this.head - 1
       this.report(rune, "INV-EVENTID-MONOTONIC", `${missing} runes are missing before it (after ${this.head})`)
     }
-    const last = this.links.get(rune.stream) ?? this.before(rune) ?? START
-    if (rune.seq !== last.seq + 1) {
-      this.report(rune, "INV-EVENTID-MONOTONIC", `it is #${rune.seq} of its stream, and comes after #${last.seq}`)
-    }
-    if (hashRune(last.hash, rune, rune.payloadHash) !== rune.hash) {
-      this.report(rune, "INV-HASH-VALID", "its hash does not follow from its header and the rune before it")
-    } else if (rune.prev !== last.eventId) {
-      this.report(rune, "INV-HASH-VALID", `it names rune ${rune.prev} as the one before it, which is ${last.eventId}`)
-    } else if (rune.format !== 1 && rune.causeId !== null) {
-      this.report(rune, "INV-HASH-VALID", "its cause was changed: only runes of format 1 have one by its position")
-    }
+    const last = this.links.get(rune.stream) ?? this.before(rune)
+    for (const { message, rule } of breaksOf(rune, last)) this.report(rune, rule, message)
     if (rune.payload !== null) this.payload(rune, rune.payload)
     this.links.set(rune.stream, { eventId: rune.eventId, seq: rune.seq, hash: rune.hash })
     this.head = rune.eventId
@@ -74,8 +99,9 @@ export class ChainWalk {
   /** Of another payload than was appended a later rune may say that it is what an erasure has left. */
   private payload(rune: StoredRune, payload: string): void {
     const hash = hashPayload(payload)
-    if (hash !== rune.payloadHash) this.changed.set(rune.eventId, { stream: rune.stream, hash })
-    if (rune.kind !== ERASING) return
+    const isChanged = hash !== rune.payloadHash
+    if (isChanged) this.changed.set(rune.eventId, { stream: rune.stream, hash })
+    if (rune.kind !== ERASING || isChanged) return
     const { eventId, left } = JSON.parse(payload) as { readonly eventId: number; readonly left: string }
     this.erasures.set(eventId, left)
   }
@@ -85,7 +111,7 @@ export class ChainWalk {
     const erased: Array<Erased> = []
     for (const [eventId, { hash, stream }] of this.changed) {
       if (this.erasures.get(eventId) === hash) erased.push({ eventId, stream })
-      else this.report({ eventId, stream }, "INV-HASH-VALID", "its payload is not the one that was appended")
+      else this.report({ eventId, stream }, "INV-HASH-VALID", PAYLOAD)
     }
     return erased
   }

@@ -77,17 +77,18 @@ export const ownKinds = {
     }),
     { visibility: "internal" }
   ),
-  /** In the place of a rune that a repair could not keep; `again`: the rune stands once more further on. */
+  /** In the place of a rune that a repair could not keep. */
   "rune.lost": kind(
     Schema.Struct({
       stream: Schema.NullOr(Schema.String),
       seq: Schema.NullOr(Schema.Int),
       kind: Schema.NullOr(Schema.String),
-      again: Schema.Boolean
+      /** Of a repair by an older agentd: the rune stands once more further on. */
+      again: Schema.optionalKey(Schema.Boolean)
     }),
     { visibility: "internal" }
   ),
-  /** A damaged store was written anew; the store as it was is in the folder. Streams that were cut, with their last good runes. */
+  /** Damaged streams were cut; the store as it was is in the folder. Streams that were cut, with their last good runes. */
   "log.repaired": kind(
     Schema.Struct({
       folder: Schema.String,
@@ -104,7 +105,9 @@ export const ownKinds = {
           reason: Schema.String,
           lost: Schema.Int
         })
-      )
+      ),
+      /** The segments that were kept: all others are in the store again. */
+      segments: Schema.optionalKey(Schema.Array(Schema.Struct(segment)))
     })
   ),
   /** The stream's whole state, in its chain: from here on it is the truth. */

@@ -1,33 +1,33 @@
 /**
- * Repair: a damaged store is written anew, with all that holds; no daemon runs meanwhile.
+ * Repair: each damaged stream of a store is cut after its last good rune; no daemon runs meanwhile.
  *
- * Guarantees: positions stay dense: in the place of each rune that is lost stands one that says so, in a stream of
- * their own; the store as it was is kept beside, readable for its owner alone, and what is lost once more as lines of
- * JSON; the new store takes the old one's place in one step, so that a kill leaves the one or the other; a rune of the
- * home stream tells what was done.
+ * Guarantees: the store as it was is kept beside, readable for its owner alone, and what is lost once more as lines of
+ * JSON. What is kept is written into a new store, which takes the old one's place in one step; nothing of the old one
+ * is changed before that, so that after a kill a repair begins again. Positions have no gaps: a rune in a stream of its
+ * own takes the place of each lost one. A rune of the home stream says what was cut.
  */
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import * as fs from "node:fs"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { actorFileOf } from "./ActorIndex.ts"
+import { type Beginning, isBeginning } from "./Beginning.ts"
 import type { Link } from "./ChainWalk.ts"
+import { Cuts, erasuresIn, headOf, type Options, type Place, placesIn } from "./Cuts.ts"
+import { asMigrated, type Definition, isDefined, mended } from "./Definitions.ts"
 import type { StorageError } from "./EventLog.ts"
-import { chain, GENESIS, hashPayload, joinHeader, quote } from "./HashChain.ts"
+import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import { anchorFileOf, anchorIn, behind } from "./HeadAnchor.ts"
 import type { Rules } from "./LogRules.ts"
 import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
-import { BLANK, erasuresIn, headOf, type Options, type Place, placesIn, RepairPlan } from "./RepairPlan.ts"
 import type { Rune } from "./Rune.ts"
 import { COLUMNS, fromRow, type RuneRow } from "./RuneRow.ts"
-import { type Beginning, isBeginning } from "./Beginning.ts"
-import { type Made, SEGMENTS, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
+import { SEGMENTS, SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 import { type Listed, listedIn, Segments } from "./Segments.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
 import { fromSqlError, storageError } from "./StorageFailure.ts"
 import { parsePayload } from "./StoredRune.ts"
-import { asMigrated, type Definition, isDefined, mended } from "./Definitions.ts"
 import { indexFileOf } from "./StreamIndex.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
@@ -63,10 +63,10 @@ const emptied = (file: string): void => {
   for (const ending of ["", ...endings]) fs.rmSync(`${file}${ending}`, { force: true })
 }
 
-/** Beside the store, while a repair reads one whose definitions are damaged. */
+/** A copy of a store whose definitions are damaged, while somebody looks at it. */
 const mendingOf = (file: string): string => `${file}.mending`
 
-/** The store with the definitions of its tables as they should be: where they are damaged, in a copy. */
+/** The store, or where the definitions of its tables are damaged a copy with these definitions. */
 const readable = (file: string, definitions: ReadonlyArray<Definition>): Database => {
   if (isDefined(file, definitions)) return nodeSqlite.open(file)
   const copy = mendingOf(file)
@@ -76,11 +76,14 @@ const readable = (file: string, definitions: ReadonlyArray<Definition>): Databas
   return nodeSqlite.open(copy)
 }
 
-const opened = (input: Input, definitions: ReadonlyArray<Definition>): Opened => {
-  const database = readable(input.file, definitions)
+const isNamed = ({ file, first, last }: Listed): boolean =>
+  file === `${isBeginning(file) ? "begins" : first}-${last}.zst`
+
+const opened = (input: Input, database: Database): Opened => {
   let listed: ReadonlyArray<Listed> = []
   try {
     listed = listedIn(database)
+    if (!listed.every(isNamed)) throw new Error("its list of segments is damaged")
   } catch {
     // the files' names say it too
     const folder = join(dirname(input.file), SEGMENTS)
@@ -98,9 +101,10 @@ const opened = (input: Input, definitions: ReadonlyArray<Definition>): Opened =>
   return { ...input, database, segments: new Segments(join(dirname(input.file), SEGMENTS), listed) }
 }
 
-const planOf = ({ database, file, folds, only, rules, segments }: Opened): RepairPlan => {
+/** Looks at all positions. */
+const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened): Cuts => {
   const erasures = erasuresIn(placesIn(database, segments), rules.home)
-  const plan = new RepairPlan({
+  const cuts = new Cuts({
     home: rules.home,
     isLazy: (kind) => rules.kinds.get(kind)?.lazy === true,
     erasures,
@@ -109,14 +113,12 @@ const planOf = ({ database, file, folds, only, rules, segments }: Opened): Repai
     ...(folds === undefined ? {} : { folds: folds(segments.beginning) })
   })
   const anchor = anchorIn(file)
-  plan.behind = anchor === undefined ? undefined : behind(database, anchor)
-  return plan
-}
-
-const walk = (of: Opened, plan: RepairPlan): void => {
-  for (const place of placesIn(of.database, of.segments)) {
-    if (plan.next(place) === "lost" && place.row !== undefined) of.onLost(place.row)
+  cuts.behind = anchor === undefined ? undefined : behind(database, anchor)
+  for (const place of placesIn(database, segments)) {
+    cuts.next(place)
+    if (place.row !== undefined && cuts.isLost(place.row)) onLost(place.row)
   }
+  return cuts
 }
 
 const failed = (file: string) => (cause: unknown) => storageError(file, cause)
@@ -128,18 +130,16 @@ export const runeOf = (row: RuneRow): Rune | undefined => {
   return payload === undefined ? undefined : { ...stored, payload }
 }
 
-/** The losses of a repair, without the repair. */
-export const look = (input: Input): Effect.Effect<RepairPlan, StorageError> =>
+/** The cuts of a repair, without the repair. */
+export const look = (input: Input): Effect.Effect<Cuts, StorageError> =>
   Effect.flatMap(asMigrated, (definitions) =>
     Effect.try({
       try: () => {
-        const of = opened(input, definitions)
+        const database = readable(input.file, definitions)
         try {
-          const plan = planOf(of)
-          walk(of, plan)
-          return plan
+          return cutsOf(opened(input, database))
         } finally {
-          of.database.close()
+          database.close()
           emptied(mendingOf(input.file))
         }
       },
@@ -147,31 +147,48 @@ export const look = (input: Input): Effect.Effect<RepairPlan, StorageError> =>
     })
   )
 
+/** The payload of a rune that lost it. */
+const BLANK = "{}"
+
 const textOf = (value: unknown): string => JSON.stringify(value)
+
+const isAsListed = ({ content, sha256 }: Segments["open"][number]): boolean => {
+  try {
+    return content.sha256 === sha256
+  } catch {
+    return false
+  }
+}
+
+/** The segments before the first damage: they stay as they are. All runes behind them are in the store afterwards. */
+const wholeOf = (segments: Segments, { first }: Cuts): Segments["open"] => {
+  const from = segments.open.findIndex((one) => one.last > segments.deleted && (one.last >= first || !isAsListed(one)))
+  return from === -1 ? segments.open : segments.open.slice(0, from)
+}
 
 /** The new store, while it is written. */
 class Rewriting {
   private readonly of: Opened
-  private readonly plan: RepairPlan
+  private readonly cuts: Cuts
   private readonly into: Database
   private readonly beside: string
   private readonly now: number
+  private readonly whole: Segments["open"]
   private readonly lostStream: string
   private readonly links = new Map<string, Link>()
-  private readonly heads = new Map<string, SegmentHead>()
-  private readonly again: Array<RuneRow> = []
   private readonly blanked: Array<RuneRow> = []
-  private readonly made: Array<Made> = []
   private readonly insert: (row: RuneRow) => void
   private readonly lines: number
-  private last = 0
+  private last: number
 
-  constructor(of: Opened, plan: RepairPlan, into: Database, beside: string, now: number) {
+  constructor(of: Opened, cuts: Cuts, into: Database, beside: string, now: number) {
     this.of = of
-    this.plan = plan
+    this.cuts = cuts
     this.into = into
     this.beside = beside
     this.now = now
+    this.whole = wholeOf(of.segments, cuts)
+    this.last = this.whole.at(-1)?.last ?? 0
     this.lostStream = `lost:${headOf(of.database)}`
     this.lines = fs.openSync(join(beside, "lost.jsonl"), "w", 0o600)
     const statement = into.prepare(
@@ -180,130 +197,77 @@ class Rewriting {
     this.insert = (row) => void statement.run(...COLUMNS.map((column) => row[column]))
   }
 
-  run(): void {
-    const { segments } = this.of
-    const places = placesIn(this.of.database, segments)
+  /** Answers the files of segments that are not part of it. */
+  run(): ReadonlyArray<string> {
+    const { database, segments } = this.of
+    const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
+    for (const path of files) kept(path, join(this.beside, basename(path)))
     this.into.exec("BEGIN")
-    for (const listed of segments.listed) {
-      if (listed.last <= segments.deleted) this.begin(listed)
-      else this.segment(listed, places)
+    for (const one of this.whole) this.list(one, one.content.footer.heads)
+    for (const place of placesIn(database, segments, this.last)) {
+      const row = this.rowOf(place)
+      this.insert(row)
+      this.links.set(row.stream, { eventId: row.event_id, seq: row.seq, hash: row.hash })
+      this.last = row.event_id
     }
-    for (const place of places) this.insert(this.rowOf(place))
     this.tell()
     this.into.prepare("UPDATE head SET event_id = ?").run(this.last)
-    this.into.exec("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")
+    this.into.exec("COMMIT")
+    this.into.exec("PRAGMA wal_checkpoint(TRUNCATE)")
     fs.closeSync(this.lines)
+    return files
   }
 
-  /** In the place of what a person's setting has deleted. */
-  private begin(listed: Listed): void {
-    const { heads } = this.of.segments.beginning!.summary
-    this.list(listed, heads)
-    for (const head of heads) {
-      this.heads.set(head.stream, head)
-      this.links.set(head.stream, head)
-    }
-    this.last = listed.last
-  }
-
-  private list({ bytes, file, first, last, sha256 }: Listed, heads: Iterable<SegmentHead>): void {
+  private list({ bytes, file, first, last, sha256 }: Listed, heads: ReadonlyArray<SegmentHead>): void {
     this.into
       .prepare("INSERT INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
       .run(first, last, file, sha256, bytes)
     const set = this.into.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
     for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
       set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
+      this.links.set(stream, { eventId, seq, hash })
     }
   }
 
-  private segment(listed: Listed, places: Iterator<Place>): void {
-    const folder = join(dirname(this.of.file), SEGMENTS)
-    const old = join(folder, listed.file)
-    const heads = new Map<string, SegmentHead>()
-    const writer = new SegmentWriter(folder)
-    const before = this.plan.lost + this.plan.blanked.length + this.again.length
-    for (let eventId = listed.first; eventId <= listed.last; eventId++) {
-      const row = this.rowOf(places.next().value as Place)
-      const head = this.headAfter(row)
-      heads.set(row.stream, head)
-      this.heads.set(row.stream, head)
-      writer.add([row])
+  /** The row of the new store at the position. */
+  private rowOf({ eventId, row }: Place): RuneRow {
+    const { home } = this.of.rules
+    const isLost = row === undefined || this.cuts.isLost(row)
+    if (row !== undefined && (isLost || this.cuts.isBlanked(row))) fs.writeSync(this.lines, `${textOf(row)}\n`)
+    if (isLost) {
+      const payload = textOf({ stream: row?.stream ?? null, seq: row?.seq ?? null, kind: row?.kind ?? null })
+      // in the home stream the numbers of the runes behind it stay as they are
+      const stream = row?.stream === home ? home : this.lostStream
+      return this.made({ stream, eventId, at: row?.at ?? this.now, kind: "rune.lost", payload })
     }
-    const isSame = before === this.plan.lost + this.plan.blanked.length + this.again.length
-    const { bytes, file, first, last, sha256 } = listed
-    if (isSame && existing(old)?.sha256 === sha256) writer.abandon()
-    else {
-      if (fs.existsSync(old)) fs.linkSync(old, join(this.beside, listed.file))
-      this.made.push(writer.finish([...heads.values()]))
+    if (this.cuts.isBlanked(row)) {
+      this.blanked.push(row)
+      return { ...row, payload: BLANK }
     }
-    const now = this.made.find((one) => one.first === first) ?? { bytes, file, first, last, sha256 }
-    this.list(now, heads.values())
+    return row.stream === home && this.cuts.cuts.has(home) ? this.chained(row) : row
   }
 
-  private headAfter({ event_id, hash, kind, seq, stream }: RuneRow): SegmentHead {
-    const { guard, kinds } = this.of.rules
-    const guarded = guard.kinds.includes(kind) ? event_id : (this.heads.get(stream)?.guarded ?? 0)
-    return { stream, eventId: event_id, seq, hash, isSealed: kinds.sealing.includes(kind), guarded }
-  }
-
-  /** The row that stands at the place from now on. */
-  private rowOf(place: Place): RuneRow {
-    const { eventId, row } = place
-    const fate = this.plan.next(place)
-    this.last = eventId
-    if (row !== undefined && (fate === "kept" || fate === "blanked")) {
-      this.links.set(row.stream, { eventId, seq: row.seq, hash: row.hash })
-      if (fate === "kept") return row
-      this.keep(row)
-      const blank = { ...row, payload: BLANK }
-      this.blanked.push(blank)
-      return blank
-    }
-    if (row !== undefined && fate === "again") this.again.push(row)
-    else if (row !== undefined) this.keep(row)
-    const payload = {
-      stream: row?.stream ?? null,
-      seq: row?.seq ?? null,
-      kind: row?.kind ?? null,
-      again: fate === "again"
-    }
-    return this.runeOf(this.lostStream, eventId, row?.at ?? this.now, "rune.lost", "log/repair", textOf(payload))
-  }
-
-  private keep(row: RuneRow): void {
-    fs.writeSync(this.lines, `${textOf(row)}\n`)
-  }
-
-  private runeOf(stream: string, eventId: number, at: number, kind: string, actor: string, payload: string): RuneRow {
-    const before = this.links.get(stream) ?? { eventId: 0, seq: 0, hash: GENESIS }
+  /** The row as the next of its stream. */
+  private chained(row: RuneRow): RuneRow {
+    const before = this.links.get(row.stream) ?? { eventId: 0, seq: 0, hash: GENESIS }
     const seq = before.seq + 1
-    const time = Number.isSafeInteger(at) ? at : this.now
+    // a number of its own stream names another rune when the numbers have changed
+    const cause_seq = seq === row.seq || row.cause_stream !== null ? row.cause_seq : null
+    const next = { ...row, format: 2, seq, prev: before.eventId, cause: null, cause_seq }
+    return { ...next, hash: hashRune(before.hash, fromRow(next), row.payload_hash) }
+  }
+
+  private made({ at, eventId, kind, payload, stream }: Draft): RuneRow {
     const { visibility = "internal" } = this.of.rules.kinds.get(kind) ?? {}
-    const header = joinHeader(
-      quote(stream),
-      seq,
-      time,
-      quote(kind),
-      quote(actor),
-      "null",
-      "null",
-      "null",
-      "null",
-      "[]",
-      quote(visibility)
-    )
-    const payloadHash = hashPayload(payload)
-    const hash = chain(before.hash, header, payloadHash)
-    this.links.set(stream, { eventId, seq, hash })
-    return {
+    return this.chained({
       event_id: eventId,
       format: 2,
-      seq,
-      prev: before.eventId,
+      seq: 0,
+      prev: 0,
       stream,
-      at: time,
+      at: Number.isSafeInteger(at) ? at : this.now,
       kind,
-      actor,
+      actor: "log/repair",
       from_state: null,
       to_state: null,
       trigger_name: null,
@@ -313,57 +277,53 @@ class Rewriting {
       moves: null,
       visibility,
       payload,
-      payload_hash: payloadHash,
-      hash
-    }
+      payload_hash: hashPayload(payload),
+      hash: ""
+    })
   }
 
-  private append(kind: string, actor: string, payload: string, at = this.now): void {
-    this.last += 1
-    this.insert(this.runeOf(this.of.rules.home, this.last, at, kind, actor, payload))
-  }
-
-  /** The home stream's runes: those behind its break once more, then what was done. */
-  private tell(): void {
+  private append(kind: string, payload: object): void {
     const { home } = this.of.rules
-    for (const { actor, at, kind, payload } of this.again) this.append(kind, actor, payload ?? BLANK, at)
-    const told = this.plan.cuts.has(home) ? this.listed() : this.made
-    for (const made of told) {
-      if (!isBeginning(made.file)) this.append("segment.rewritten", "log/repair", textOf(made))
-      else this.append("log.begins", "log/repair", textOf(this.beginsAgain(made)))
+    this.last += 1
+    const row = this.made({ stream: home, eventId: this.last, at: this.now, kind, payload: textOf(payload) })
+    this.insert(row)
+    this.links.set(home, { eventId: this.last, seq: row.seq, hash: row.hash })
+  }
+
+  /** The home stream says what was done. */
+  private tell(): void {
+    const { beginning } = this.of.segments
+    const { blanked, cuts, lost, unknown } = this.cuts
+    const segments = this.whole.map(({ bytes, file, first, last, sha256 }) => {
+      const runes = isBeginning(file) ? last : last - first + 1
+      return { first, last, runes, file, bytes, sha256 }
+    })
+    if (beginning !== undefined && cuts.has(this.of.rules.home)) {
+      const { at, heads } = beginning.summary
+      this.append("log.begins", { ...segments[0], streams: heads.length, at, by: "a setting, before a repair" })
     }
     for (const { event_id: eventId, stream } of this.blanked) {
       const by = "repair"
-      this.append("rune.erasing", "log/repair", textOf({ eventId, stream, fields: [], left: hashPayload(BLANK), by }))
-      this.append("rune.erased", "log/repair", textOf({ eventId, stream, by }))
+      this.append("rune.erasing", { eventId, stream, fields: [], left: hashPayload(BLANK), by })
+      this.append("rune.erased", { eventId, stream, by })
     }
-    const streams = [...this.plan.cuts.values()].slice(0, MAX_TOLD)
-    const { blanked, lost, unknown } = this.plan
-    this.append(
-      "log.repaired",
-      "log/repair",
-      textOf({ folder: this.beside, lost, unknown, blanked: blanked.length, streams })
-    )
+    const streams = [...cuts.values()].slice(0, MAX_TOLD)
+    this.append("log.repaired", { folder: this.beside, lost, unknown, blanked: blanked.length, streams, segments })
   }
+}
 
-  private beginsAgain(made: Made) {
-    const { at, heads } = this.of.segments.beginning!.summary
-    return { ...made, streams: heads.length, at, by: "a setting, before a repair" }
-  }
-
-  private listed(): ReadonlyArray<Made> {
-    return this.of.segments.listed.map(
-      (one) => this.made.find(({ first }) => first === one.first) ?? { ...one, runes: one.last - one.first + 1 }
-    )
-  }
+interface Draft {
+  readonly stream: string
+  readonly eventId: number
+  readonly at: number
+  readonly kind: string
+  readonly payload: string
 }
 
 /** Streams that the rune about a repair names. */
 const MAX_TOLD = 500
 
-const existing = (path: string): SegmentFile | undefined => (fs.existsSync(path) ? new SegmentFile(path) : undefined)
-
-/** Carries it out; the answer is what was done, and the folder that holds the store as it was. */
+/** Carries it out; the answer is what was cut, and the folder that holds the store as it was. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
   const fresh = `${file}.repaired`
@@ -382,23 +342,28 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   )
   const definitions = yield* asMigrated
   return yield* attempt(() => {
-    const of = opened(input, definitions)
+    // in the file itself: its write-ahead log is folded into it before it goes
+    if (!isDefined(file, definitions)) mended(file, definitions)
+    const database = nodeSqlite.open(file)
     const into = nodeSqlite.open(fresh)
     try {
-      const plan = planOf(of)
-      new Rewriting(of, plan, into, beside, now).run()
+      const of = opened(input, database)
+      const cuts = cutsOf(of)
+      const gone = new Rewriting(of, cuts, into, beside, now).run()
       into.close()
-      of.database.close()
+      database.close()
       for (const ending of endings) fs.rmSync(`${file}${ending}`, { force: true })
       for (const ending of endings) fs.rmSync(`${fresh}${ending}`, { force: true })
-      fs.renameSync(fresh, file)
+      // before the new store is there: they speak of the old one, and a start makes them anew
       for (const side of [indexFileOf(file), actorFileOf(file), anchorFileOf(file)]) emptied(side)
+      fs.renameSync(fresh, file)
+      // a start after a kill removes them
+      for (const path of gone) fs.rmSync(path, { force: true })
       syncFolder(dirname(file))
-      return { plan, beside }
+      return { plan: cuts, beside }
     } finally {
       if (into.isOpen) into.close()
-      if (of.database.isOpen) of.database.close()
-      emptied(mendingOf(file))
+      if (database.isOpen) database.close()
     }
   })
 })

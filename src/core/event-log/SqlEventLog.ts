@@ -53,6 +53,7 @@ import { snapshotOf, type StreamFold } from "./StreamFold.ts"
 import { indexFileOf } from "./StreamIndex.ts"
 import { noSnapshots, nothingRecent, recover, type Snapshots, WORTH_KEEPING } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
+import * as ToldSegments from "./ToldSegments.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
 import * as WholeCheck from "./WholeCheck.ts"
 
@@ -125,15 +126,6 @@ const positionsIn =
       Effect.orElseSucceed(() => undefined)
     )
 
-const segmentIn = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
-  first,
-  last,
-  runes,
-  file,
-  bytes,
-  sha256
-})
-
 /** The archived streams, the segments, and the erasures that have not come to their end, as a fold of the home stream. */
 interface Moved {
   readonly archived: ReadonlyArray<string>
@@ -145,6 +137,8 @@ interface Moved {
 
 const unmoved: Moved = { archived: [], unfinished: [], segments: [], checked: null }
 
+const toldOf = ({ segments }: Moved): Map<number, Made> => new Map(segments.map((made) => [made.first, made]))
+
 const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
   name: "archives",
   version: 4,
@@ -155,14 +149,8 @@ const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
     if (rune.kind === archives.kind) return { ...moved, archived: [...moved.archived, archives.streamOf(rune)] }
     const own = readOwn(rune)
     if (own?.kind === "rune.erasing") return { ...moved, unfinished: [...moved.unfinished, own.payload] }
-    if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
-      const made = segmentIn(own.payload)
-      return { ...moved, segments: [...moved.segments.filter(({ first }) => first !== made.first), made] }
-    }
-    if (own?.kind === "log.begins") {
-      const made = segmentIn(own.payload)
-      return { ...moved, segments: [made, ...moved.segments.filter(({ last }) => last > made.last)] }
-    }
+    const told = toldOf(moved)
+    if (ToldSegments.note(told, own)) return { ...moved, segments: [...told.values()] }
     if (own?.kind !== "rune.erased") return moved
     const { eventId } = own.payload
     return { ...moved, unfinished: moved.unfinished.filter((erasing) => erasing.eventId !== eventId) }
@@ -260,7 +248,7 @@ const restore = Effect.fnUntraced(function* (
   const admission = new AdmissionState({ guard, kinds, head: opened.head, streams })
   for (const problem of opened.problems) yield* halt(admission, problem)
   const unfinished = new Map(moved.unfinished.map((erasing) => [erasing.eventId, erasing]))
-  const told = new Map(moved.segments.map((made) => [made.first, made]))
+  const told = toldOf(moved)
   return {
     admission,
     newest,
@@ -306,12 +294,7 @@ const keepStates = (
             const own = readOwn(rune)
             if (own?.kind === "rune.erasing") unfinished.set(own.payload.eventId, own.payload)
             else if (own?.kind === "rune.erased") unfinished.delete(own.payload.eventId)
-            else if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
-              told.set(own.payload.first, segmentIn(own.payload))
-            } else if (own?.kind === "log.begins") {
-              for (const [first, { last }] of told) if (last <= own.payload.last) told.delete(first)
-              told.set(own.payload.first, segmentIn(own.payload))
-            }
+            else ToldSegments.note(told, own)
           }
           if (stream === home && kind === archives.kind) archived.add(archives.streamOf({ actor }))
           if (!guardedKinds.has(kind)) continue

@@ -11,6 +11,7 @@ import { errorOf } from "./GroupCommit.ts"
 import { foldOf, type InvariantGuard, type States } from "./InvariantGuard.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Beginning } from "./Beginning.ts"
+import type { Made } from "./SegmentFile.ts"
 import type { Listed, Segments } from "./Segments.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { LogReader } from "./LogReader.ts"
@@ -20,6 +21,7 @@ import { parsePayload, type StoredRune } from "./StoredRune.ts"
 import { storageError } from "./StorageFailure.ts"
 import { type Looked, type Marks, StoreWalk, type Walked } from "./StoreWalk.ts"
 import { TableCheck, type Tables } from "./TableCheck.ts"
+import * as ToldSegments from "./ToldSegments.ts"
 import { verifyThread } from "./ThreadFile.ts"
 import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
@@ -94,7 +96,7 @@ class Look {
   readonly problems: Array<Problem> = []
   readonly archived = new Set<string>()
   /** By their first runes: what the runes say of segments. */
-  readonly segments = new Map<number, Listed>()
+  readonly segments = new Map<number, Made>()
   /** As a rune says: older ones are deleted. */
   begins: Begins | undefined
   private readonly states = new Map<string, States>()
@@ -110,22 +112,16 @@ class Look {
     const { archives, guard, home } = this.rules
     if (looked.kind === archives.kind && looked.stream === home) this.archived.add(archives.streamOf(looked))
     const own = looked.stream === home ? readOwn({ kind: looked.kind, payload: payloadOf(looked) }) : undefined
-    if (own?.kind === "segment.sealed" || own?.kind === "segment.rewritten") {
-      this.segments.set(own.payload.first, own.payload)
+    ToldSegments.note(this.segments, own)
+    if (own?.kind === "log.begins") {
+      this.begins = { eventId: own.payload.last + 1, at: own.payload.at, by: own.payload.by }
     }
-    if (own?.kind === "log.begins") this.deleted(own.payload)
     if (looked.isErased) return
     const seen = { ...looked, payload: parsePayload(looked as unknown as StoredRune) ?? {} }
     const states = this.states.get(looked.stream) ?? this.first(looked.stream)
     const violation = guard.check(states, seen)
     if (violation !== undefined) this.report(looked, violation.rule, violation.message)
     this.states.set(looked.stream, guard.apply(states, seen))
-  }
-
-  private deleted(told: Listed & { readonly at: number; readonly by: string }): void {
-    for (const [first, { last }] of this.segments) if (last <= told.last) this.segments.delete(first)
-    this.segments.set(told.first, told)
-    this.begins = { eventId: told.last + 1, at: told.at, by: told.by }
   }
 
   private first(stream: string): States {
@@ -145,7 +141,8 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
   archives.kind,
   "segment.sealed",
   "segment.rewritten",
-  "log.begins"
+  "log.begins",
+  "log.repaired"
 ]
 
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}

@@ -1,12 +1,11 @@
 /**
- * RepairPlan: what of a damaged store can stay: rune by rune, in order, as the chains say.
+ * Cuts: where a repair cuts the streams of a damaged store: each after its last rune that is as it was written.
  *
- * Guarantees: a stream is kept up to its first rune that is not as it was written, and cut there: what comes after
- * rests on what is lost. A lazy rune, which no state is made of, loses its payload alone. Of the home stream, which is a
- * list of facts, only the damaged runes are lost. Changes nothing.
+ * Guarantees: a lazy rune, which no state is made of, loses its payload alone; of the home stream, which is a list of
+ * facts, only the damaged runes are lost. A look changes nothing.
  */
-import type { Link } from "./ChainWalk.ts"
-import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
+import { breaksOf, type Link, PAYLOAD } from "./ChainWalk.ts"
+import { hashPayload } from "./HashChain.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
 import type { SegmentHead } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
@@ -23,13 +22,11 @@ export interface Cut {
   lost: number
 }
 
-/** A position of the log; no row: nobody knows what was there. */
+/** A position of the log; no row: the rune there cannot be read. */
 export interface Place {
   readonly eventId: number
   readonly row: RuneRow | undefined
 }
-
-export type Fate = "kept" | "lost" | "again" | "blanked"
 
 export interface Options {
   readonly home: string
@@ -44,19 +41,20 @@ export interface Options {
   readonly folds?: (row: RuneRow) => string | undefined
 }
 
-const START: Link = { eventId: 0, seq: 0, hash: GENESIS }
 const PAGE = 500
-/** The payload of a rune that lost it. */
-export const BLANK = "{}"
 
-export class RepairPlan {
+export class Cuts {
   private readonly of: Options
   private readonly links = new Map<string, Link>()
+  /** Damaged runes of the home stream. */
+  private readonly damaged = new Set<number>()
+  private readonly textless = new Set<number>()
   readonly cuts = new Map<string, Cut>()
-  readonly blanked: Array<number> = []
-  /** Positions of which nobody knows what was there. */
+  /** Runes that cannot be read. */
   unknown = 0
   lost = 0
+  /** The first position of which something is lost. */
+  first = Number.POSITIVE_INFINITY
   /** The store lacks what was acknowledged, in words: no repair brings that back. */
   behind: string | undefined
 
@@ -66,71 +64,73 @@ export class RepairPlan {
   }
 
   get isWell(): boolean {
-    return this.lost === 0 && this.blanked.length === 0 && this.behind === undefined
+    return this.lost === 0 && this.textless.size === 0 && this.behind === undefined
   }
 
-  next({ row }: Place): Fate {
+  /** Lazy runes that lose their texts. */
+  get blanked(): ReadonlyArray<number> {
+    return [...this.textless]
+  }
+
+  isBlanked({ event_id }: RuneRow): boolean {
+    return this.textless.has(event_id)
+  }
+
+  isLost({ event_id, stream }: RuneRow): boolean {
+    const cut = this.cuts.get(stream)
+    if (stream === this.of.home) return this.damaged.has(event_id)
+    return cut !== undefined && event_id > cut.eventId
+  }
+
+  /** Looks at the next position. */
+  next({ eventId, row }: Place): void {
     if (row === undefined) {
       this.unknown += 1
-      this.lost += 1
-      return "lost"
+      this.lose(eventId)
+      return
     }
-    const { home, only } = this.of
-    const { stream } = row
-    const before = this.links.get(stream) ?? START
-    const link = { eventId: row.event_id, seq: row.seq, hash: row.hash }
-    if (only !== undefined && stream !== only) {
-      this.links.set(stream, link)
-      return "kept"
-    }
+    const { home, isLazy, only } = this.of
+    const { kind, stream } = row
     const cut = this.cuts.get(stream)
-    if (cut !== undefined) {
-      const isWhole = stream === home && isChained(row, before) && this.isPaid(row)
-      this.links.set(stream, link)
-      if (isWhole) return "again"
+    const before = this.links.get(stream)
+    this.links.set(stream, { eventId, seq: row.seq, hash: row.hash })
+    if (only !== undefined && stream !== only) return
+    if (cut !== undefined && stream !== home) {
       cut.lost += 1
-      this.lost += 1
-      return "lost"
+      this.lose(eventId)
+      return
     }
-    const reason = this.wrong(row, before)
-    if (reason === undefined) {
-      this.links.set(stream, link)
-      return "kept"
+    // after a damaged rune of the home stream its number says nothing
+    const reason = this.wrong(row, cut === undefined || before === undefined ? before : { ...before, seq: row.seq - 1 })
+    if (reason === undefined) return
+    if (reason === PAYLOAD && isLazy(kind)) {
+      this.textless.add(eventId)
+      this.first = Math.min(this.first, eventId)
+      return
     }
-    if (reason === "payload" && this.of.isLazy(row.kind)) {
-      this.links.set(stream, link)
-      this.blanked.push(row.event_id)
-      return "blanked"
-    }
-    const { eventId, seq } = before
-    const said = reason === "payload" ? "its payload is not the one that was appended" : reason
-    this.cuts.set(stream, { stream, eventId, seq, reason: `rune ${row.event_id}: ${said}`, lost: 1 })
-    this.links.set(stream, link)
-    this.lost += 1
-    return "lost"
+    if (stream === home) this.damaged.add(eventId)
+    if (cut === undefined) {
+      const { eventId: last = 0, seq = 0 } = before ?? {}
+      this.cuts.set(stream, { stream, eventId: last, seq, reason: `rune ${eventId}: ${reason}`, lost: 1 })
+    } else cut.lost += 1
+    this.lose(eventId)
   }
 
-  private wrong(row: RuneRow, before: Link): string | undefined {
-    if (row.seq !== before.seq + 1) return `it is #${row.seq} of its stream, and comes after #${before.seq}`
-    if (!isChained(row, before)) return "its hash does not follow from its header and the rune before it"
-    if (!this.isPaid(row)) return "payload"
+  private lose(eventId: number): void {
+    this.lost += 1
+    this.first = Math.min(this.first, eventId)
+  }
+
+  private wrong(row: RuneRow, before: Link | undefined): string | undefined {
+    const [broken] = breaksOf(fromRow(row), before)
+    if (broken !== undefined) return broken.message
+    const { event_id, payload, payload_hash } = row
+    if (payload !== null) {
+      const hash = hashPayload(payload)
+      if (hash !== payload_hash && this.of.erasures.get(event_id) !== hash) return PAYLOAD
+    }
     return this.of.folds?.(row)
   }
-
-  private isPaid({ event_id, payload, payload_hash }: RuneRow): boolean {
-    if (payload === null) return true
-    const hash = hashPayload(payload)
-    return hash === payload_hash || this.of.erasures.get(event_id) === hash
-  }
-}
-
-const isChained = (row: RuneRow, before: Link): boolean => {
-  const rune = fromRow(row)
-  return (
-    rune.prev === before.eventId &&
-    (rune.format === 1 || rune.causeId === null) &&
-    hashRune(before.hash, rune, rune.payloadHash) === rune.hash
-  )
 }
 
 /** Erasures, as the home stream's whole runes tell of them. */
@@ -149,16 +149,14 @@ const attempt = <A>(read: () => A): A | undefined => {
   try {
     return read()
   } catch {
-    // named as a position of which nobody knows what was there
+    // its positions have no rows
     return undefined
   }
 }
 
-/** Rows of one segment's block, or nothing of its positions. */
-function* inSegments(segments: Segments): Generator<Place> {
+function* inSegments(segments: Segments, after: number): Generator<Place> {
   for (const { content, first, last } of segments.open) {
-    // what a person's setting has deleted is not lost
-    if (last <= segments.deleted) continue
+    if (last <= after) continue
     let next = first
     const footer = attempt(() => content.footer)
     for (let block = 0; block < (footer?.blocks.length ?? 0); block++) {
@@ -199,8 +197,8 @@ export const headOf = (database: Database): number => {
   return b > 0 && (a < b || a > b + 1_000_000) ? b : a
 }
 
-/** All positions of a store, in order. */
-export function* placesIn(database: Database, segments: Segments): Generator<Place> {
-  yield* inSegments(segments)
-  yield* inTable(database, segments.last, headOf(database))
+/** All positions of a store behind this one, in order. What a person's setting has deleted is not lost. */
+export function* placesIn(database: Database, segments: Segments, after = segments.deleted): Generator<Place> {
+  yield* inSegments(segments, after)
+  yield* inTable(database, Math.max(after, segments.last), headOf(database))
 }

@@ -1,0 +1,37 @@
+/**
+ * ToldSegments: the segments that the runes of the home stream tell of, by their first runes. A segment that the store
+ * lists and no rune tells of is damage. Pure.
+ */
+import type { readOwn } from "./OwnKinds.ts"
+import type { Made } from "./SegmentFile.ts"
+
+const madeOf = ({ bytes, file, first, last, runes, sha256 }: Made): Made => ({
+  first,
+  last,
+  runes,
+  file,
+  bytes,
+  sha256
+})
+
+/** Notes a rune of the home stream; answers whether it tells of segments. */
+export const note = (told: Map<number, Made>, own: ReturnType<typeof readOwn>): boolean => {
+  switch (own?.kind) {
+    case "segment.sealed":
+    case "segment.rewritten":
+      told.set(own.payload.first, madeOf(own.payload))
+      return true
+    case "log.begins":
+      for (const [first, { last }] of told) if (last <= own.payload.last) told.delete(first)
+      told.set(own.payload.first, madeOf(own.payload))
+      return true
+    case "log.repaired":
+      // a repair of an older agentd kept all of them
+      if (own.payload.segments === undefined) return false
+      told.clear()
+      for (const made of own.payload.segments) told.set(made.first, made)
+      return true
+    default:
+      return false
+  }
+}
