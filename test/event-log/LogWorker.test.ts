@@ -1,7 +1,6 @@
 /** LogWorker: the log's thread before it has a store to open. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -34,14 +33,4 @@ describe("a log's thread without a store", () => {
       assert.deepStrictEqual(heard, [{ _tag: "Broken", reason: "Error: torn" }])
     })
   )
-
-  it("keeps no process that has nothing else to do", () => {
-    const module = (path: string) => JSON.stringify(new URL(path, import.meta.url).href)
-    const program = `
-      const { LogWorker } = await import(${module("../../src/core/event-log/LogWorker.ts")})
-      const { logThread } = await import(${module("../../src/core/event-log/ThreadFile.ts")})
-      new LogWorker(logThread())`
-    const done = execFileSync(process.execPath, ["--input-type=module", "-e", program], { timeout: 20_000 })
-    assert.strictEqual(String(done), "")
-  })
 })

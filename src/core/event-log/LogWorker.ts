@@ -1,8 +1,7 @@
 /**
  * LogWorker: the log's thread as the one that starts it sees it.
  *
- * Guarantees: the thread opens nothing before `open`; it keeps no process alive before that; an end that came early is
- * told to the first who listens.
+ * Guarantees: the thread opens nothing before `open`; an end that came early is told to the first who listens.
  */
 import { Worker } from "node:worker_threads"
 import type { FromThread, Open, ToThread } from "./LogThread.ts"
@@ -30,13 +29,9 @@ export class LogWorker {
       this.hasEnded = true
       this.broke("it ended")
     })
-    // a listener for messages keeps the process again
-    this.worker.unref()
   }
 
-  /** From now on it keeps the process. */
   open(order: Omit<Open, "_tag">): void {
-    this.worker.ref()
     this.say({ _tag: "Open", ...order })
   }
 
