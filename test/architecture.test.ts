@@ -111,7 +111,8 @@ const edges: { readonly [path: string]: string } = {
   "src/alerts/Smtp.ts": "behind Mailer",
   "src/config/OwnFile.ts": "the default of the reference",
   "src/core/event-actor/EventLoop.ts": "the live form of the service",
-  "src/core/event-log/ArchiveFile.ts": "the default of the reference",
+  "src/core/event-log/OldArchives.ts":
+    "files of the store's owner that an older agentd has left: no simulated log has them",
   "src/core/event-log/CopyThread.ts": "the thread that copies a store: files of the store's owner",
   "src/core/event-log/StoreCopy.ts": "that thread, and what a copy tells of itself",
   "src/core/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",

@@ -13,10 +13,13 @@ export const ABOUT = "agentd-backup.json"
 /** Every other entry with its hash: the last entry. A backup without it is cut off. */
 export const LIST = "agentd-contents.json"
 
-/** Folders of files that come and go; the database names them. Files of messages, inputs that wait, configs in force. */
-export const PASSING = ["files", "waiting", "configs"] as const
-/** Folders of files that stay: archives of conversations, and what agentd's own models remember. */
-export const STAYING = ["archive", "sessions"] as const
+/**
+ * Folders of files that come and go; the database names them. Files of messages, inputs that wait, configs in force,
+ * and archives of an older agentd, which go when their payloads are in the log.
+ */
+export const PASSING = ["files", "waiting", "configs", "archive"] as const
+/** Folders of files that stay: what agentd's own models remember. */
+export const STAYING = ["sessions"] as const
 export const SEGMENTS = "segments"
 /** Lies in the state folder while a restore moves files: it says how that is undone. */
 export const JOURNAL = "restore.json"

@@ -44,6 +44,8 @@ export interface Given {
   readonly doubt?: string | null
   /** In words: runes that were acknowledged are not in the log. */
   readonly behind?: string | undefined
+  /** Archives of an older agentd that could not be put back into the log. */
+  readonly archives?: string | undefined
   /** Parts of streams that are left out. */
   readonly aside?: NonNullable<NonNullable<DaemonStatus["reading"]>["aside"]>
   readonly projects: ReadonlyArray<ProjectInfo>
@@ -605,20 +607,25 @@ const ofAside = ({ aside = [], projects }: Given): ReadonlyArray<Row> => {
     )
 }
 
-const ofLog = ({ behind, startedAt = 0 }: Given): ReadonlyArray<Row> =>
-  behind === undefined
-    ? []
-    : [
-        matter({
-          id: "log",
-          kind: "damage",
-          who: "log",
-          text: `has lost what it had acknowledged: ${cut(behind)}`,
-          details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
-          since: startedAt,
-          commands: [run("see what is there", "verify")]
-        })
-      ]
+/** Problems of the log as a whole. */
+const ofLog = ({ archives, behind, startedAt: since = 0 }: Given): ReadonlyArray<Row> => {
+  const of = { kind: "damage", who: "log", since } as const
+  const lost = matter({
+    ...of,
+    id: "log",
+    text: `has lost what it had acknowledged: ${cut(behind ?? "")}`,
+    details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
+    commands: [run("see what is there", "verify")]
+  })
+  const unread = matter({
+    ...of,
+    id: "archives",
+    text: "lacks what an older agentd had archived, which could not be put back",
+    details: [archives ?? "", "The files stay. Until then, agentd log does not show what those runes hold."],
+    commands: [run("restart the daemon, when that is done", "restart")]
+  })
+  return [...(behind === undefined ? [] : [lost]), ...(archives === undefined ? [] : [unread])]
+}
 
 const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>
   keeper === undefined

@@ -58,7 +58,7 @@ const without = <A>(from: { readonly [name: string]: A }, name: string): { reado
 export const apply = (records: Records, any: Rune): Records => {
   if (any.kind === CLOSES) return empty
   const rune = read(any)
-  // where its conversation is archived, what it said lies in the archive's file
+  // an older agentd moved payloads into archives
   if (rune === undefined) return records
   if (rune.kind === "project.registered" || rune.kind === "project.config_changed") return named(records, rune)
   const name = nameOf(rune)

@@ -325,7 +325,7 @@ export const ConversationInfo = Schema.Struct({
   /** Since it was created, or last resumed from a suspension. */
   spent: Spending,
   limits: Spending,
-  /** The file that holds its payloads; null unless it is archived. */
+  /** Always null: an older agentd named the file of an archived one's payloads. */
   archive: Schema.NullOr(Schema.String)
 })
 export type ConversationInfo = typeof ConversationInfo.Type

@@ -29,8 +29,7 @@ const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): 
     agents: [...agents.keys()],
     queued: [],
     spent: life.spent,
-    limits: life.limits,
-    archive: life.archive
+    limits: life.limits
   })
 
 export const row = (entry: Entry): ConversationInfo => {
@@ -190,7 +189,7 @@ export const close = Effect.fnUntraced(function* (
   return farewell(record)
 })
 
-/** Once more finishes what was begun. */
+/** From the next start on, the conversation is known by this one rune. */
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,
   { by }: Caller,
@@ -207,8 +206,8 @@ export const archive = Effect.fnUntraced(function* (
   const { entered, state } = life.snapshot
   const summary = { conversation, project: name, config, agents: [...agents.keys()], trusted: record.trust.hash }
   const spending = yield* Effect.flatMap(Allowance, (allowances) => allowances.archived(conversation))
-  const { archived, rune } = yield* log
-    .archive(conversation, (file) => ({
+  const rune = yield* log
+    .archive(conversation, {
       stream: "daemon",
       kind: "session.archived",
       actor: ConversationRecovery.conversationAddress(conversation),
@@ -223,26 +222,21 @@ export const archive = Effect.fnUntraced(function* (
           data: life.snapshot.data,
           spent: life.spent,
           limits: life.limits,
-          file: file.file,
           ...(spending === undefined ? {} : { spending })
-        },
-        archive: file
+        }
       }
-    }))
+    })
     .pipe(
       Effect.catchTag("RuneRefused", ({ message }) =>
         refuse(`${conversation} cannot be archived: ${message}`, "agentd verify says what is wrong with its log.")
       )
     )
   if (rune === undefined) {
-    return { eventId: entered, message: `${conversation} is ${state} already: its runes are in ${archived.file}.` }
+    return { eventId: entered, message: `${conversation} is ${state} already.` }
   }
   const found = ConversationRecovery.archived(rune)
-  if (found !== undefined) Object.assign(life, { snapshot: found.life.snapshot, archive: archived.file })
-  return {
-    eventId: rune.eventId,
-    message: `${conversation} is archived: ${archived.runes} runes are in ${archived.file} (${archived.bytes} bytes).`
-  }
+  if (found !== undefined) life.snapshot = found.life.snapshot
+  return { eventId: rune.eventId, message: `${conversation} is archived. Its runes stay in the log.` }
 }, Effect.uninterruptible)
 
 /** Puts a change of the project's file aside. */

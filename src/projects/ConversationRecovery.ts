@@ -77,7 +77,6 @@ export interface Life {
   readonly ended: Map<string, number>
   /** News of sub-agents that their parents have not heard yet. */
   readonly news: ChildNews.News
-  archive: string | undefined
 }
 
 /** Sub-agents that have ended are forgotten beyond so many. */
@@ -115,8 +114,7 @@ export const fresh = (): Life => ({
   spawned: new Map(),
   begun: { day: "", count: 0 },
   ended: new Map(),
-  news: ChildNews.none(),
-  archive: undefined
+  news: ChildNews.none()
 })
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
@@ -240,7 +238,7 @@ export const archived = (rune: Rune): (Summary & { readonly life: Life }) | unde
   const { summary } = archive.payload
   const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, seq: 0, at: rune.at }
   const { limits, spent } = summary
-  const life: Life = { ...fresh(), spent, limits, archive: summary.file }
+  const life: Life = { ...fresh(), spent, limits }
   life.snapshot = evolve(ConversationMachine.Conversation, closed, rune)
   return { ...summary, life }
 }

@@ -21,7 +21,6 @@ export interface Row {
   readonly queued: ReadonlyArray<string>
   readonly spent: Budget.Spent
   readonly limits: Spending
-  readonly archive: string | undefined
 }
 
 /** How a person names it: by its project, which means the newest one. */
@@ -59,7 +58,7 @@ export const standing = (snapshot: ConversationSnapshot): string => {
   }
 }
 
-const detail = ({ archive, broken, queued, snapshot }: Row): string => {
+const detail = ({ broken, queued, snapshot }: Row): string => {
   if (broken !== undefined) return `its log does not fold: ${broken}`
   const { data, state } = snapshot
   const turns = data.turnIds.length === 0 ? [] : [`${counted(data.turnIds.length, "turn")} under way`]
@@ -71,14 +70,14 @@ const detail = ({ archive, broken, queued, snapshot }: Row): string => {
     case "active":
       return [...(turns.length === 0 ? ["no turn under way"] : turns), ...waiting].join("; ")
     case "archived":
-      return archive === undefined ? "archived" : `its runes are in ${archive}`
+      return "archived"
     default:
       return [standing(snapshot).replace(/^is /, ""), ...turns, ...waiting].join("; ")
   }
 }
 
 export const row = (of: Row): ConversationInfo => {
-  const { conversation, project, config, agents, archive, limits, snapshot, spent } = of
+  const { conversation, project, config, agents, limits, snapshot, spent } = of
   const { data } = snapshot
   const state = snapshot.state === "[*]" ? "created" : snapshot.state
   return {
@@ -97,7 +96,7 @@ export const row = (of: Row): ConversationInfo => {
     fatalStops: data.fatalStops,
     spent: Budget.shown(spent),
     limits,
-    archive: archive ?? null
+    archive: null
   }
 }
 

@@ -169,8 +169,7 @@ export class Project {
       agents: [...this.members.keys()],
       queued: subAgents.filter(({ stands }) => stands === "queued").map(({ name }) => name),
       spent: this.life.spent,
-      limits: Budget.limitsShown(this.config.conversation.budget),
-      archive: undefined
+      limits: Budget.limitsShown(this.config.conversation.budget)
     })
   }
 

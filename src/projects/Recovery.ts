@@ -81,7 +81,7 @@ export const givenUpIn = (rune: Rune): ProjectRecord | undefined => {
   return record
 }
 
-/** A conversation of which only the archive's rune is left to read. */
+/** A conversation that is archived: its archive's rune says all. */
 const archive = (records: Records, rune: Rune): void => {
   const givenUp = givenUpIn(rune)
   if (givenUp !== undefined) return void records.set(givenUp.conversation, givenUp)
@@ -161,7 +161,7 @@ export const project: StreamFold<ProjectRecord | null> = {
   }
 }
 
-/** Conversations of which only the archive's rune is left to read. */
+/** Archived conversations, by the runes that say so. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
   version: 4,

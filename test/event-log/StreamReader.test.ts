@@ -174,7 +174,7 @@ describe("the states of a stream", () => {
       yield* withLog({ file }, (log) =>
         Effect.gen(function* () {
           yield* log.append([closing("s1")])
-          yield* log.archive("s1", () => archivedRune("s1"))
+          yield* log.archive("s1", archivedRune("s1"))
         })
       )
       const reads = yield* StoreReads.count

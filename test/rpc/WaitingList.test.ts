@@ -86,6 +86,7 @@ const each: Given = {
   replaced: true,
   aside: [{ stream: "03plate", part: "the session", message: "its runes do not fold" }],
   behind: "the store ends with rune 8, and rune 9 was acknowledged",
+  archives: "/state/archive is not put back into the log: that needs 900 MB, and 20 MB are free",
   log: {
     head: 9,
     bytes: 4_000,
@@ -163,9 +164,11 @@ describe("the list of what needs a person", () => {
   it("what is damaged comes first, then what asks, then what waits longest", () => {
     const { rows } = listOf(each)
     assert.deepStrictEqual(
-      rows.slice(0, 6).map(({ kind }) => kind),
-      ["damage", "damage", "damage", "damage", "approval", "session"]
+      rows.slice(0, 7).map(({ kind }) => kind),
+      ["damage", "damage", "damage", "damage", "damage", "approval", "session"]
     )
+    const archives = rows.find(({ id }) => id === "archives")
+    assert.include(archives?.details[0], "that needs 900 MB, and 20 MB are free")
   })
 
   it("who waits longest comes first, whatever asks; what nobody knows the time of last", () => {

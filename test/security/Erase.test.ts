@@ -56,7 +56,7 @@ const archived = (file: string) =>
   withLog({ file }, (log) =>
     Effect.gen(function* () {
       yield* log.append([...drafts(30), closing(STREAM)])
-      yield* log.archive(STREAM, () => archivedRune(STREAM))
+      yield* log.archive(STREAM, archivedRune(STREAM))
     })
   )
 
@@ -163,7 +163,7 @@ describe("Erase", () => {
         Effect.gen(function* () {
           yield* log.append([...drafts(30), closing(STREAM)])
           yield* log.erase(RUNE, "ada")
-          yield* log.archive(STREAM, () => archivedRune(STREAM))
+          yield* log.archive(STREAM, archivedRune(STREAM))
           assert.deepStrictEqual((yield* log.verify).problems, [])
         })
       )

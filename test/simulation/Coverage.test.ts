@@ -97,11 +97,6 @@ describe("what the worlds come to", () => {
       played([61_166, 61_144], 10, (swarm) => ({
         commands: { ...swarm.commands, answerAgain: 2, channelRequeue: 2, approve: 1, close: 0, pause: 0 }
       })),
-      // archives that are not what was written
-      played([302, 305], 10, (swarm) => ({
-        tears: 1,
-        commands: { ...swarm.commands, log: 1, close: 0.3, begin: 0.5, archive: 0.5 }
-      })),
       // a budget that is spent before anybody could say so
       played([60_006, 60_009], MINUTES, (swarm) => ({
         pause: 100,

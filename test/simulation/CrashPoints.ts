@@ -51,7 +51,6 @@ const aloneOf = (seed: number): Swarm => ({
   meddles: 0,
   lurks: undefined,
   leaves: 0,
-  tears: 0,
   edits: 0,
   strict: 0,
   starves: 0,

@@ -24,7 +24,6 @@ import { RunSockets } from "../../src/runs/RunSockets.ts"
 import type { UserConfig } from "../../src/config/Config.ts"
 import { OwnFile } from "../../src/config/OwnFile.ts"
 import { EventLoop } from "../../src/core/event-actor/EventLoop.ts"
-import { ArchiveFile } from "../../src/core/event-log/ArchiveFile.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as Api from "../../src/api/http/Api.ts"
 import * as Spool from "../../src/api/http/Spool.ts"
@@ -247,10 +246,6 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
     Effect.provideService(Mailer, world.mail.mailer),
     Effect.provideService(OwnFile, world.files.owned),
     Effect.provideService(Lookup, world.sessions?.lookup ?? nobody),
-    Effect.provideService(
-      ArchiveFile,
-      world.files.archives(() => world.disk.trouble)
-    ),
     Effect.provideService(
       Workspace.Opener,
       world.processes.machine === undefined ? noWorkspace : groundsOf(world.files)

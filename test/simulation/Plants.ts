@@ -204,12 +204,6 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "tryOf(goal.goalId, node.task.id, 1)",
     seed: 27
   },
-  "a goal is read from runes that are in an archive": {
-    file: "src/goals/GoalActor.ts",
-    from: "if (eventOf(rune) === undefined) isArchived = true\n",
-    to: "if (rune.eventId < 0) isArchived = true\n",
-    seed: 242
-  },
   "an answer is posted though the floor had gone": {
     file: "src/channels/Facts.ts",
     from: 'return withhold(transaction, input, answer.text, "the floor had gone")',
@@ -257,12 +251,6 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "if (exhausted === undefined) return decided",
     to: "if (exhausted === undefined || exhausted !== undefined) return decided",
     seed: 256
-  },
-  "an archive's runes are erased before it is looked at": {
-    file: "src/core/event-log/StoreEventLog.ts",
-    from: "const archived = yield* Archive.intact(volume)",
-    to: "const { problems: _, ...archived } = yield* Archive.check(volume)",
-    seed: 277
   },
   "a session that is forgotten is met again": {
     file: "src/plates/PlateRegistry.ts",

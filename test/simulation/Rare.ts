@@ -26,7 +26,7 @@ const strikes = (every: Weights): Swarm["every"] => only(FAULTS, every)
 const asks = (weights: Weights): Swarm["commands"] => only(COMMANDS, weights)
 const moods = (weights: Weights): Swarm["turns"] => only(MOODS, weights)
 
-const calm = { killAtCommit: 0, meddles: 0, leaves: 0, lies: 0, stuck: 0, tears: 0 } satisfies Part
+const calm = { killAtCommit: 0, meddles: 0, leaves: 0, lies: 0, stuck: 0 } satisfies Part
 const noChannels = { talk: undefined } satisfies Part
 
 /** Agents that are stopped, starved and sent away as they start, work, are interrupted and cool down. */

@@ -60,7 +60,6 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "a mailbox is full": { says: /mailbox|calls are under way already/, never: SIZE },
   "its stream is sealed": { says: /its stream is sealed/ },
   "an agent that does not answer: it has stopped": { says: /does not answer: stopped/ },
-  "a rune that is in the archive": { says: /^Rune \d+ .*its archive/ },
   "a machine refuses": { says: /refuses \w+(?: in|:)/ },
   "no such channel": { says: /^There is no channel "/ },
   "a channel of that name": { says: /^There is a channel #/ },
@@ -93,7 +92,10 @@ export const refusals: { readonly [name: string]: Refusal } = {
   },
   "no failed task of that name": { says: /^There is no failed task/ },
   "the goal waits for no plan": { says: /waits for no plan/ },
-  "the goal is in the archive": { says: /is in the archive of its conversation/ },
+  "the goal is in the archive": {
+    says: /is in the archive of its conversation/,
+    never: "no archive of an older agentd is there: test/goals/Recovery.test.ts"
+  },
   "a merge of a goal that is not met": { says: /is not met: it is/ },
   "nothing to merge": { says: /^There is nothing to merge/ },
   "a merge with work of others": { says: / holds .*commit|holds commits|holds \d+/ },

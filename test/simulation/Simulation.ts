@@ -135,8 +135,7 @@ export class World implements Outside {
     this.disk = new Disk(this.universe, new Chance(seed, "disk"), this.checker.durable)
     this.disk.kept = (order) => this.checker.snapshots.kept(order)
     this.disk.committed = (number) => this.atCommit(number)
-    const tears = new Chance(seed, "tears")
-    this.files = new Files(this.universe, () => tears.is(this.swarm.tears))
+    this.files = new Files(this.universe)
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     const { bytes } = this.swarm

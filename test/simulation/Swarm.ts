@@ -48,8 +48,6 @@ export interface Swarm {
   readonly leaves: number
   /** The probability that a process that ends by itself ends in another way than by an error. */
   readonly oddEnds: number
-  /** The probability that an archive is not on the disk as it was written, and nobody is told. */
-  readonly tears: number
   /** How often an edit of the file adds an agent, beside the other edits. */
   readonly edits: number
   /** How often an edit leaves conversations fewer errors, and agents less to spend, than there were already. */
@@ -422,7 +420,7 @@ const budgetOf = (chance: Chance): object =>
     { wallTime: chance.pick(["5s", "2 minutes"]) }
   ])
 
-type Later = "edits" | "oddEnds" | "errands" | "leaves" | "meddles" | "tears"
+type Later = "edits" | "oddEnds" | "errands" | "leaves" | "meddles"
 
 const laterOf = (
   seed: number
@@ -443,8 +441,7 @@ const laterOf = (
       leaves: 0,
       meddles: 0,
       diskLocked: 0,
-      floods: 0,
-      tears: 0
+      floods: 0
     }
   const chance = new Chance(seed, "later")
   return {
@@ -461,8 +458,7 @@ const laterOf = (
     diskLocked: chance.is(0.3) ? chance.skewed(5_000, 1_800_000) : 0,
     oddEnds: chance.is(0.4) ? 0.5 : 0,
     isTight: chance.is(0.2),
-    floods: chance.is(0.3) ? chance.skewed(0.05, 0.5) : 0,
-    tears: chance.is(0.3) ? 0.5 : 0
+    floods: chance.is(0.3) ? chance.skewed(0.05, 0.5) : 0
   }
 }
 
@@ -551,7 +547,6 @@ const drawn = (seed: number): Swarm => {
     },
     meddles: later.meddles,
     leaves: later.leaves,
-    tears: later.tears,
     edits: later.edits,
     strict: 0,
     starves: 0,

@@ -129,7 +129,7 @@ const conversationData = Schema.Struct({
   readonly [F in Exclude<keyof ConversationMachine.Data, "stopped">]: Schema.Codec<ConversationMachine.Data[F], unknown>
 })
 
-/** The summary of an archived conversation that stays in the log: enough to list it. */
+/** The summary of an archived conversation: enough to list it. */
 export const Summary = Schema.Struct({
   conversation: text,
   project: text,
@@ -144,7 +144,8 @@ export const Summary = Schema.Struct({
     usd: Schema.Finite
   }),
   limits: Spending,
-  file: text,
+  /** Of an older agentd: the file that it moved the payloads into. */
+  file: Schema.optionalKey(text),
   /** Not there: an older agentd kept only the sums. */
   spending: Schema.optionalKey(ArchivedSpending),
   /** The hash of the config that a person agreed to; not there: an older agentd forgot it. */

@@ -146,6 +146,7 @@ const others = Effect.fnUntraced(function* (
     keeper: status.keeper,
     doubt: status.zone?.doubt ?? null,
     behind: status.reading?.behind,
+    archives: status.reading?.archives,
     aside: status.reading?.aside ?? [],
     projects: yield* agents.projects
   }

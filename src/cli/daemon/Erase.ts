@@ -30,7 +30,7 @@ export const run = Effect.fnUntraced(function* ({ also: isAlso, rune, yes }: Inp
       : isAlso
         ? `With it go the runes that repeat it: ${listed(also, more)}.`
         : `Runes that repeat it keep it, unless --also is given: ${listed(also, more)}.`
-  const fact = `Erases for good, from the log, its snapshots and its archive: ${what}. ${repeats} Copies of the state folder keep it.`
+  const fact = `Erases for good, from the log and its snapshots: ${what}. ${repeats} Copies of the state folder keep it.`
   yield* confirm(yes, plain(fact), "Erase it?")
   const done = yield* call(paths.socket, (client) =>
     client.Erase({ eventId, caller, ...(isAlso ? { also: true } : {}) })

@@ -175,7 +175,7 @@ const erase = Command.make(
   },
   verb(() => import("../daemon/Erase.ts"))
 ).pipe(
-  Command.withDescription("Erase the texts of one rune for good: from the log, its snapshots and its archive"),
+  Command.withDescription("Erase the texts of one rune for good: from the log and its snapshots"),
   Command.withExamples([
     { command: "agentd erase 1207", description: "Says what would go, and asks; agentd verify stays green" },
     { command: "agentd erase 1207 --yes", description: "In a script: without --yes it exits 2" }

@@ -58,8 +58,7 @@ const describe = (found: ConversationInfo, now: number, colour: boolean): Readon
       `${found.turns} so far, ${found.turnsActive} under way, ${count(found.turnErrors, "error")} in a row`
     ),
     line("stopped", `${count(found.fatalStops, "agent")} for good`),
-    line("spent", spent.length === 0 ? "nothing that is counted" : spent.join(", ")),
-    ...(found.archive === null ? [] : [line("archive", found.archive)])
+    line("spent", spent.length === 0 ? "nothing that is counted" : spent.join(", "))
   ]
 }
 

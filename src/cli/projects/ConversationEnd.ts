@@ -22,11 +22,11 @@ export const close = act({
 
 export const archive = act({
   path: ["archive"],
-  description: "Move what the runes of a closed conversation hold into a compressed file",
+  description: "Archive a closed conversation: its runes stay in the log, and no start reads them any more",
   examples: [
     {
       command: "agentd archive web --yes",
-      description: "agentd verify still checks it; agentd log lists its runes, without what they hold"
+      description: "Asks first without --yes; agentd log still shows its runes, and agentd verify checks them"
     }
   ],
   args: { names, yes },

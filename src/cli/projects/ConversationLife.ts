@@ -12,7 +12,7 @@ const factOf = (action: "close" | "archive", found: ConversationInfo): string =>
   const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} under way.`
   return action === "close"
     ? `${conversation} (project ${project}) is ended for good: ${agents.length === 0 ? "it has no agents" : `its agents stop (${agents.join(", ")})`}, its log is sealed.${turns}`
-    : `What the runes of ${conversation} (project ${project}) hold moves into a compressed file; agentd log still lists them, with their times and kinds, and not what they hold.`
+    : `${conversation} (project ${project}) is archived for good. Its runes stay in the log: agentd log shows them.`
 }
 
 /** Returns when a person has said yes. */

@@ -46,18 +46,6 @@ export interface StreamHead {
   readonly isSealed: boolean
 }
 
-export interface Archived {
-  /** As it is called from the state folder. */
-  readonly file: string
-  readonly runes: number
-  /** Compressed. */
-  readonly bytes: number
-  readonly firstEventId: number
-  readonly lastEventId: number
-  /** Of the stream's last rune: its summary in the chain. */
-  readonly lastHash: string
-}
-
 /** The part of the log that may leave the store. */
 export interface Sealing {
   /** No rune beyond it. */
@@ -129,6 +117,8 @@ export interface Reading {
   readonly aside: ReadonlyArray<SetAside>
   /** In words: runes that were acknowledged are not there. */
   readonly behind?: string
+  /** In words: archives of an older agentd that could not be put back into the log. */
+  readonly archives?: string
 }
 
 /** A stream whose chain does not hold: it takes nothing more. */
@@ -202,18 +192,14 @@ export class EventLog extends Context.Service<
     /** The highest eventId that was given away: above `head` while runes wait for the disk. */
     readonly assigned: Effect.Effect<number>
     /**
-     * Moves the payloads of a sealed stream into a compressed file. `draft` makes the
-     * rune that says so; where it was written before, what was begun is finished and
-     * there is no new one. Read then, the runes say `archived` in place of a payload.
+     * Appends the rune that says that a sealed stream is archived; undefined if it was appended before. No fold reads
+     * the stream from the next start on. Its runes stay in the log.
      */
-    readonly archive: (
-      stream: string,
-      draft: (archived: Archived) => RuneDraft
-    ) => Effect.Effect<{ readonly archived: Archived; readonly rune: Rune | undefined }, StorageError | RuneRefused>
+    readonly archive: (stream: string, draft: RuneDraft) => Effect.Effect<Rune | undefined, StorageError | RuneRefused>
     /** Says what an erasure of the rune would take; refuses a rune that holds no text that can be erased. */
     readonly erasable: (eventId: number) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /**
-     * Erases the texts of a rune in the store, its snapshots and its archive. A rune says so before, with who asked
+     * Erases the texts of a rune in the store, its segment and its snapshots. A rune says so before, with who asked
      * for it, and another one after: what was begun is finished by the next start. The chain stays whole.
      */
     readonly erase: (eventId: number, by: string) => Effect.Effect<Erasable, StorageError | RuneRefused>

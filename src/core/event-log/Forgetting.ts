@@ -9,7 +9,6 @@
 import { Effect } from "effect"
 import { join } from "node:path"
 import type { Appender } from "./Appender.ts"
-import { streamOf } from "./Archive.ts"
 import { type Beginning, BeginningWriter } from "./Beginning.ts"
 import { type RuneRefused, StorageError } from "./EventLog.ts"
 import type { Forgetting } from "./EventLog.ts"
@@ -17,7 +16,7 @@ import { pieces } from "./JsonPieces.ts"
 import type { Rules } from "./LogRules.ts"
 import type { Rune } from "./Rune.ts"
 import { fromRow } from "./RuneRow.ts"
-import { filesIn, type Made, namesIn, remove, SegmentFile, type SegmentHead } from "./SegmentFile.ts"
+import { filesIn, type Made, remove, SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 import type { Listed, Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
@@ -27,8 +26,6 @@ import { type AnyFold, applyTo, plainOf } from "./StreamFold.ts"
 export interface Parts {
   /** Absolute. */
   readonly folder: string
-  /** Of archives, absolute. */
-  readonly archives: string | undefined
   readonly segments: Segments
   /** Segments as the runes of the home stream tell of them, by their first rune. */
   readonly told: ReadonlyMap<number, Made>
@@ -40,7 +37,7 @@ export interface Options {
   readonly rules: Rules
   /** The folds of the program, and the log's own. */
   readonly folds: ReadonlyArray<AnyFold>
-  /** The stream's payloads are elsewhere: no state is made of it. */
+  /** The archive's rune in the home stream says all of it: no state is made of it. */
   readonly isArchived: (stream: string) => boolean
 }
 
@@ -197,18 +194,12 @@ export const finish = Effect.fnUntraced(function* (parts: Parts, made: Made) {
   yield* swept(parts)
 })
 
-/** Removes segments that the store does not list, and the archives of conversations whose runes are all deleted. */
-export const swept = ({ archives, folder, segments }: Parts): Effect.Effect<void, StorageError> =>
+/** Removes segments that the store does not list. */
+export const swept = ({ folder, segments }: Parts): Effect.Effect<void, StorageError> =>
   Effect.try({
     try: () => {
       const known = new Set(segments.listed.map(({ file }) => file))
       for (const name of filesIn(folder)) if (!known.has(name)) remove(join(folder, name))
-      const { beginning } = segments
-      if (beginning === undefined || archives === undefined) return
-      for (const name of namesIn(archives)) {
-        const stream = streamOf(name)
-        if (stream !== undefined && beginning.head(stream)?.isSealed === true) remove(join(archives, name))
-      }
     },
     catch: failed(folder)
   })

@@ -7,6 +7,7 @@ import type { EventLog, Selection, StorageError } from "./EventLog.ts"
 import { ActorLookup } from "./ActorLookup.ts"
 import type { LogReader, Page } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
+import type { Archives } from "./OldArchives.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Cause, Rune } from "./Rune.ts"
 import type { Segments } from "./Segments.ts"
@@ -14,14 +15,6 @@ import type { SnapshotOrder } from "./Snapshot.ts"
 import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
 import { type Snapshots, StreamReader } from "./StreamReader.ts"
 import { verify, type Walk } from "./Verify.ts"
-
-/** Where the payloads of archived streams are. */
-export interface Archives {
-  /** Absolute; undefined where the log has no place for them. */
-  readonly folder: string | undefined
-  /** The streams that are archived, as far as the log says. */
-  readonly streams: Set<string>
-}
 
 /** The source of reads, and the end of the log. */
 export interface Source {
@@ -93,7 +86,7 @@ export class LogQueries {
         reader,
         walk,
         rules,
-        folder: archives.folder,
+        archives,
         ...(segments === undefined ? {} : { segments }),
         ...(schema === undefined ? {} : { schema }),
         ...(refill === undefined ? {} : { refill })

@@ -16,7 +16,7 @@ import { type Sealed, Sealer } from "./Sealer.ts"
 import { type Made, SEGMENTS } from "./SegmentFile.ts"
 import { moved, StorePlace } from "./StorePlace.ts"
 import { dirname, join } from "node:path"
-import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
+import { type Head, MUCH_BYTES, type PutBack, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
 export interface Opened {
@@ -34,13 +34,8 @@ export type Order =
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
   /** How far a subscriber has come. */
   | { readonly _tag: "Position"; readonly name: string; readonly eventId: number }
-  | {
-      readonly _tag: "Erase"
-      readonly id: number
-      readonly stream: string
-      readonly after: number
-      readonly upTo: number
-    }
+  /** Payloads that an older agentd has moved out of the store. */
+  | { readonly _tag: "PutBack"; readonly id: number; readonly payloads: PutBack }
   /** The file that says which runes an actor has is damaged. */
   | { readonly _tag: "Reindex" }
   /** The rune that tells of a segment is durable. */
@@ -172,7 +167,7 @@ export class LogStore {
     else if (order._tag === "Forget") {
       this.store.forget(order.made)
       this.actors.forget()
-    } else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
+    } else if (order._tag === "PutBack") this.store.putBack(order.payloads)
     else {
       this.store.rewrite(order.erasing)
       this.index.forget(order.erasing.stream)

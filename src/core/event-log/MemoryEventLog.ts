@@ -93,15 +93,14 @@ const make = Effect.gen(function* () {
       log,
       reader,
       snapshots,
-      archives: { folder: undefined, streams: new Set() },
+      archives: { folder: undefined, streams: new Set(), kept: new Map() },
       walk: walkHere(reader),
       newest: new Map(),
       failure: () => undefined,
       failed: Effect.never,
       keep: snapshots.keep,
       positions: positionsOf(log),
-      // without a file to move them to, no payload is ever erased
-      erase: () => Effect.void,
+      putBack: () => Effect.void,
       rewrite: () => Effect.void,
       unfinished: new Map(),
       settled: Effect.void

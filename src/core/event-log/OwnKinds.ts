@@ -37,7 +37,7 @@ export const ownKinds = {
       by: Schema.String
     })
   ),
-  /** Texts of a rune are gone: from the log, its snapshots and its archive. */
+  /** Texts of a rune are gone: from the log and its snapshots. */
   "rune.erased": kind(Schema.Struct({ eventId: Schema.Int, stream: Schema.String, by: Schema.String })),
   /** The oldest runes of the log are in a file of their own: which, the file's hash, and the chains where it ends. */
   "segment.sealed": kind(

@@ -17,7 +17,8 @@ import type { Rune } from "./Rune.ts"
 import { isBeginning } from "./Beginning.ts"
 import * as Forgetting from "./Forgetting.ts"
 import { filesIn, type Made, SegmentFile, type SegmentHead, SegmentWriter } from "./SegmentFile.ts"
-import type { Segments } from "./Segments.ts"
+import type { RuneRow } from "./RuneRow.ts"
+import type { Listed, Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
 
 /** Streams whose heads the rune names one by one; of more it has the hash alone. */
@@ -34,8 +35,6 @@ export interface Store {
 export interface Parts extends Store {
   /** Absolute. */
   readonly folder: string
-  /** Of archives, absolute. */
-  readonly archives: string | undefined
   readonly segments: Segments
   /** Segments as the runes of the home stream tell of them, by their first rune. */
   readonly told: ReadonlyMap<number, Made>
@@ -101,11 +100,10 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     yield* Forgetting.swept(parts)
   })
 
-/** Erases the texts of a rune in its segment. Done twice it makes the same file. */
-export const rewrite = ({ folder, relist, segments }: Parts, append: Appender["append"], home: string) =>
-  Effect.fnUntraced(function* ({ eventId, fields, left }: Erasing) {
-    const segment = segments.listed.find(({ first, last }) => first <= eventId && eventId <= last)
-    if (segment === undefined || isBeginning(segment.file)) return
+/** Writes a segment anew with its rows changed, and a rune that says so. Done twice it makes the same file. */
+export const remake = ({ folder, relist, segments }: Parts, append: Appender["append"], home: string, actor: string) =>
+  Effect.fnUntraced(function* (segment: Listed, changed: (row: RuneRow) => RuneRow) {
+    if (isBeginning(segment.file)) return
     const path = join(folder, segment.file)
     const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(path) })
     const file = new SegmentFile(path)
@@ -113,23 +111,28 @@ export const rewrite = ({ folder, relist, segments }: Parts, append: Appender["a
     const writer = yield* attempt(() => new SegmentWriter(folder))
     const made = yield* Effect.gen(function* () {
       for (let block = 0; block < file.blocks; block++) {
-        yield* attempt(() => {
-          const rows = file.rows(block)
-          writer.add(
-            rows.map((row) => {
-              const { payload } = row
-              if (row.event_id !== eventId || payload === null || hashPayload(payload) === left) return row
-              return { ...row, payload: without(payload, fields) }
-            })
-          )
-        })
+        yield* attempt(() => writer.add(file.rows(block).map(changed)))
         yield* Effect.yieldNow
       }
       return yield* attempt(() => writer.finish(heads))
     }).pipe(Effect.tapError(() => Effect.ignore(attempt(() => writer.abandon()))))
     if (made.sha256 !== segment.sha256) {
-      yield* append([{ stream: home, kind: "segment.rewritten", actor: "log/eraser", payload: { ...made } }])
+      yield* append([{ stream: home, kind: "segment.rewritten", actor, payload: { ...made } }])
       yield* relist(made)
     }
     segments.list(segments.listed.map((one) => (one.first === made.first ? made : one)))
   })
+
+/** Erases the texts of a rune in its segment. */
+export const rewrite = (parts: Parts, append: Appender["append"], home: string) => {
+  const remade = remake(parts, append, home, "log/eraser")
+  return ({ eventId, fields, left }: Erasing) => {
+    const segment = parts.segments.listed.find(({ first, last }) => first <= eventId && eventId <= last)
+    if (segment === undefined) return Effect.void
+    return remade(segment, (row) => {
+      const { payload } = row
+      if (row.event_id !== eventId || payload === null || hashPayload(payload) === left) return row
+      return { ...row, payload: without(payload, fields) }
+    })
+  }
+}

@@ -14,7 +14,7 @@ import { dirname, join } from "node:path"
 import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
 import { actorFileOf } from "./ActorIndex.ts"
 import { ActorLookup } from "./ActorLookup.ts"
-import { FOLDER } from "./Archive.ts"
+import { FOLDER } from "./OldArchives.ts"
 import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
 import type { Erasing } from "./Erasure.ts"
 import { type Checked, EventLog, type Problem, StorageError } from "./EventLog.ts"
@@ -445,7 +445,7 @@ const writable = (
         reader,
         lookup,
         snapshots,
-        archives: { folder: archiveOf(file), streams: restored.archived },
+        archives: { folder: archiveOf(file), streams: restored.archived, kept: new Map() },
         walk: walk(file, reader, segments),
         ...(idleWalk === undefined ? {} : { idleWalk: idleWalk(file) }),
         checked: restored.checked,
@@ -456,10 +456,10 @@ const writable = (
         failed: log.failed,
         keep: (order) => log.keep(order),
         positions: { get: positionsIn(index), keep: (name, eventId) => log.keepPosition(name, eventId) },
-        erase: (stream, after, upTo) => untilItPasses(giveUpAfter)(log.erase(stream, after, upTo)),
+        putBack: (payloads) => untilItPasses(giveUpAfter)(log.putBack(payloads)),
         rewrite: (erasing) => untilItPasses(giveUpAfter)(log.rewrite(erasing)),
         unfinished: restored.unfinished,
-        segments: { ...segmentsFor(log, giveUpAfter), folder, segments, archives: archiveOf(file), told, moved },
+        segments: { ...segmentsFor(log, giveUpAfter), folder, segments, told, moved },
         settled: log.settled
       },
       rules
@@ -511,7 +511,7 @@ const readable = Effect.fnUntraced(function* (file: string) {
   const of = {
     reader,
     snapshots: noSnapshots,
-    archives: { folder: archiveOf(file), streams: new Set<string>() },
+    archives: { folder: archiveOf(file), streams: new Set<string>(), kept: new Map() },
     segments: now,
     walk: walkThere(file),
     schema

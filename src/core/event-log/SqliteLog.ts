@@ -22,7 +22,7 @@ import type { Sealed } from "./Sealer.ts"
 import type { Made } from "./SegmentFile.ts"
 import type { Soon } from "./Soon.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
-import type { StoreOptions } from "./SqliteStore.ts"
+import type { PutBack, StoreOptions } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
 import { logThread } from "./ThreadFile.ts"
 
@@ -102,8 +102,8 @@ export abstract class SqliteLog extends AdmittingLog {
     if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
   }
 
-  /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone when it returns; the rest of the runes stays. */
-  abstract erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError>
+  /** Runes in the store have these payloads again when it returns. */
+  abstract putBack(payloads: PutBack): Effect.Effect<void, StorageError>
 
   /** Texts of a payload are gone from the store and from what lies beside it when it returns. */
   abstract rewrite(erasing: Erasing): Effect.Effect<void, StorageError>
@@ -238,8 +238,8 @@ class ThreadedLog extends SqliteLog {
     )
   })
 
-  erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError> {
-    return this.carry((id) => ({ _tag: "Erase", id, stream, after, upTo }))
+  putBack(payloads: PutBack): Effect.Effect<void, StorageError> {
+    return this.carry((id) => ({ _tag: "PutBack", id, payloads }))
   }
 
   rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
@@ -403,8 +403,8 @@ class InlineLog extends SqliteLog {
     this.work.openUnsafe()
   })
 
-  erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError> {
-    return this.carried({ _tag: "Erase", id: 0, stream, after, upTo })
+  putBack(payloads: PutBack): Effect.Effect<void, StorageError> {
+    return this.carried({ _tag: "PutBack", id: 0, payloads })
   }
 
   rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {

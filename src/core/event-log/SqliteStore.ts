@@ -38,6 +38,9 @@ export interface StoreOptions {
   readonly guarded: ReadonlyArray<string>
 }
 
+/** Payloads that go back each to its rune in the store. */
+export type PutBack = ReadonlyArray<readonly [eventId: number, payload: string]>
+
 /** Runes that are written now have no `cause`. */
 const COLUMNS = ALL_COLUMNS.filter((column) => column !== "cause")
 const WIDTH = COLUMNS.length
@@ -270,14 +273,18 @@ export class SqliteStore {
     return row?.event_id ?? 0
   }
 
-  /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone; the rest of the runes stays. */
-  erase(stream: string, after: number, upTo: number): void {
-    this.database
-      .prepare(
-        "UPDATE runes SET payload = NULL WHERE event_id > ? AND event_id <= ? AND stream = ? AND payload IS NOT NULL"
-      )
-      .run(after, upTo, stream)
-    this.bytes += SOME_BYTES
+  /** Runes whose payloads an older agentd has moved elsewhere have them again. Durable when it returns. */
+  putBack(payloads: PutBack): void {
+    this.transaction(() => {
+      const allow = this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)")
+      const put = this.database.prepare("UPDATE runes SET payload = ? WHERE event_id = ? AND payload IS NULL")
+      for (const [eventId, payload] of payloads) {
+        allow.run(eventId)
+        put.run(payload, eventId)
+        this.bytes += payload.length + ROW_BYTES
+      }
+      this.database.exec("DELETE FROM erasing")
+    })
   }
 
   /** Texts of a payload are gone from the file; the rest of the payload stays. Done twice it changes nothing more. */

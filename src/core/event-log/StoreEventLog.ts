@@ -8,7 +8,6 @@ import type { AdmissionState, Stop } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import type { ActorLookup } from "./ActorLookup.ts"
 import { Appender, defaultOptions, type Options } from "./Appender.ts"
-import * as Archive from "./Archive.ts"
 import { type Erasing, MAX_FIELDS, sizeOf, textsIn, without } from "./Erasure.ts"
 import {
   type Checked,
@@ -23,10 +22,11 @@ import {
 import { hashPayload } from "./HashChain.ts"
 import * as Forgetting from "./Forgetting.ts"
 import { foldOf } from "./InvariantGuard.ts"
-import { type Archives, LogQueries } from "./LogQueries.ts"
+import { LogQueries } from "./LogQueries.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
+import * as OldArchives from "./OldArchives.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Payload, Rune } from "./Rune.ts"
 import type { Segments } from "./Segments.ts"
@@ -47,7 +47,7 @@ export interface Writable {
   readonly reader: LogReader
   readonly lookup?: ActorLookup
   readonly snapshots: Snapshots
-  readonly archives: Archives
+  readonly archives: OldArchives.Archives
   readonly walk: Walk
   readonly idleWalk?: Walk
   /** How the last check of the whole ended, as the home stream says. */
@@ -59,7 +59,7 @@ export interface Writable {
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
-  readonly erase: Archive.Erase
+  readonly putBack: OldArchives.Parts["putBack"]
   /** Texts of a payload are gone from the store and its snapshots when it returns. */
   readonly rewrite: (erasing: Erasing) => Effect.Effect<void, StorageError>
   /** Erasures that were begun, by their runes. */
@@ -70,47 +70,33 @@ export interface Writable {
   readonly settled: Effect.Effect<void>
 }
 
-const nowhere = new StorageError({
-  reason: "no-archive",
-  message: "This log is kept in memory: it has no folder for archives.",
-  remedy: "Keep the log in a file."
-})
-
-/** Archives one stream at a time: each step is durable before the next. */
+/** Says that a stream is archived, once. */
 const archiving = (
-  { archives: { folder, streams }, erase, log, reader }: Writable,
+  { archives: { streams }, log }: Writable,
   append: Appender["append"],
-  head: Effect.Effect<number>,
-  erasures: Effect.Effect<ReadonlyMap<number, string>, StorageError>,
   lock: Semaphore.Semaphore
 ): EventLog["Service"]["archive"] => {
   return (stream, draft) =>
     Effect.gen(function* () {
-      if (folder === undefined) return yield* nowhere
       if (!log.admission.isSealed(stream) || !log.admission.isWhole(stream)) {
         const message = `${stream} is no closed conversation with a whole log`
         return yield* new RuneRefused({ kind: "session.archived", rule: "unsealed", message })
       }
-      const erased = yield* erasures
-      const volume = { reader, guard: log.admission.guard, folder, stream, head: yield* head, erased }
-      const isKnown = streams.has(stream)
-      if (!isKnown) yield* Archive.write(volume)
-      const archived = yield* Archive.intact(volume)
-      const rune = isKnown ? undefined : (yield* append([draft(archived)]))[0]
+      if (streams.has(stream)) return undefined
+      const [rune] = yield* append([draft])
       streams.add(stream)
-      yield* Archive.erase(stream, archived, erase)
-      return { archived, rune }
+      return rune
     }).pipe(Effect.uninterruptible, lock.withPermit)
 }
 
-/** The hash of what is left, by the rune whose texts were erased. */
-const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, string>, StorageError> =>
+/** By the rune whose texts were erased. */
+const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, Erasing>, StorageError> =>
   Stream.runFold(
     queries.reads.read({ stream: home, kinds: ["rune.erasing"] }),
-    () => new Map<number, string>(),
+    () => new Map<number, Erasing>(),
     (all, rune) => {
       const own = readOwn(rune)
-      return own?.kind === "rune.erasing" ? all.set(own.payload.eventId, own.payload.left) : all
+      return own?.kind === "rune.erasing" ? all.set(own.payload.eventId, own.payload) : all
     }
   )
 
@@ -130,15 +116,15 @@ const KEPT = new Set([
 const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
 
 /** Finds the texts of a rune that can go, and what is left without them. */
-const looking = ({ archives: { folder }, reader }: Writable, rules: Rules) =>
+const looking = ({ archives, reader }: Writable, rules: Rules) =>
   Effect.fnUntraced(function* (eventId: number) {
     const [stored] = eventId < 1 ? [] : yield* reader.at([eventId])
     if (stored === undefined) return yield* unerasable("", `there is no rune ${eventId}`)
-    const { kind, stream } = stored
-    const payload =
-      stored.payload ?? (folder === undefined ? undefined : yield* Archive.payloadOf(folder, stream, eventId))
-    const parsed = payload === undefined ? undefined : parsePayload({ ...stored, payload })
-    if (payload === undefined || parsed === undefined) {
+    const { kind, payload, stream } = stored
+    const kept = archives.kept.get(stream)
+    if (kept !== undefined) return yield* unerasable(kind, `its text would stay in an archive: ${kept.message}`)
+    const parsed = parsePayload(stored)
+    if (payload === null || parsed === undefined) {
       return yield* unerasable(kind, `the payload of rune ${eventId} cannot be read: \`agentd verify\` says more`)
     }
     const paths = KEPT.has(kind) ? [] : textsIn(parsed)
@@ -165,9 +151,8 @@ const erasing = (
     readonly lock: Semaphore.Semaphore
   }
 ) => {
-  const { archives, reader, rewrite, segments, unfinished } = of
+  const { reader, rewrite, segments, unfinished } = of
   const { append, lock, recent } = parts
-  const { folder } = archives
 
   const look = looking(of, rules)
 
@@ -177,7 +162,6 @@ const erasing = (
       const { by, eventId, stream } = begun
       yield* rewrite(begun)
       if (segments !== undefined) yield* SegmentLog.rewrite(segments, append, rules.home)(begun)
-      if (folder !== undefined && archives.streams.has(stream)) yield* Archive.rewrite(folder, begun)
       const [stored] = yield* reader.at([eventId])
       if (stored !== undefined && stored.payload !== null) recent.replace(eventId, parsePayload(stored) ?? {})
       yield* append([
@@ -298,14 +282,26 @@ const recoveringGuard = (
     })
 }
 
-/** Finishes beside everything else what a daemon that was killed has begun: segments first, then erasures. */
-const resuming = ({ segments, unfinished }: Writable, lock: Semaphore.Semaphore, erasures: Effect.Effect<void>) => {
+/** Finishes beside everything else what a daemon that was killed has begun: segments, erasures, then archives. */
+const resuming = (
+  { archives, segments, unfinished }: Writable,
+  lock: Semaphore.Semaphore,
+  rest: { readonly erasures: Effect.Effect<void>; readonly archives: Effect.Effect<void> }
+) => {
   const begun = segments !== undefined && SegmentLog.isBegun(segments) ? SegmentLog.resume(segments) : undefined
-  if (begun === undefined && unfinished.size === 0) return Effect.void
+  const hasArchives = OldArchives.areThere(archives)
+  if (begun === undefined && unfinished.size === 0 && !hasArchives) return Effect.void
   const finished = Effect.catch(begun ?? Effect.void, (error) =>
     Effect.logWarning(`a segment is not finished, the next start goes on: ${error.message}`)
   )
-  return Effect.forkScoped(Effect.andThen(lock.withPermit(finished), unfinished.size > 0 ? erasures : Effect.void))
+  return Effect.forkScoped(
+    lock
+      .withPermit(finished)
+      .pipe(
+        Effect.andThen(unfinished.size > 0 ? rest.erasures : Effect.void),
+        Effect.andThen(hasArchives ? rest.archives : Effect.void)
+      )
+  )
 }
 
 /** Of all files at once. */
@@ -347,7 +343,7 @@ const sealingOf = (
 
 /** Checks of the whole, and the parts that are left out. */
 const healthOf = (
-  { checked = null }: Writable,
+  { archives, checked = null }: Writable,
   rules: Rules,
   append: Appender["append"],
   { reads: { tail, verify, verifyIdly }, streams }: LogQueries,
@@ -359,13 +355,16 @@ const healthOf = (
     verify: whole.noting(files.withPermit(verify)),
     scrub: whole.telling(files.withPermit(verifyIdly)),
     checked: Effect.sync(() => whole.last),
-    reading: Effect.sync(() => ({ ...streams.reading, aside: aside.all })),
+    reading: Effect.sync(() => {
+      const unread = OldArchives.told(archives)
+      return { ...streams.reading, aside: aside.all, ...(unread === undefined ? {} : { archives: unread }) }
+    }),
     setAside: aside.add
   }
 }
 
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
-  const { failed, failure, keep, log, newest, reader, settled } = of
+  const { failed, failure, keep, log, newest, settled } = of
   const soon = yield* Soon
   const read = (stream: string) => Effect.asVoid(recover(stream, {}))
   const appender = new Appender({ log, failure, read, soon }, rules, options)
@@ -398,7 +397,9 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const lock = Semaphore.makeUnsafe(1)
   const files = Semaphore.makeUnsafe(READERS)
   const eraser = erasing(of, rules, { recent, append: appender.append, lock })
-  yield* resuming(of, lock, eraser.resume)
+  const erasures = erasuresIn(queries, rules.home)
+  const parts = { ...of, segments: of.segments, append: appender.append, home: rules.home, erasures, lock }
+  yield* resuming(of, lock, { erasures: eraser.resume, archives: OldArchives.restoreAll(parts) })
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
   // what waits is still written, and told, before the end
   yield* Effect.addFinalizer(() =>
@@ -421,7 +422,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     follow: subscribed,
     head,
     assigned: Effect.sync(() => log.head),
-    archive: archiving({ ...of, reader }, appender.append, head, erasuresIn(queries, rules.home), lock),
+    archive: archiving(of, appender.append, lock),
     erasable: eraser.erasable,
     erase: eraser.erase,
     ...sealingOf(of, rules, appender.append, { lock, files }),

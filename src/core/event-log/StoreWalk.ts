@@ -27,7 +27,7 @@ export interface Looked {
   readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: string | null
-  /** Without all of its payloads a stream shows no invariant here; its archive does. */
+  /** Without all of its payloads a stream shows no invariant. */
   readonly isErased: boolean
 }
 
@@ -37,8 +37,8 @@ export interface Walked {
   readonly streams: number
   readonly problems: ReadonlyArray<Problem>
   readonly erased: ReadonlyArray<Erased>
-  /** The hash of what is left, by the rune whose texts were erased, also where they lie in an archive. */
-  readonly erasures: ReadonlyMap<number, string>
+  /** By stream, the first rune without a payload. */
+  readonly bare: ReadonlyMap<string, number>
   /** Of a store in a file. */
   readonly tables?: Tables
 }
@@ -46,7 +46,7 @@ export interface Walked {
 export class StoreWalk {
   private readonly chain = new ChainWalk()
   private readonly relevant: ReadonlySet<string>
-  private readonly erased = new Set<string>()
+  private readonly bare = new Map<string, number>()
   private readonly seals: ReadonlySet<string>
   private readonly guarded: ReadonlySet<string>
   private hasLeft = 0
@@ -113,10 +113,10 @@ export class StoreWalk {
     for (const rune of runes) {
       this.chain.next(rune)
       const { actor, eventId, kind, moves, payload, stream, to } = rune
-      if (payload === null) this.erased.add(stream)
+      if (payload === null && !this.bare.has(stream)) this.bare.set(stream, eventId)
       if (eventId <= this.hasLeft) this.leave(rune)
       if (this.relevant.has(kind)) {
-        looked.push({ eventId, stream, kind, actor, moves, to, payload, isErased: this.erased.has(stream) })
+        looked.push({ eventId, stream, kind, actor, moves, to, payload, isErased: this.bare.has(stream) })
       }
     }
     return looked
@@ -134,7 +134,7 @@ export class StoreWalk {
 
   get end(): Walked {
     const erased = this.chain.end()
-    const { erasures, head, problems, runes, streams } = this.chain
-    return { head, runes, streams, problems, erased, erasures }
+    const { head, problems, runes, streams } = this.chain
+    return { head, runes, streams, problems, erased, bare: this.bare }
   }
 }

@@ -6,7 +6,7 @@
  * Guarantees: whoever asks has the stream's newest durable rune folded in; a fold that
  * throws, and a stream that cannot be read, fail alone and are reported; a snapshot that
  * would save the next start more than it costs is kept at once; an archived stream is not
- * read: its payloads are in a file, and the archive's rune in the home stream says all.
+ * read: the archive's rune in the home stream says all.
  */
 import { Effect, Semaphore } from "effect"
 import * as Monotonic from "../supervision/Monotonic.ts"

@@ -1,14 +1,14 @@
 /**
  * Verify: re-reads a whole store and names every rune that is not as it was written:
  * positions and seqs without a gap, hashes that follow from content and predecessor,
- * the payloads that lie in archives, and the invariants that the guard holds on append.
+ * the payloads of archived streams, and the invariants that the guard holds on append.
  */
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
-import * as Archive from "./Archive.ts"
 import type { Begins, Problem, StorageError, Verdict } from "./EventLog.ts"
 import { errorOf } from "./GroupCommit.ts"
 import { foldOf, type InvariantGuard, type States } from "./InvariantGuard.ts"
+import * as OldArchives from "./OldArchives.ts"
 import { readOwn } from "./OwnKinds.ts"
 import type { Beginning } from "./Beginning.ts"
 import type { Made } from "./SegmentFile.ts"
@@ -188,9 +188,8 @@ const segmentProblems = (told: ReadonlyMap<number, Listed>, [before, after]: Tab
     .map((first) => ({ eventId: first, message: "the store does not list its segment" }))
 ]
 
-/** `folder`: where archives are. */
 export const verify = ({
-  folder,
+  archives,
   reader,
   refill,
   rules,
@@ -201,7 +200,7 @@ export const verify = ({
   readonly reader: LogReader
   readonly rules: Rules
   readonly walk: Walk
-  readonly folder: string | undefined
+  readonly archives: OldArchives.Archives
   readonly segments?: () => Segments
   /** The definitions of a store's tables. */
   readonly schema?: Effect.Effect<string, StorageError>
@@ -215,7 +214,7 @@ export const verify = ({
     const beginning = beginningOf(segments?.())
     const look = new Look(rules, beginning)
     const walked = yield* walk(relevantOf(guard, rules), marks, (looked) => looked.forEach((one) => look.each(one)))
-    const { erased, erasures, head, runes, streams } = walked
+    const { bare, erased, head, runes, streams } = walked
     const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
     const rest = new Look(rules)
     if (walked.tables?.isRefilled === true) refill?.()
@@ -226,13 +225,9 @@ export const verify = ({
     for (const { eventId, message } of segmentProblems(look.segments, listed)) {
       rest.report({ eventId, stream: "" }, "INV-HASH-VALID", message)
     }
-    for (const stream of folder === undefined ? [] : look.archived) {
-      // its runes are all deleted, and so is its archive
-      if (beginning?.head(stream)?.isSealed === true) continue
-      const begins = beginning?.summary.last ?? 0
-      const volume = { reader, guard, folder: folder!, stream, head, erased: erasures, begins }
-      const { problems } = yield* Archive.check(volume)
-      for (const { eventId, message, rule } of problems) rest.report({ eventId, stream }, rule, message)
+    for (const [stream, eventId] of bare) {
+      const message = look.archived.has(stream) ? OldArchives.problemOf(archives, stream) : undefined
+      if (message !== undefined) rest.report({ eventId, stream }, "INV-HASH-VALID", message)
     }
     // A daemon may have gone on writing meanwhile: the end lies between the two.
     const after = yield* reader.lastCommitted

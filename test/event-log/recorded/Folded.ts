@@ -154,7 +154,7 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
     )
     const told = { name, config, ...facts, failures: new Map(causes) }
     put(`${conversation} conversation/${conversation}: facts`, told)
-    const { archive, broken, limits, snapshot, spent } = life
+    const { broken, limits, snapshot, spent } = life
     const who = [...agents.keys()]
     const row = {
       conversation,
@@ -165,8 +165,7 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
       agents: who,
       queued: [],
       spent,
-      limits,
-      archive
+      limits
     }
     put(`row: conversation ${conversation}`, ConversationRow.row(row))
     const text = configs[config]

@@ -38,7 +38,7 @@ const isSame = (one: Rune, other: Rune): boolean =>
   one.actor === other.actor &&
   one.at === other.at &&
   one.to === other.to &&
-  (isDeepStrictEqual(one.payload, other.payload) || other.payload["archived"] === true)
+  isDeepStrictEqual(one.payload, other.payload)
 
 export class Readers {
   private readonly verdicts: Verdicts

@@ -95,7 +95,12 @@ describe("a store of schema 1", () => {
         assert.deepStrictEqual(contents(), expected, `cut in operation ${cut} of ${operations}`)
         const verdict = await withClient(true, (sql) => {
           const reader = SqlReader.make(sql, { file: FILE, giveUpAfter: Duration.seconds(1) })
-          return verify({ reader, rules: { ...rules, guard: none() }, folder: undefined, walk: walkHere(reader) })
+          return verify({
+            reader,
+            rules: { ...rules, guard: none() },
+            archives: { folder: undefined, streams: new Set(), kept: new Map() },
+            walk: walkHere(reader)
+          })
         })
         assert.deepStrictEqual(verdict.problems, [], `cut in operation ${cut} of ${operations}`)
         wasm.die()

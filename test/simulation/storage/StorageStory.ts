@@ -5,8 +5,7 @@
  * Promises: the store opens; what a commit acknowledged is there, as it was; a group is there
  * whole or not at all; `verify` is clean; the heads of the streams are those of the runes,
  * whatever became of the file beside the store; a fold from a snapshot is the fold of the
- * runes; a subscriber's position is a rune that is there; what was erased stays erased, and a
- * span of an erasing is erased whole or not at all.
+ * runes; a subscriber's position is a rune that is there.
  */
 import { Duration, Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -61,7 +60,6 @@ export interface Report {
   refused: number
   faults: number
   backups: number
-  erasures: number
   snapshots: number
   checkpoints: number
   /** Of the disk. */
@@ -70,7 +68,6 @@ export interface Report {
 
 interface Kept {
   readonly row: Row
-  isErased: boolean
 }
 
 interface Tally {
@@ -104,7 +101,6 @@ export class StorageStory {
     refused: 0,
     faults: 0,
     backups: 0,
-    erasures: 0,
     snapshots: 0,
     checkpoints: 0,
     operations: 0
@@ -113,8 +109,6 @@ export class StorageStory {
   private kept: Array<Kept> = []
   /** Runes that may follow: what was tried last, and nobody heard of. */
   private maybe: Appends = []
-  /** Erasings that were tried, and nobody heard of. */
-  private erasing: Array<ReadonlyArray<Kept>> = []
   private aside: { readonly bytes: Uint8Array; readonly kept: ReadonlyArray<Kept> } | undefined = undefined
   private at = 1_000
   private streams = 1
@@ -174,14 +168,13 @@ export class StorageStory {
     if (store === undefined) return
     while (!this.disk.isDead) {
       if (this.faulty) this.disk.isFull = this.chance.is(this.disk.isFull ? 0.7 : 0.02)
-      const what = this.chance.weighed({ commit: 80, rest: 6, snapshot: 6, position: 4, erase: 4, end: 1 })
+      const what = this.chance.weighed({ commit: 80, rest: 6, snapshot: 6, position: 4, end: 1 })
       if (what === "commit") {
         if (!this.commit(store)) return
         this.quietly(() => store.keepUp())
       } else if (what === "rest") this.quietly(() => store.rest())
       else if (what === "snapshot") this.snapshot(store)
       else if (what === "position") this.position(store)
-      else if (what === "erase") this.erase(store)
       else return this.end(store)
     }
   }
@@ -239,7 +232,7 @@ export class StorageStory {
     this.maybe = rows
     const faults = this.disk.faults
     const { done, failure } = this.committed(store, rows)
-    for (const row of rows.slice(0, done).flat()) this.kept.push({ row, isErased: false })
+    for (const row of rows.slice(0, done).flat()) this.kept.push({ row })
     this.report.commits += Math.min(done, 1)
     this.report.runes += rows.slice(0, done).flat().length
     // a group with a refused append is written one by one: only the next append may be there
@@ -304,25 +297,6 @@ export class StorageStory {
     this.quietly(() => store.carryOut({ _tag: "Position", name: "mail", eventId }))
   }
 
-  private erase(store: LogStore): void {
-    const sealed = [...this.heads()].filter(([, { isSealed }]) => isSealed)
-    if (sealed.length === 0) return
-    const [stream, { eventId: upTo }] = this.chance.pick(sealed)
-    const after = this.chance.is(0.5) ? 0 : this.chance.below(upTo)
-    const span = this.kept.filter(({ row }) => row.stream === stream && row.eventId > after && row.eventId <= upTo)
-    const left = span.filter(({ isErased }) => !isErased)
-    this.erasing = [left]
-    try {
-      store.carryOut({ _tag: "Erase", id: 1, stream, after, upTo })
-    } catch (error) {
-      if (this.disk.faults === 0 && !this.disk.isDead) throw this.broken("an erasing failed", error)
-      return
-    }
-    this.erasing = []
-    this.report.erasures += 1
-    for (const one of left) one.isErased = true
-  }
-
   /** In order; what is on the disk is a backup then. */
   private end(store: LogStore): void {
     this.quietly(() => store.close())
@@ -340,7 +314,6 @@ export class StorageStory {
     this.disk.putBack(FILE, bytes, [`${FILE}-wal`])
     this.kept = [...kept]
     this.maybe = []
-    this.erasing = []
   }
 
   /** Does the thread's work that has no answer: an error of the disk is nobody's business. */
@@ -392,16 +365,9 @@ export class StorageStory {
         throw this.broken(`rune ${row.eventId} is another: ${JSON.stringify({ ...there, payload: "" })}`)
       }
     }
-    const isErased = ({ row }: Kept) => rows[row.eventId - 1]!["payload"] === null
-    for (const span of this.erasing) {
-      if (span.some(isErased)) for (const one of span) one.isErased = true
-    }
-    this.erasing = []
-    for (const one of this.kept) {
-      const { payload } = rows[one.row.eventId - 1]!
-      if (payload !== (one.isErased ? null : one.row.text)) {
-        throw this.broken(`the payload of rune ${one.row.eventId} is ${one.isErased ? "not erased" : "not there"}`)
-      }
+    for (const { row } of this.kept) {
+      if (rows[row.eventId - 1]!["payload"] !== row.text)
+        throw this.broken(`the payload of rune ${row.eventId} is not there`)
     }
     const { event_id } = database.prepare("SELECT event_id FROM head").get()!
     if (event_id !== this.kept.length) throw this.broken(`the head says ${event_id} and not ${this.kept.length}`)
@@ -413,7 +379,7 @@ export class StorageStory {
     if (rows.length !== more) {
       throw this.broken(`a group is torn: ${more} runes of ${rows.length} that were not acknowledged are there`)
     }
-    for (const row of rows) this.kept.push({ row, isErased: false })
+    for (const row of rows) this.kept.push({ row })
     this.maybe = []
     this.report.ghosts += 1
   }
@@ -441,7 +407,12 @@ export class StorageStory {
   private async expectVerified(): Promise<void> {
     const verdict = await this.withClient(FILE, true, (sql) => {
       const reader = SqlReader.make(sql, { file: FILE, giveUpAfter: Duration.seconds(1) })
-      return verify({ reader, rules: { ...rules, guard: none() }, folder: undefined, walk: walkHere(reader) })
+      return verify({
+        reader,
+        rules: { ...rules, guard: none() },
+        archives: { folder: undefined, streams: new Set(), kept: new Map() },
+        walk: walkHere(reader)
+      })
     })
     if (verdict.problems.length > 0) throw this.broken(`verify finds ${JSON.stringify(verdict.problems[0])}`)
     if (verdict.runes !== this.kept.length)

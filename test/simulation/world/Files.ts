@@ -4,7 +4,6 @@
  */
 import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
 import { OwnFileRefused, type Read } from "../../../src/config/OwnFile.ts"
-import { type ArchiveFile, ArchiveIo } from "../../../src/core/event-log/ArchiveFile.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
 
@@ -47,45 +46,12 @@ export class Files {
   readonly told = new Map<string, () => string>()
   private readonly universe: Universe
 
-  private readonly tears: () => boolean
   /** Why nothing can be added to a file, if so. */
   trouble: () => string | undefined = () => undefined
   private temporary = 0
 
-  /** `tears`: whether the archive that is written next comes to the disk without its end. */
-  constructor(universe: Universe, tears: () => boolean) {
+  constructor(universe: Universe) {
     this.universe = universe
-    this.tears = tears
-  }
-
-  /** Of the log, on the disk that it lies on: a file in two steps, refused as that disk refuses groups. */
-  archives(refused: () => string | undefined): ArchiveFile {
-    const change = (run: () => void) =>
-      Effect.suspend(() => {
-        const trouble = refused()
-        return trouble === undefined
-          ? this.change(run)
-          : Effect.fail(new ArchiveIo({ message: `the disk is ${trouble}` }))
-      })
-    return {
-      write: (path, lines) =>
-        Effect.gen({ self: this }, function* () {
-          const whole = (yield* Stream.runCollect(lines)).map((line) => `${line}\n`).join("")
-          const text = this.tears() ? whole.slice(0, -Math.ceil(whole.length / 3)) : whole
-          yield* change(() => this.write(`${path}.part`, text))
-          yield* change(() => {
-            this.remove(`${path}.part`)
-            this.write(path, text)
-          })
-        }),
-      read: (path) =>
-        Effect.sync(() => {
-          const bytes = this.entries.get(path)?.bytes
-          if (bytes === undefined) return undefined
-          const lines = new TextDecoder().decode(bytes).split("\n").slice(0, -1)
-          return { bytes: bytes.length, lines: Stream.fromIterable(lines) }
-        })
-    }
   }
 
   /** A change of the daemon's. */

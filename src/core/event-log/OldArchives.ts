@@ -1,0 +1,295 @@
+/**
+ * OldArchives: puts payloads back into the log that an older agentd took out of it. That agentd moved the payloads of
+ * a closed conversation into `archive/STREAM.jsonl.gz`, beside the store:
+ *
+ *     {"agentd":"archive","version":1,"stream":"shop-1a2b3c4d"}
+ *     {"eventId":7,"payloadHash":"…","payload":{…}}
+ *
+ * Guarantees: a payload is compared with its hash in the chain before it goes back, into the store or into the segment
+ * that holds its rune. A file is removed only when no rune of its stream lacks a payload, so a kill loses nothing and
+ * the next start goes on. Without room on the disk nothing is changed. A damaged file stays, with what it still has.
+ */
+import { Context, Effect, Schema, type Semaphore, Stream } from "effect"
+import * as fs from "node:fs"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import { createGunzip } from "node:zlib"
+import type { Appender } from "./Appender.ts"
+import { type Erasing, without } from "./Erasure.ts"
+import { type RuneRefused, StorageError } from "./EventLog.ts"
+import { hashPayload } from "./HashChain.ts"
+import type { LogReader } from "./LogReader.ts"
+import { namesIn, remove } from "./SegmentFile.ts"
+import * as SegmentLog from "./SegmentLog.ts"
+import type { PutBack } from "./SqliteStore.ts"
+import { storageError } from "./StorageFailure.ts"
+
+/** Beside the store. */
+export const FOLDER = "archive"
+const END = ".jsonl.gz"
+/** Characters of payloads in memory at once: a segment is written anew once for all of them. */
+const MOST = 16_000_000
+/** Characters of payloads in one transaction of the store. */
+const PIECE = 500_000
+const LINE = /^\{"eventId":(\d+),"payloadHash":"[^"]*","payload":/
+
+/** The reason why an archive is still there. */
+export interface Kept {
+  readonly message: string
+  readonly isDamaged: boolean
+}
+
+export interface Archives {
+  /** Absolute; undefined for a log without a file. */
+  readonly folder: string | undefined
+  /** The streams that are archived, as far as the log says. */
+  readonly streams: Set<string>
+  /** By stream: archives of an older agentd that could not be put back. */
+  readonly kept: Map<string, Kept>
+}
+
+export interface Parts {
+  readonly archives: Archives
+  readonly reader: LogReader
+  /** The newest rune of each stream. */
+  readonly newest: ReadonlyMap<string, number>
+  readonly segments: SegmentLog.Parts | undefined
+  readonly putBack: (payloads: PutBack) => Effect.Effect<void, StorageError>
+  readonly append: Appender["append"]
+  readonly home: string
+  /** By the rune whose texts were erased. */
+  readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
+  readonly lock: Semaphore.Semaphore
+}
+
+/** An archive whose stream lacks payloads. */
+interface Volume {
+  readonly stream: string
+  readonly path: string
+  /** The hash of each payload that is not in the log, by its rune. */
+  readonly lacking: ReadonlyMap<number, string>
+}
+
+/** Bytes that are free on the disk of a folder. */
+export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/event-log/FreeBytes", {
+  defaultValue: () => (folder) => {
+    const { bavail, bsize } = fs.statfsSync(folder)
+    return bavail * bsize
+  }
+})
+
+class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
+
+const pathOf = (folder: string, stream: string): string => join(folder, `${encodeURIComponent(stream)}${END}`)
+
+const streamOf = (name: string): string | undefined => {
+  try {
+    return name.endsWith(END) ? decodeURIComponent(name.slice(0, -END.length)) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A problem of the archive of a stream whose runes lack payloads; undefined: the archive waits to be put back. */
+export const problemOf = ({ folder, kept }: Archives, stream: string): string | undefined => {
+  if (folder === undefined) return undefined
+  const known = kept.get(stream)
+  if (known !== undefined) return known.isDamaged ? known.message : undefined
+  const path = pathOf(folder, stream)
+  return fs.existsSync(path)
+    ? undefined
+    : `its payload was in ${path}, the archive of an older agentd, which is missing`
+}
+
+/** In words, for a person; undefined: no archive is left. */
+export const told = ({ kept }: Archives): string | undefined => {
+  const [first, ...others] = [...new Set([...kept.values()].map(({ message }) => message))]
+  if (first === undefined) return undefined
+  return others.length === 0 ? first : `${first}; and ${others.length} more`
+}
+
+const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
+  const gunzip = createGunzip()
+  const copied = pipeline(fs.createReadStream(path), gunzip)
+  // the reader below meets the same failure, and reports it
+  copied.catch(() => {})
+  yield* gunzip
+  await copied
+}
+
+const unreadable = (cause: unknown): Unreadable =>
+  new Unreadable({ message: cause instanceof Error ? cause.message : String(cause) })
+
+/** Bytes of the file's text, as far as it can be read. */
+const sizeOf = (path: string): Effect.Effect<number> => {
+  let size = 0
+  return Stream.fromAsyncIterable(bytesOf(path), unreadable).pipe(
+    Stream.runForEach((bytes) => Effect.sync(() => void (size += bytes.length))),
+    Effect.ignore,
+    Effect.map(() => size)
+  )
+}
+
+const lackingIn = Effect.fnUntraced(function* ({ newest, reader }: Parts, stream: string) {
+  const lacking = new Map<number, string>()
+  for (const page of yield* reader.pages(newest.get(stream) ?? 0, 0)) {
+    for (const { eventId, payload, payloadHash } of yield* reader.at(page)) {
+      if (payload === null) lacking.set(eventId, payloadHash)
+    }
+    yield* Effect.yieldNow
+  }
+  return lacking
+})
+
+/** The payload as the log holds it: without the texts that were erased. Undefined: it is not the one that was appended. */
+const checked = (payload: string, hash: string, erasing: Erasing | undefined): string | undefined => {
+  const own = hashPayload(payload)
+  if (erasing === undefined) return own === hash ? payload : undefined
+  if (own === erasing.left) return payload
+  return own === hash ? without(payload, erasing.fields) : undefined
+}
+
+/** Payloads go into the store, or into the segments that hold their runes. */
+const place = Effect.fnUntraced(function* (
+  { append, home, putBack, segments }: Parts,
+  payloads: ReadonlyMap<number, string>
+): Effect.fn.Return<void, StorageError | RuneRefused> {
+  const listed = segments?.segments.listed ?? []
+  const last = listed.at(-1)?.last ?? 0
+  let piece: Array<readonly [number, string]> = []
+  let size = 0
+  for (const [eventId, payload] of payloads) {
+    if (eventId <= last) continue
+    piece.push([eventId, payload])
+    size += payload.length
+    if (size < PIECE) continue
+    yield* putBack(piece)
+    piece = []
+    size = 0
+  }
+  if (piece.length > 0) yield* putBack(piece)
+  if (segments === undefined) return
+  const remake = SegmentLog.remake(segments, append, home, "log/archives")
+  for (const segment of listed) {
+    if (![...payloads.keys()].some((eventId) => segment.first <= eventId && eventId <= segment.last)) continue
+    yield* remake(segment, (row) =>
+      row.payload === null ? { ...row, payload: payloads.get(row.event_id) ?? null } : row
+    )
+  }
+})
+
+/** Answers why the file could not be read to its end. */
+const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volume) {
+  const erasures = yield* parts.erasures
+  let payloads = new Map<number, string>()
+  let size = 0
+  const flush = Effect.suspend(() => {
+    const full = payloads
+    payloads = new Map()
+    size = 0
+    return place(parts, full)
+  })
+  const broken = yield* Stream.fromAsyncIterable(bytesOf(path), unreadable).pipe(
+    Stream.decodeText(),
+    Stream.splitLines,
+    Stream.runForEach((line) =>
+      Effect.suspend(() => {
+        const start = LINE.exec(line)
+        const hash = lacking.get(Number(start?.[1]))
+        if (start === null || hash === undefined) return Effect.void
+        const eventId = Number(start[1])
+        const payload = checked(line.slice(start[0].length, -1), hash, erasures.get(eventId))
+        if (payload === undefined) return Effect.void
+        payloads.set(eventId, payload)
+        size += payload.length
+        return size < MOST ? Effect.void : flush
+      })
+    ),
+    Effect.as(undefined),
+    Effect.catchTag("Unreadable", ({ message }) => Effect.succeed(message))
+  )
+  yield* flush
+  return broken
+})
+
+const attempt = <A>(path: string, work: () => A) =>
+  Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
+
+const restore = Effect.fnUntraced(function* (parts: Parts, volume: Volume) {
+  const { path, stream } = volume
+  const broken = yield* read(parts, volume)
+  const lacking = yield* lackingIn(parts, stream)
+  const [first] = lacking.keys()
+  if (first === undefined) {
+    yield* attempt(path, () => remove(path))
+    return yield* Effect.logInfo(`${path} is back in the log: ${volume.lacking.size} payloads of ${stream}`)
+  }
+  const message = `${path} does not hold ${lacking.size} payloads of ${stream}, from rune ${first} on${broken === undefined ? "" : ` (${broken})`}: put back a backup of it, then restart the daemon`
+  parts.archives.kept.set(stream, { message, isDamaged: true })
+  yield* Effect.logError(`runes: ${message}`)
+})
+
+/** Bytes that the disk must have while the archives are put back: the store, its write-ahead log, one segment twice. */
+const neededFor = Effect.fnUntraced(function* ({ segments }: Parts, volumes: ReadonlyArray<Volume>) {
+  const sizes = yield* Effect.forEach(volumes, ({ path }) => sizeOf(path))
+  const text = sizes.reduce((sum, size) => sum + size, 0)
+  return 2 * text + Math.max(0, ...(segments?.segments.listed ?? []).map(({ bytes }) => bytes))
+})
+
+const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000).toLocaleString("en-US")} MB`
+
+/** A kill between a segment's new file and the rune that says so leaves a file that the store lists as it was before. */
+const relisted = Effect.fnUntraced(function* ({ append, home, segments }: Parts) {
+  if (segments === undefined) return
+  const remake = SegmentLog.remake(segments, append, home, "log/archives")
+  for (const { content, ...segment } of segments.segments.open) {
+    if ((yield* attempt(content.path, () => content.sha256)) !== segment.sha256) yield* remake(segment, (row) => row)
+    yield* Effect.yieldNow
+  }
+})
+
+const volumesIn = Effect.fnUntraced(function* (parts: Parts, folder: string) {
+  const volumes: Array<Volume> = []
+  yield* relisted(parts)
+  for (const name of namesIn(folder)) {
+    const path = join(folder, name)
+    const stream = streamOf(name)
+    // an older agentd was killed while it wrote the file, and had taken nothing out of the log yet
+    if (name.endsWith(`${END}.part`)) yield* attempt(path, () => remove(path))
+    if (stream === undefined) continue
+    const lacking = yield* lackingIn(parts, stream)
+    if (lacking.size === 0) yield* attempt(path, () => remove(path))
+    else volumes.push({ stream, path, lacking })
+  }
+  return volumes
+})
+
+/** Whether an older agentd has left archives. */
+export const areThere = ({ folder }: Archives): boolean => folder !== undefined && fs.existsSync(folder)
+
+/** Puts back all archives that are there. What could not be put back is in `kept`, and its file stays. */
+export const restoreAll = (parts: Parts): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const { folder, kept } = parts.archives
+    if (folder === undefined) return
+    const volumes = yield* parts.lock.withPermit(volumesIn(parts, folder))
+    const free = (yield* FreeBytes)(folder)
+    const needed = yield* neededFor(parts, volumes)
+    if (needed > free) {
+      const message = `${folder} of an older agentd is not put back into the log: that needs ${megabytes(needed)}, and ${megabytes(free)} are free. Make room, then restart the daemon`
+      for (const { stream } of volumes) kept.set(stream, { message, isDamaged: false })
+      return yield* Effect.logError(`runes: ${message}`)
+    }
+    for (const volume of volumes) {
+      yield* Effect.catch(Effect.uninterruptible(restore(parts, volume)), ({ message }) => {
+        const text = `${volume.path} is not put back into the log: ${message}`
+        kept.set(volume.stream, { message: text, isDamaged: false })
+        return Effect.logError(`runes: ${text}`)
+      }).pipe(parts.lock.withPermit)
+    }
+    yield* attempt(folder, () => namesIn(folder).length === 0 && fs.rmdirSync(folder))
+  }).pipe(
+    Effect.catch(({ message }) =>
+      Effect.logError(`runes: archives are not put back, the next start tries again: ${message}`)
+    )
+  )
