@@ -131,7 +131,6 @@ export class ConversationActor {
   }
 
   private barred(): string | undefined {
-    if (this.life.broken !== undefined) return `the conversation's log does not fold: ${this.life.broken}`
     const { state } = this.snapshot
     if (state !== "created" && state !== "active") return `the conversation ${standing(this.snapshot)}`
     const exhausted = this.exhausted()
@@ -143,25 +142,20 @@ export class ConversationActor {
     event: ConversationMachine.Event,
     cause: Cause | null = null
   ): Effect.Effect<Committed<ConversationSnapshot> | undefined, StorageError> =>
-    this.life.broken !== undefined
-      ? Effect.succeed(undefined)
-      : this.actor.ask(event, cause).pipe(
-          Effect.catch((error) =>
-            error instanceof StorageError
-              ? Effect.fail(error)
-              : // stale, illegal, or its stream is sealed: somebody else was first
-                Effect.as(Effect.logDebug(error.message), undefined)
-          )
-        )
-
-  /** Tells the conversation; one whose log does not fold is moved by nobody. */
-  private tell(event: ConversationMachine.Event, cause: Cause | null = null): Effect.Effect<void> {
-    return this.life.broken === undefined ? this.actor.tell(event, cause) : Effect.void
-  }
+    this.actor.ask(event, cause).pipe(
+      Effect.catch((error) =>
+        error instanceof StorageError
+          ? Effect.fail(error)
+          : // stale, illegal, or its stream is sealed: somebody else was first
+            Effect.as(Effect.logDebug(error.message), undefined)
+      )
+    )
 
   /** The first sign of life; any later one changes nothing. */
   private begin(event: ConversationMachine.Event, cause: RuneRef): Effect.Effect<void> {
-    return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, causeOf(cause)) : Effect.void))
+    return Effect.suspend(() =>
+      this.snapshot.state === "created" ? this.actor.tell(event, causeOf(cause)) : Effect.void
+    )
   }
 
   /** Writes the conversation's first rune, unless there is one. */
@@ -200,7 +194,7 @@ export class ConversationActor {
       if ((this.life.failures.get(agentId) ?? -1) >= cause.seq) return Effect.void
       this.life.failures.set(agentId, cause.seq)
       const shared = ConversationMachine.causeOf(agentId, error)
-      return this.tell({ _tag: "agent_failed", agentId, error, cause: shared }, causeOf(cause))
+      return this.actor.tell({ _tag: "agent_failed", agentId, error, cause: shared }, causeOf(cause))
     })
 
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
@@ -227,9 +221,9 @@ export class ConversationActor {
     const { data, state } = this.snapshot
     if (state !== "active") return Effect.void
     const exhausted = this.exhausted()
-    if (exhausted !== undefined) return this.tell({ _tag: "budget_exhausted", ...exhausted })
+    if (exhausted !== undefined) return this.actor.tell({ _tag: "budget_exhausted", ...exhausted })
     const reason = ConversationMachine.erringBy(data, limitsOf(this.around.config()).limits)
-    return reason === undefined ? Effect.void : this.tell({ _tag: "error_threshold", reason: putRight(reason) })
+    return reason === undefined ? Effect.void : this.actor.tell({ _tag: "error_threshold", reason: putRight(reason) })
   })
 
   /** Of the turns that are given: those that are on. What was asked is offered again. */
@@ -303,7 +297,7 @@ export class ConversationActor {
       )
       const endings = lost.map(([turnId, { agent, outcome = "interrupted" }]) => {
         this.life.turns.delete(turnId)
-        return this.tell({ _tag: "turn_completed", turnId, agentId: agent, outcome })
+        return this.actor.tell({ _tag: "turn_completed", turnId, agentId: agent, outcome })
       })
       const unheard = [...this.life.newest].filter(
         ([agent, { outcome, turnId }]) => outcome === undefined && alive.has(agent) && !this.life.turns.has(turnId)

@@ -10,8 +10,8 @@ import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import { Allowance } from "../domain/Allowance.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import { type Entry, notLiving } from "./service/Finder.ts"
-import type { LostProject } from "./LostProject.ts"
+import { type Entry, isClosed } from "./service/Finder.ts"
+import { type Closing, refusalOf } from "./NotLiving.ts"
 import type { Project } from "./Project.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import type { ProjectRecord } from "./Recovery.ts"
@@ -35,14 +35,13 @@ const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): 
 export const row = (entry: Entry): ConversationInfo => {
   if (entry._tag === "Open") return entry.project.row
   const info = recorded(entry.record)
-  if (entry._tag === "Damaged") return { ...info, state: "damaged", detail: entry.message }
-  return entry._tag === "Closed"
-    ? info
-    : { ...info, detail: `${info.detail}; ${entry.lost.problems[0] ?? "its file is gone"}` }
+  const [problem = "its file is gone"] = entry.problems
+  if (entry.reason === "damaged") return { ...info, state: "damaged", detail: problem }
+  return entry.reason === "closed" ? info : { ...info, detail: `${info.detail}; ${problem}` }
 }
 
 export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
-  entry._tag === "Open" ? Effect.succeed(entry.project) : notLiving(entry)
+  entry._tag === "Open" ? Effect.succeed(entry.project) : refusalOf(entry)
 
 /** Refuses a command that the conversation's state does not take, or that came too late. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>
@@ -157,27 +156,22 @@ const farewell = ({ conversation, life }: ProjectRecord): Done => {
   }
 }
 
-interface Why {
-  readonly by: string
-  readonly reason: string
-}
-
 export const close = Effect.fnUntraced(function* (
   entry: Entry,
   { force, reason }: { readonly reason: string; readonly force: boolean },
   { by }: Caller,
   closing: {
-    readonly lost: (lost: LostProject, why: Why) => Effect.Effect<void, StorageError>
-    readonly damaged: (record: ProjectRecord, why: Why) => Effect.Effect<number, StorageError>
+    readonly lost: (record: ProjectRecord, why: Closing) => Effect.Effect<void, StorageError>
+    readonly damaged: (record: ProjectRecord, why: Closing) => Effect.Effect<number, StorageError>
   }
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
   const { record } = entry
-  if (entry._tag === "Damaged") {
+  if (entry._tag === "NotLiving" && entry.reason === "damaged") {
     const { conversation } = record
     const eventId = yield* closing.damaged(record, { by, reason })
     return { eventId, message: `${conversation} is given up. Its log stays as it is: agentd verify` }
   }
-  if (entry._tag === "Lost") yield* closing.lost(entry.lost, { by, reason })
+  if (entry._tag === "NotLiving" && entry.reason === "lost") yield* closing.lost(record, { by, reason })
   else {
     const project = yield* opened(entry)
     const { life, retired } = project
@@ -197,7 +191,7 @@ export const archive = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
   const { record } = entry
   const { agents, config, conversation, life, name } = record
-  if (entry._tag !== "Closed") {
+  if (!isClosed(entry)) {
     return yield* refuse(
       `The conversation ${conversation} is open: only a closed one can be archived.`,
       `Close it first: agentd close ${name}`

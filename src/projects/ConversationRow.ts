@@ -15,7 +15,8 @@ export interface Row {
   readonly project: string
   readonly config: string
   readonly snapshot: ConversationSnapshot
-  readonly broken: string | undefined
+  /** Why its runes do not fold, of one that does not live. */
+  readonly broken?: string | undefined
   readonly agents: ReadonlyArray<string>
   /** Sub-agents that wait for a place. */
   readonly queued: ReadonlyArray<string>
@@ -126,14 +127,10 @@ export const damaged = (conversation: string, message: string): CommandRefused =
 /** Why it takes no input now; undefined when it does. */
 export const closedToInput = (
   { conversation, project }: Called,
-  snapshot: ConversationSnapshot,
-  broken: string | undefined
+  snapshot: ConversationSnapshot
 ): CommandRefused | undefined => {
   const refused = (message: string, remedy: string) =>
     new CommandRefused({ message: `The conversation ${conversation} ${message}`, remedy })
-  if (broken !== undefined) {
-    return refused(`cannot go on: its log does not fold: ${broken}`, "agentd verify says what is wrong with it.")
-  }
   switch (snapshot.state) {
     case "[*]":
     case "created":

@@ -141,7 +141,9 @@ export const make = (projects: Projects, log: EventLog["Service"], files: Messag
       const needed = neededBy([...members.values()].map(({ tree }) => tree))
       settled += yield* batch(conversation, now - Duration.toMillis(keep), needed)
     }
-    for (const conversation of projects.closed.keys()) {
+    for (const { reason, record } of projects.notLiving) {
+      if (reason !== "closed") continue
+      const { conversation } = record
       const keep = projects.configOf(conversation)?.keepPrompts ?? usual
       if (keep === undefined) continue
       settled += yield* batch(conversation, now - Duration.toMillis(keep), {

@@ -165,7 +165,6 @@ export class Project {
       project: this.name,
       config: this.path,
       snapshot: this.life.snapshot,
-      broken: this.record.life.broken,
       agents: [...this.members.keys()],
       queued: subAgents.filter(({ stands }) => stands === "queued").map(({ name }) => name),
       spent: this.life.spent,
@@ -176,7 +175,7 @@ export class Project {
   /** Why it takes no input now; undefined when it does. */
   get refusal(): CommandRefused | undefined {
     const called = { conversation: this.conversation, project: this.name }
-    return ConversationRow.closedToInput(called, this.life.snapshot, this.record.life.broken)
+    return ConversationRow.closedToInput(called, this.life.snapshot)
   }
 
   /** Why no agent may be started any more; undefined while one may: a pause keeps it from turns, not from life. */

@@ -36,11 +36,10 @@ import { ConfigNotice, type Trouble, troubleOf } from "./ConfigNotice.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import * as Finder from "./service/Finder.ts"
-import { LostProject } from "./LostProject.ts"
+import * as NotLiving from "./NotLiving.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
-import * as SetApart from "./SetApart.ts"
 import { repeated } from "../agents/machines/ToolsState.ts"
 import * as Backoff from "../core/supervision/Backoff.ts"
 
@@ -49,11 +48,10 @@ const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class Projects {
   readonly living: Map<string, Project> = new Map()
-  /** Projects whose config cannot be read now: known, not running. */
-  readonly lost: Map<string, LostProject> = new Map()
-  /** Conversations whose streams are damaged: nothing of them lives. */
-  readonly damaged: Map<string, SetApart.Damaged> = new Map()
-  readonly closed: Map<string, ProjectRecord> = new Map()
+  /** By conversation. */
+  private readonly others: Map<string, NotLiving.NotLiving> = new Map()
+  /** Lost ones that are being closed: their file may come back, their conversation does not. */
+  private readonly endings = new Map<string, Deferred.Deferred<void, StorageError>>()
   private readonly lock = Semaphore.makeUnsafe(1)
   private readonly services: Context.Context<Services>
   readonly scope: Scope.Scope
@@ -84,10 +82,22 @@ export class Projects {
   get entries(): ReadonlyArray<Finder.Entry> {
     return [
       ...[...this.living.values()].map((project) => ({ _tag: "Open", project, record: project.record }) as const),
-      ...[...this.lost.values()].map((lost) => ({ _tag: "Lost", lost, record: lost.record }) as const),
-      ...[...this.closed.values()].map((record) => ({ _tag: "Closed", record }) as const),
-      ...[...this.damaged.values()].map((damaged) => ({ _tag: "Damaged", ...damaged }) as const)
+      ...this.notLiving
     ]
+  }
+
+  get notLiving(): ReadonlyArray<NotLiving.NotLiving> {
+    return NotLiving.inOrder(this.others.values())
+  }
+
+  /** The record of one that does not live, for this reason. */
+  private recordOf(conversation: string, reason: NotLiving.Reason): ProjectRecord | undefined {
+    const one = this.others.get(conversation)
+    return one?.reason === reason ? one.record : undefined
+  }
+
+  private put(one: NotLiving.NotLiving): void {
+    this.others.set(one.record.conversation, one)
   }
 
   /** Every agent that is alive. */
@@ -98,7 +108,7 @@ export class Projects {
   }
 
   stateOf(conversation: string) {
-    const known = this.lost.get(conversation)?.record ?? this.closed.get(conversation)
+    const known = this.recordOf(conversation, "lost") ?? this.recordOf(conversation, "closed")
     return (this.living.get(conversation)?.life ?? known?.life)?.snapshot.state
   }
 
@@ -118,7 +128,7 @@ export class Projects {
       yield* this.nest.add(project.nest.child)
       yield* project.begin
       this.living.set(record.conversation, project)
-      this.lost.delete(record.conversation)
+      this.others.delete(record.conversation)
       yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
       // what cannot be settled now is tried again by whoever reloads it
@@ -134,7 +144,7 @@ export class Projects {
     Effect.gen({ self: this }, function* () {
       const { conversation, life, record, scope } = project
       record.life.snapshot = life.snapshot
-      this.closed.set(conversation, record)
+      this.put(NotLiving.closed(record))
       this.living.delete(conversation)
       yield* this.nest.remove(conversation)
       yield* Scope.close(scope, Exit.void)
@@ -170,7 +180,7 @@ export class Projects {
   private taken(path: string, name: string, before: string | null): CommandRefused | undefined {
     const called = (name: string) =>
       this.entries.find(
-        (entry) => entry._tag !== "Closed" && entry.record.config !== path && Finder.nameOf(entry) === name
+        (entry) => !Finder.isClosed(entry) && entry.record.config !== path && Finder.nameOf(entry) === name
       )
     const other = called(name)
     if (other === undefined || name === before) return undefined
@@ -196,13 +206,13 @@ export class Projects {
       before: string | null
     ) {
       const found = yield* this.look(path)
-      const record = this.lost.get(conversation)?.record ?? freshProject(conversation, path, found.config.name)
+      const record = this.recordOf(conversation, "lost") ?? freshProject(conversation, path, found.config.name)
       if (typeof agreed === "object" && agreed.hash !== found.hash) return yield* ConfigTrust.changedSince(record)
       const isAgreed = before === null || before === found.hash || ConfigTrust.agrees(agreed, found.hash)
       const seen = isAgreed ? found : yield* this.inForce(path, before)
       if (seen === undefined) return yield* untrusted(record)
       const { name } = seen.config
-      const taken = this.taken(path, name, this.lost.get(conversation)?.record.name ?? null)
+      const taken = this.taken(path, name, this.recordOf(conversation, "lost")?.name ?? null)
       if (taken !== undefined) return yield* taken
       const { unreadable } = yield* this.log.reading
       const unread = unreadable.find(({ stream }) => stream === conversation)
@@ -250,8 +260,8 @@ export class Projects {
             .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
           return known.project.info
         }
-        if (known?._tag === "Closed") return overInfo(known.record)
-        if (known?._tag === "Damaged") return yield* ConversationRow.damaged(known.record.conversation, known.message)
+        if (known?.reason === "closed") return overInfo(known.record)
+        if (known?.reason === "damaged") return yield* NotLiving.refusalOf(known)
         const conversation = known?.record.conversation ?? ProjectName.conversationId(path)
         return (yield* this.enter(path, conversation, caller, agreed, known?.record.trust.hash ?? null)).info
       })
@@ -265,7 +275,7 @@ export class Projects {
       path,
       Effect.gen({ self: this }, function* () {
         const known = this.known(path)
-        if (known !== undefined && known._tag !== "Closed") {
+        if (known !== undefined && !Finder.isClosed(known)) {
           const { conversation, name } = known.record
           return yield* new CommandRefused({
             message: `The conversation ${conversation} is open: a project has one at a time.`,
@@ -297,9 +307,9 @@ export class Projects {
   })
 
   /** A project whose config is gone comes to life as soon as it is there, unless somebody was first. */
-  private readonly await = (lost: LostProject) => {
+  private readonly await = (lost: NotLiving.NotLiving) => {
     const { conversation, name } = lost.record
-    const isWaiting = () => this.lost.get(conversation) === lost && !lost.isEnding
+    const isWaiting = () => this.others.get(conversation) === lost && !this.endings.has(conversation)
     return this.recovered(lost.record).pipe(
       Effect.retry({ schedule: Backoff.waits(READ_AGAIN), while: isWaiting }),
       Effect.flatMap((file) =>
@@ -313,15 +323,15 @@ export class Projects {
 
   /** Revives a project of the log. Its trouble is its own. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
-    const { config, conversation, life } = record
+    const { config, life } = record
     const { state } = life.snapshot
-    if (state === "closed" || state === "archived") return void this.closed.set(conversation, record)
+    if (state === "closed" || state === "archived") return this.put(NotLiving.closed(record))
     const recovered = yield* Effect.result(this.recovered(record))
     if (recovered._tag === "Success") return yield* Effect.asVoid(this.open(record, recovered.success))
     if (recovered.failure._tag === "StorageError") return yield* recovered.failure
-    const lost = new LostProject(record, recovered.failure)
-    this.lost.set(conversation, lost)
-    if (state === "closing") return yield* Effect.asVoid(Effect.forkIn(this.closeLost(lost), this.scope))
+    const lost = NotLiving.lost(record, recovered.failure)
+    this.put(lost)
+    if (state === "closing") return yield* Effect.asVoid(Effect.forkIn(this.closeLost(record), this.scope))
     const file = yield* Effect.result(Effect.provide(ConfigTrust.look(config), this.services))
     const trouble: Trouble =
       file._tag === "Failure" ? troubleOf(file.failure) : { state: "untrusted", hash: file.success.hash, problem: null }
@@ -333,22 +343,30 @@ export class Projects {
 
   readonly configChange = (entry: Finder.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
     if (entry._tag === "Open") return entry.project.change
-    const { record } = entry
-    if (entry._tag === "Damaged") return Effect.fail(ConversationRow.damaged(record.conversation, entry.message))
-    return entry._tag === "Lost"
-      ? Effect.provide(ConfigTrust.changeOf(record, undefined), this.services)
-      : ConversationRow.over({ conversation: record.conversation, project: record.name })
+    return entry.reason === "lost"
+      ? Effect.provide(ConfigTrust.changeOf(entry.record, undefined), this.services)
+      : NotLiving.refusalOf(entry)
   }
 
-  readonly closeLost = (lost: LostProject, why?: { readonly by: string; readonly reason: string }) =>
-    Effect.andThen(
-      Effect.provide(lost.close(this, why), this.services),
-      Effect.sync(() => {
-        const { conversation } = lost.record
-        this.lost.delete(conversation)
-        this.closed.set(conversation, lost.record)
-      })
-    )
+  /** Answers when it is closed. Carried out even if whoever asked goes away; a second one waits for the first. */
+  readonly closeLost = Effect.fnUntraced(
+    { self: this },
+    function* (this: Projects, record: ProjectRecord, why?: NotLiving.Closing) {
+      const { conversation } = record
+      const known = this.endings.get(conversation)
+      const over = known ?? Deferred.makeUnsafe<void, StorageError>()
+      if (known === undefined) {
+        this.endings.set(conversation, over)
+        const ending = Effect.provide(NotLiving.end(record, this.nest, why), this.services)
+        yield* Effect.forkIn(
+          Effect.onExit(ending, (exit) => Deferred.done(over, exit)),
+          this.scope
+        )
+      }
+      yield* Deferred.await(over)
+      this.put(NotLiving.closed(record))
+    }
+  )
 
   /** The newest conversation of a file; what a damaged stream does not say, its id does. */
   private known(path: string): Finder.Entry | undefined {
@@ -360,30 +378,28 @@ export class Projects {
   /** Ends what lives of a conversation whose stream is damaged, and writes nothing to the stream. */
   readonly setApart = (conversation: string, message: string): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
-      if (!ConversationId.mayBe(conversation) || this.damaged.has(conversation)) return
+      if (!ConversationId.mayBe(conversation) || this.recordOf(conversation, "damaged") !== undefined) return
       const project = this.living.get(conversation)
-      const over = this.closed.get(conversation)
-      const known = project?.record ?? this.lost.get(conversation)?.record ?? over
-      const record = known ?? (yield* Effect.provide(SetApart.recordOf(conversation), this.services))
+      const over = this.recordOf(conversation, "closed")
+      const known = project?.record ?? this.others.get(conversation)?.record
+      const record = known ?? (yield* Effect.provide(NotLiving.recordOf(conversation), this.services))
       yield* LogEvent.noted("conversation.apart", { conversation })(
         Effect.logError(`${conversation} is set apart: ${message}`)
       )
       // one that is over has nothing that lives
-      if (over === undefined) this.damaged.set(conversation, { record, message })
+      if (over === undefined) this.put(NotLiving.damaged(record, message))
       this.living.delete(conversation)
-      this.lost.delete(conversation)
-      yield* Effect.provide(SetApart.tell(conversation, message), this.services)
+      yield* Effect.provide(NotLiving.tell(conversation, message), this.services)
       if (project === undefined) return
       yield* this.nest.remove(conversation)
       yield* Scope.close(project.scope, Exit.void)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
   /** A person gives up a conversation that is set apart; the rune that says so is the answer. */
-  readonly giveUp = (record: ProjectRecord, why: { readonly by: string; readonly reason: string }) =>
+  readonly giveUp = (record: ProjectRecord, why: NotLiving.Closing) =>
     Effect.gen({ self: this }, function* () {
-      const over = yield* Effect.provide(SetApart.giveUp(record, why), this.services)
-      this.damaged.delete(record.conversation)
-      this.closed.set(record.conversation, over)
+      const over = yield* Effect.provide(NotLiving.giveUp(record, why), this.services)
+      this.put(NotLiving.closed(over))
       return over.life.snapshot.entered
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
@@ -450,7 +466,7 @@ export class Projects {
   configOf(conversation: string) {
     const open = this.living.get(conversation)
     if (open !== undefined) return open.config
-    const config = this.closed.get(conversation)?.config
+    const config = this.recordOf(conversation, "closed")?.config
     const next = config === undefined ? undefined : Finder.ofConfig(this.entries, config)
     return next?._tag === "Open" ? next.project.config : undefined
   }

@@ -367,26 +367,6 @@ describe("ConversationActor", () => {
       assert.deepStrictEqual(w.said.slice(-2), ["b ends", "a ends"])
       assert.strictEqual((yield* w.runes).filter(({ kind }) => kind === "session.closed").length, 1)
     }))
-
-  test("one whose log does not fold takes no turn, says why, and writes nothing", (w) =>
-    Effect.gen(function* () {
-      yield* Effect.scoped(w.open)
-      yield* w.log.append([
-        {
-          stream: STREAM,
-          kind: "session.resumed",
-          actor: `conversation/${STREAM}`,
-          payload: { event: { _tag: "resume_requested", by: "ada" } }
-        }
-      ])
-      const made = yield* w.open
-      const before = (yield* w.runes).length
-      assert.match(made.home.barred() ?? "", /does not fold.*resume_requested/)
-      assert.isFalse(yield* made.home.newTurn("a", "t1", at(1)))
-      yield* made.home.agentReady("a", at(1))
-      yield* made.home.agentFailed("a", "x", at(1))
-      assert.strictEqual((yield* w.runes).length, before)
-    }))
 })
 
 describe("the order in which agents end", () => {

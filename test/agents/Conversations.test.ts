@@ -5,6 +5,7 @@ import { rmSync } from "node:fs"
 import type { Agents } from "../../src/projects/service/Agents.ts"
 import * as Recovery from "../../src/projects/Recovery.ts"
 import * as ScriptedBackend from "../../src/runs/ScriptedBackend.ts"
+import * as ProjectName from "../../src/config/ProjectName.ts"
 import type { ConversationInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
@@ -101,6 +102,29 @@ describe("a conversation", () => {
       const fleet = yield* older.world.open
       assert.strictEqual((yield* fleet.conversations)[0]?.state, "created")
       assert.strictEqual((yield* runesOf(older.world, "session.created"))[0]?.stream, stream)
+    })
+  )
+
+  it.live("one whose log does not fold is set apart, says why, and nothing is written to it", () =>
+    Effect.gen(function* () {
+      const { world: w } = yield* world(answers, { agents: { a: agent() } })
+      const stream = ProjectName.conversationId(w.config)
+      const payload = { config: w.config, name: "shop" }
+      const event = { _tag: "resume_requested", by: "ada" }
+      yield* w.log.append([
+        { stream, kind: "project.registered", actor: "project", payload },
+        { stream, kind: "session.resumed", actor: `conversation/${stream}`, payload: { event } }
+      ])
+      const fleet = yield* w.open
+      const [row] = yield* fleet.conversations
+      assert.strictEqual(row?.state, "damaged")
+      assert.match(row?.detail ?? "", /resume_requested.*does not fold/)
+      const { message } = yield* refused(fleet.pause("", { inFlight: "complete", reason: "" }, w.caller))
+      assert.match(message, /is set apart, since its log is damaged: .*does not fold/)
+      assert.lengthOf(Array.from(yield* Stream.runCollect(w.log.read({ stream }))), 2)
+      yield* fleet.close("", { reason: "", force: false }, w.caller)
+      assert.strictEqual((yield* fleet.conversations)[0]?.state, "closed")
+      assert.lengthOf(Array.from(yield* Stream.runCollect(w.log.read({ stream }))), 2)
     })
   )
 })

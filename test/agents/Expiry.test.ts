@@ -42,7 +42,7 @@ describe("keepPrompts", () => {
         members: new Map([["ann", { tree }]]),
         record: { agents: new Map() }
       }
-      const projects = { living: new Map([[STREAM, project]]), closed: new Map(), configOf: () => undefined }
+      const projects = { living: new Map([[STREAM, project]]), notLiving: [], configOf: () => undefined }
       const expire = Expiry.make(projects as never, log as never, MessageFiles.memory())
       yield* TestClock.setTime(10_000_000)
       for (let looks = 0; looks < 10; looks++) if ((yield* expire(undefined)) === 0) break

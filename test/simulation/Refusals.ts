@@ -53,7 +53,6 @@ export const refusals: { readonly [name: string]: Refusal } = {
     says: /^The conversation \S+ (?:is active|goes on|has not begun|is (?:created|at work))/
   },
   "the conversation cannot be archived": { says: /cannot be archived:/, never: BROKEN },
-  "the conversation's log does not fold": { says: /its log does not fold/, never: BROKEN },
   "the log cannot be read": { says: /cannot be read(?: from the log)?[.:]/, never: BROKEN },
   "the disk is in trouble": { says: /the disk is|Could not write|cannot write|The log/ },
   "agentd is ending": { says: /is (?:stopping|ending|shutting down)|does not run any more|has stopped|is stopped/ },

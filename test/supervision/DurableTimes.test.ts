@@ -161,8 +161,8 @@ describe("a clock that was ahead by a month, and is right again:", () => {
           ),
         erase: (eventId: number) => Effect.sync(() => void gone.push(eventId))
       }
-      const closed = new Map([["web-1", {}]])
-      const projects = { living: new Map(), closed, configOf: () => ({ keepPrompts: Duration.days(7) }) }
+      const notLiving = [{ reason: "closed", record: { conversation: "web-1" } }]
+      const projects = { living: new Map(), notLiving, configOf: () => ({ keepPrompts: Duration.days(7) }) }
       yield* TestClock.setTime(NOW)
       yield* Expiry.make(projects as never, log as never, MessageFiles.memory())(undefined)
       assert.deepStrictEqual(gone, [1, 2, 3])

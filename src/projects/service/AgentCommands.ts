@@ -34,7 +34,7 @@ import * as AgentApi from "./AgentApi.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "../LiveConversations.ts"
 import { type ProjectRecord, recoverEach } from "../Recovery.ts"
-import * as SetApart from "../SetApart.ts"
+import * as NotLiving from "../NotLiving.ts"
 import * as TurnMachine from "../../agents/machines/TurnMachine.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
@@ -215,8 +215,7 @@ const lists = (
 ): Pick<Agents["Service"], "projects" | "all" | "sessions" | "addresses" | "some"> => ({
   projects: Effect.sync(() => [
     ...[...projects.living.values()].map((project) => project.info),
-    ...[...projects.lost.values()].map((lost) => lost.info),
-    ...[...projects.damaged.values()].map(SetApart.infoOf)
+    ...projects.notLiving.filter(({ reason }) => reason !== "closed").map(NotLiving.infoOf)
   ]),
   all: Effect.map(Clock.currentTimeMillis, (now) => projects.found.map((one) => projects.agentInfo(one, now))),
   sessions: Effect.sync(() => projects.found.flatMap((one) => projects.session(one) ?? [])),
@@ -387,7 +386,9 @@ export const layer = (options: Options) =>
       const conversations = LiveConversations.make({
         log,
         known: Effect.map(crew.recovered, () =>
-          projects.entries.flatMap((entry) => (entry._tag === "Damaged" ? [] : [entry.record.conversation]))
+          projects.entries.flatMap((entry) =>
+            entry._tag === "NotLiving" && entry.reason === "damaged" ? [] : [entry.record.conversation]
+          )
         ),
         stateOf: (conversation) => projects.stateOf(conversation)
       })

@@ -7,16 +7,13 @@
 import { type Caller, CommandRefused } from "../../domain/Messages.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
-import * as ConversationRow from "../ConversationRow.ts"
-import type { LostProject } from "../LostProject.ts"
+import { type NotLiving, refusalOf } from "../NotLiving.ts"
 import type { Project } from "../Project.ts"
 import type { ProjectRecord } from "../Recovery.ts"
 
-export type Entry =
-  | { readonly _tag: "Open"; readonly record: ProjectRecord; readonly project: Project }
-  | { readonly _tag: "Lost"; readonly record: ProjectRecord; readonly lost: LostProject }
-  | { readonly _tag: "Closed"; readonly record: ProjectRecord }
-  | { readonly _tag: "Damaged"; readonly record: ProjectRecord; readonly message: string }
+export type Entry = { readonly _tag: "Open"; readonly record: ProjectRecord; readonly project: Project } | NotLiving
+
+export const isClosed = (entry: Entry): boolean => entry._tag === "NotLiving" && entry.reason === "closed"
 
 export interface Found {
   readonly project: Project
@@ -68,7 +65,7 @@ export const conversation = (
   const exact = entries.find(({ record }) => record.conversation === name)
   if (exact !== undefined) return exact
   const all = entries.filter((entry) => nameOf(entry) === name)
-  const open = all.filter(({ _tag }) => _tag !== "Closed")
+  const open = all.filter((entry) => !isClosed(entry))
   // the name of one that is over may be another's by now
   const named = open.length > 0 ? open : all
   const projects = new Set(named.map(({ record }) => record.config))
@@ -94,24 +91,13 @@ export const conversation = (
       )
 }
 
-/** Why nothing of the conversation takes commands. */
-export const notLiving = (entry: Exclude<Entry, { readonly _tag: "Open" }>): CommandRefused => {
-  const { config, conversation, name } = entry.record
-  if (entry._tag === "Closed") return ConversationRow.over({ conversation, project: name })
-  if (entry._tag === "Damaged") return ConversationRow.damaged(conversation, entry.message)
-  return new CommandRefused({
-    message: `The conversation ${conversation} does not live: ${entry.lost.problems[0] ?? "its file is gone"}`,
-    remedy: `Mend ${config}, or close the conversation: agentd close ${conversation}`
-  })
-}
-
 const unknown = (name: string, remedy: string) =>
   new CommandRefused({ message: `There is no agent "${name}".`, remedy })
 
 /** The agent of the project that a bare name means in its folder. */
 const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
   if (mine === undefined) return new CommandRefused(ProjectName.unstarted(config, name))
-  if (mine._tag !== "Open") return notLiving(mine)
+  if (mine._tag !== "Open") return refusalOf(mine)
   const { project } = mine
   const member = project.members.get(name)
   if (member !== undefined) return { project, tree: member.tree }
@@ -162,8 +148,8 @@ const missing = (entries: ReadonlyArray<Entry>, name: string): CommandRefused =>
   for (const entry of entries) {
     if (entry._tag === "Open" || ofConfig(entries, entry.record.config) !== entry) continue
     // a damaged stream does not say its agents
-    const agents = entry._tag === "Damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
-    if (agents.some((own) => isCalled(entry, own, name))) return notLiving(entry)
+    const agents = entry.reason === "damaged" ? [name.split("/")[1] ?? ""] : [...entry.record.agents.keys()]
+    if (agents.some((own) => isCalled(entry, own, name))) return refusalOf(entry)
   }
   return unknown(name, entries.length === 0 ? NONE : ELSEWHERE)
 }

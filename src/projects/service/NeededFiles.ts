@@ -28,7 +28,9 @@ export const neededMessages = ({ inbox, turn }: Stands): ReadonlyArray<Message> 
 /** Undefined: nobody can tell. */
 const needed = (projects: Projects): ReadonlySet<string> | undefined => {
   const stands: Array<Stands> = []
-  const lost = [...projects.lost.values()].map(({ record }) => ({ record, members: new Map<string, never>() }))
+  const lost = projects.notLiving
+    .filter(({ reason }) => reason === "lost")
+    .map(({ record }) => ({ record, members: new Map<string, never>() }))
   for (const { members, record } of [...projects.living.values(), ...lost]) {
     for (const { tree } of members.values()) stands.push({ inbox: tree.inbox(), turn: tree.turn() })
     for (const [name, agent] of record.agents) {

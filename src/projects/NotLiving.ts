@@ -1,0 +1,179 @@
+/**
+ * NotLiving: a conversation that is known and does not live, and the reason.
+ *
+ * - `closed`: it is over, and its project can begin a new one.
+ * - `lost`: no config is there that a person has agreed to. It can be closed all the same: what an earlier daemon left
+ *   of its agents was ended when this one began.
+ * - `damaged`: its stream is damaged or does not fold. Nothing is written to it: the daemon's own stream says what is
+ *   wrong, once, and that a person has given the conversation up, which makes it `closed`.
+ */
+import { Deferred, Effect, Schema } from "effect"
+import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
+import { ConversationConfig } from "../config/Config.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { reader } from "../core/event-log/EventKinds.ts"
+import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
+import { readOwn } from "../core/event-log/OwnKinds.ts"
+import { DAEMON_STREAM, type RuneDraft } from "../core/event-log/Rune.ts"
+import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
+import { AgentsPlace } from "./AgentsPlace.ts"
+import { waiting } from "./ConfigTrust.ts"
+import { ConversationActor } from "./ConversationActor.ts"
+import * as ConversationRecovery from "./ConversationRecovery.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import { freshProject, givenUpIn, type ProjectRecord } from "./Recovery.ts"
+
+const REASONS = ["lost", "closed", "damaged"] as const
+
+export type Reason = (typeof REASONS)[number]
+
+export interface NotLiving {
+  readonly _tag: "NotLiving"
+  readonly record: ProjectRecord
+  readonly reason: Reason
+  /** The reason in words, line by line; empty: it is closed. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** The person that closes a conversation, and the reason given. */
+export interface Closing {
+  readonly by: string
+  readonly reason: string
+}
+
+const make = (reason: Reason, record: ProjectRecord, problems: ReadonlyArray<string>): NotLiving => ({
+  _tag: "NotLiving",
+  record,
+  reason,
+  problems
+})
+
+export const closed = (record: ProjectRecord): NotLiving => make("closed", record, [])
+
+export const lost = (record: ProjectRecord, { message }: CommandRefused): NotLiving =>
+  make("lost", record, message.split("\n"))
+
+export const damaged = (record: ProjectRecord, message: string): NotLiving => make("damaged", record, [message])
+
+/** As they are listed. */
+export const inOrder = (all: Iterable<NotLiving>): ReadonlyArray<NotLiving> =>
+  [...all].toSorted((a, b) => REASONS.indexOf(a.reason) - REASONS.indexOf(b.reason))
+
+/** For a list of what is open. */
+export const infoOf = ({ problems, reason, record }: NotLiving): ProjectInfo => {
+  const { agents, config, conversation, name, trust } = record
+  const known = { conversation, name, config, agents: [...agents.keys()] }
+  return reason === "damaged"
+    ? { ...known, problems: [], damage: problems[0]! }
+    : { ...known, problems, ...waiting(trust) }
+}
+
+/** Why nothing of it takes commands. */
+export const refusalOf = ({ problems: [problem = "its file is gone"], reason, record }: NotLiving): CommandRefused => {
+  const { config, conversation, name } = record
+  switch (reason) {
+    case "closed":
+      return ConversationRow.over({ conversation, project: name })
+    case "damaged":
+      return ConversationRow.damaged(conversation, problem)
+    case "lost":
+      return new CommandRefused({
+        message: `The conversation ${conversation} does not live: ${problem}`,
+        remedy: `Mend ${config}, or close the conversation: agentd close ${conversation}`
+      })
+  }
+}
+
+/** Closes a conversation that is lost, without its config and its agents; answers when it is closed. */
+export const end = (
+  { agents, conversation, life, name }: ProjectRecord,
+  nest: DynamicSupervisor.DynamicSupervisor,
+  why: Closing | undefined
+): Effect.Effect<void, StorageError, ActorSystem | AgentsPlace> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const config = Schema.decodeSync(ConversationConfig)({})
+      const made = new ConversationActor(
+        {
+          conversation,
+          system: yield* ActorSystem,
+          config: () => config,
+          residents: () => [],
+          leaving: Effect.succeed([]),
+          ended: () => Effect.void,
+          renewed: () => Effect.void,
+          recoveredTo: (yield* AgentsPlace).recoveredTo
+        },
+        life,
+        yield* Effect.scope
+      )
+      yield* nest.add(made.child)
+      yield* made.create({ name, agents: [...agents.keys()] })
+      if (why !== undefined) yield* made.ask({ _tag: "close_requested", ...why })
+      yield* Deferred.await(made.closed)
+      life.snapshot = made.snapshot
+      yield* nest.remove(made.child.id)
+    })
+  )
+
+/** Runes among which it is looked for whether people were told. */
+const LOOK_BACK = 200
+
+const readProject = reader(projectKinds)
+
+/** The record of a damaged one, as far as the rune that names its project can be read. */
+export const recordOf = Effect.fnUntraced(function* (conversation: string) {
+  const log = yield* EventLog
+  const named = log.tail({ stream: conversation, kinds: ["project.registered"] }, 1)
+  const [first] = yield* Effect.orElseSucceed(named, () => [])
+  const about = first === undefined ? undefined : readProject(first)
+  return about?.kind === "project.registered"
+    ? freshProject(conversation, about.payload.config, about.payload.name)
+    : freshProject(conversation, "", conversation)
+})
+
+const violation = (conversation: string, message: string): RuneDraft => ({
+  stream: DAEMON_STREAM,
+  kind: "invariant.violated",
+  actor: ConversationRecovery.conversationAddress(conversation),
+  trigger: "recover",
+  payload: { rule: "INV-HASH-VALID", severity: "FATAL", kind: "", actor: "", stream: conversation, message }
+})
+
+/** Says the damage in the daemon's stream, where that does not say it already: people are mailed. */
+export const tell = (conversation: string, message: string) =>
+  Effect.catch(told(conversation, message), (error) =>
+    Effect.logWarning(`nobody is mailed that ${conversation} is damaged: ${error.message}`)
+  )
+
+const told = Effect.fnUntraced(function* (conversation: string, message: string) {
+  const log = yield* EventLog
+  const before = yield* log.tail({ stream: DAEMON_STREAM, kinds: ["invariant.violated", "log.repaired"] }, LOOK_BACK)
+  // what was told before a repair was mended by it
+  const since = before.slice(before.findLastIndex(({ kind }) => kind === "log.repaired") + 1)
+  const isTold = since.some((rune) => {
+    const own = readOwn(rune)
+    return own?.kind === "invariant.violated" && own.payload.stream === conversation && own.payload.severity === "FATAL"
+  })
+  if (!isTold) yield* log.append([violation(conversation, message)])
+})
+
+/** Says in the daemon's stream that a damaged one is over. */
+export const giveUp = Effect.fnUntraced(function* (
+  { config, conversation, name }: ProjectRecord,
+  { by, reason }: Closing
+): Effect.fn.Return<ProjectRecord, StorageError, EventLog> {
+  const log = yield* EventLog
+  const [rune] = yield* log
+    .append([
+      {
+        stream: DAEMON_STREAM,
+        kind: "conversation.given_up",
+        actor: ConversationRecovery.conversationAddress(conversation),
+        payload: { conversation, config, name, by, reason }
+      }
+    ])
+    .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+  return givenUpIn(rune!)!
+})
