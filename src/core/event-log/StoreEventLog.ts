@@ -106,6 +106,7 @@ const KEPT = new Set([
   "segment.sealed",
   "segment.rewritten",
   "log.begins",
+  "log.repaired",
   "log.verified",
   "session.archived",
   "rune.erasing",
