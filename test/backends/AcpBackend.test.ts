@@ -186,7 +186,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       () =>
         Effect.gen(function* () {
           const here = yield* world
-          const run = yield* start(here, config("late"))
+          const run = yield* start(here, config("late", { silence: Duration.seconds(1) }))
           const all: Array<RunEvent> = []
           yield* Stream.runForEach(run.events, (event) => {
             all.push(event)
