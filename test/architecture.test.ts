@@ -155,7 +155,7 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
   {
     path: "src/cli/log/LogSource.ts",
     rule: "src/app/DaemonLog.ts",
-    because: "`agentd logs` and `history` read a stopped daemon's log by themselves"
+    because: "`agentd log --text` and `history` read a stopped daemon's log by themselves"
   },
   {
     path: "src/cli/daemon/Verify.ts",

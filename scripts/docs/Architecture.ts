@@ -62,7 +62,7 @@ const way = (files: ReadonlyArray<string>): string => {
   return `${fenced(["flowchart LR", ...boxes, ...arrows].join("\n"))}\n\n${table(["file", "is"], rows)}`
 }
 
-/** A line of `agentd tree`: how deep it stands, and its words. */
+/** A line of `agentd status --tree`: how deep it stands, and its words. */
 const branches = (tree: string) =>
   tree
     .split("\n")
@@ -72,9 +72,9 @@ const branches = (tree: string) =>
       return { depth: stem.length / 3, words }
     })
 
-/** The tree that the page shows as `agentd tree` prints it, drawn. */
+/** The tree that the page shows as `agentd status --tree` prints it, drawn. */
 const treeDrawn = (page: string): string => {
-  const tree = /^\$ agentd tree\n([^]*?)^```/m.exec(page)?.[1] ?? ""
+  const tree = /^\$ agentd status --tree\n([^]*?)^```/m.exec(page)?.[1] ?? ""
   const above: Array<number> = []
   const lines = branches(tree).flatMap(({ depth, words }, index) => {
     above[depth] = index

@@ -6,6 +6,7 @@ import { Effect, Option } from "effect"
 import { CliConfig, CliOutput, Command, type HelpDoc } from "effect/cli"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { cliConfig, root } from "../../src/cli/parse/Cli.ts"
+import { modesOf } from "../../src/cli/parse/Renamed.ts"
 import { Entry } from "../../src/cli/parse/Invocation.ts"
 import { meanings } from "../../src/cli/parse/ExitCode.ts"
 import { cell, table } from "./Markdown.ts"
@@ -14,6 +15,8 @@ import { cell, table } from "./Markdown.ts"
 export interface Described {
   readonly path: ReadonlyArray<string>
   readonly help: HelpDoc.HelpDoc
+  /** The help of `agentd log --text` and the like. */
+  readonly modes: ReadonlyArray<HelpDoc.HelpDoc>
 }
 
 /** Help starts no daemon. */
@@ -49,7 +52,8 @@ const below = ({ help, path }: Described): ReadonlyArray<ReadonlyArray<string>> 
 
 const walk = (path: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Described>> =>
   Effect.gen(function* () {
-    const here = { path, help: yield* helpOf(path) }
+    const modes = yield* Effect.forEach(modesOf(path.slice(1).join(" ")), (mode) => helpOf(["agentd", mode]))
+    const here = { path, help: yield* helpOf(path), modes }
     const rest = yield* Effect.forEach(below(here), walk)
     return [here, ...rest.flat()]
   }).pipe(Effect.provide(NodeServices.layer))
@@ -75,24 +79,34 @@ const argumentOf = ({ name, required, variadic }: HelpDoc.ArgDoc): string =>
 
 const said = Option.getOrElse(() => "")
 
-const section = ({ help, path }: Described): string => {
+const partsOf = (help: HelpDoc.HelpDoc): ReadonlyArray<string> => {
   const rows = [
     ...(help.args ?? []).map((one) => [argumentOf(one), cell(said(one.description))]),
     ...help.flags.map((flag) => [flagOf(flag), cell(said(flag.description))])
   ]
-  const commands = (help.subcommands ?? []).flatMap(namesOf)
-  const links = commands.map((name) => `[\`${name}\`](#${[...path, name].join("-")})`)
   const examples = (help.examples ?? []).map(({ command, description = "" }) => [
     `\`${cell(command)}\``,
     cell(description)
   ])
   return [
-    `${"#".repeat(path.length + 1)} ${path.join(" ")}`,
     `${help.description}.`,
     `\`${help.usage}\``,
-    ...(links.length === 0 ? [] : [`Commands: ${links.join(", ")}`]),
     ...(rows.length === 0 ? [] : [table(["given", "is"], rows)]),
     ...(examples.length === 0 ? [] : [table(["example", "does"], examples)])
+  ]
+}
+
+const section = ({ help, modes, path }: Described): string => {
+  const commands = (help.subcommands ?? []).flatMap(namesOf)
+  const links = commands.map((name) => `[\`${name}\`](#${[...path, name].join("-")})`)
+  const [description, usage, ...tables] = partsOf(help)
+  return [
+    `${"#".repeat(path.length + 1)} ${path.join(" ")}`,
+    description,
+    usage,
+    ...(links.length === 0 ? [] : [`Commands: ${links.join(", ")}`]),
+    ...tables,
+    ...modes.flatMap(partsOf)
   ].join("\n\n")
 }
 

@@ -3,6 +3,7 @@
  * them along in dist/man, where npm links them.
  */
 import { Effect, Option } from "effect"
+import type { HelpDoc } from "effect/cli"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
@@ -41,9 +42,11 @@ const flag = ({
   [`--${name}`, ...aliases.map((alias) => (alias.startsWith("-") ? alias : `-${alias}`))].map(bold).join(", ") +
   (type === "boolean" ? "" : ` \\fI${roff(type)}\\fR`)
 
-const command = ({ help, path }: Commands.Described): string =>
+const command = ({ help, modes, path }: Commands.Described): string =>
+  [`.SS ${argument(path.join(" "))}`, ...[help, ...modes].map(usage)].join("\n.PP\n")
+
+const usage = (help: HelpDoc.HelpDoc): string =>
   [
-    `.SS ${argument(path.join(" "))}`,
     bold(help.usage),
     ".PP",
     `${plain(help.description)}.`,

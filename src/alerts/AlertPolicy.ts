@@ -128,7 +128,7 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Word
       of: payload.stream,
       headline: `the log of ${payload.stream} is damaged`,
       reason: `${message}\nIt is set apart: nothing of it runs, and it takes no commands. All others go on.`,
-      remedy: `See what is wrong: agentd verify\nMend it, once the daemon is stopped: agentd repair ${payload.stream}\nOr give it up, so that a new one can be begun: agentd close ${payload.stream}`
+      remedy: `See what is wrong: agentd verify\nMend it, once the daemon is stopped: agentd repair ${payload.stream}\nOr give it up, so that a new one can be begun: agentd project close ${payload.stream}`
     }
   }
   return {
@@ -174,7 +174,7 @@ const planBlocked = (rune: ToldOf<"plan.blocked">): Words => {
 
 const suspended = (rune: ToldOf<"session.suspended">): Words => ({
   ...cameTo(nameOf(rune.actor), NEEDS_YOU, reasonOf(rune)),
-  remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd resume ${rune.stream}`
+  remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd project resume ${rune.stream}`
 })
 
 /** An agent has a question; each is a trouble of its own. */
@@ -230,7 +230,7 @@ const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
       return {
         headline: `${name}: agentd.jsonc is gone`,
         reason: `${config} is not there. ${before}`,
-        remedy: `Put it back, or close the project: agentd close ${stream}`
+        remedy: `Put it back, or close the project: agentd project close ${stream}`
       }
   }
 }

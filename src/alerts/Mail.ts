@@ -118,7 +118,7 @@ export const render = (letter: Letter): Mail => {
     if (index > 0 || single === undefined) lines.push("-".repeat(72))
     lines.push(...story(one, typed), "")
   }
-  if (told.length > MAX_TOLD) lines.push(typed(`The other ${told.length - MAX_TOLD}: agentd alerts`), "")
+  if (told.length > MAX_TOLD) lines.push(typed(`The other ${told.length - MAX_TOLD}: agentd alert ls`), "")
   lines.push("-- ", `agentd on ${plain(host)}`)
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }

@@ -112,6 +112,6 @@ export const digest = (all: ReadonlyArray<Told>, more = 0): Told => {
     ),
     urgency: pressing.length > 0 ? "now" : all.some(({ urgency }) => urgency === "soon") ? "soon" : "digest",
     body: [...named, ...(left > 0 ? [`  and ${left} more`] : [])].join("\n"),
-    command: pressing.length > 0 ? "agentd waiting" : "agentd alerts"
+    command: pressing.length > 0 ? "agentd waiting" : "agentd alert ls"
   }
 }

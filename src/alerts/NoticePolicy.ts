@@ -262,8 +262,8 @@ const unsent = ({ payload }: ToldOf<"alert.failed">): Raw | undefined => {
   return {
     kind: "unsent",
     title: `${counted(alertIds.length, "notice")} could not be sent by ${channel}`,
-    body: `${error}. ${nextAt === null ? "They are given up; agentd alerts has them." : "They are kept and tried again."}`,
-    command: payload.channel === undefined ? "agentd alert test" : `agentd notify test ${channel}`,
+    body: `${error}. ${nextAt === null ? "They are given up; agentd alert ls has them." : "They are kept and tried again."}`,
+    command: payload.channel === undefined ? "agentd alert test" : `agentd alert test ${channel}`,
     urgency: "soon",
     about: `channel:${channel}`
   }
@@ -377,7 +377,7 @@ const ofWhole = (alert: Alert, { effects = [], held: waiting, project }: Facts):
         kind: "budget",
         title: `${project} is suspended`,
         body: `${sentence(alert.reason)} No work is lost.`,
-        command: `agentd resume ${project}`,
+        command: `agentd project resume ${project}`,
         urgency: "now",
         about: Notice.projectOf(alert.stream)
       }

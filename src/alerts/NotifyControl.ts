@@ -57,7 +57,7 @@ export const checks = Effect.map(rows, (all): ReadonlyArray<Check> =>
     name: `notify ${name}`,
     level: ok ? "ok" : "fail",
     detail: ok ? detail : `nobody is told by it: ${detail}`,
-    remedy: remedy === null ? null : `${remedy} Then try it: agentd notify test ${name}`
+    remedy: remedy === null ? null : `${remedy} Then try it: agentd alert test ${name}`
   }))
 )
 
@@ -71,7 +71,7 @@ const unknown = (name: string, notify: NotifyConfig | undefined, userConfig: str
         }
       : {
           message: `There is no channel "${name}"; there are ${names.join(", ")}.`,
-          remedy: "See them: agentd notify ls"
+          remedy: "See them: agentd alert channels"
         }
   )
 }
@@ -89,8 +89,8 @@ export const test = (userConfig: string) =>
       id: `test-${now}`,
       host,
       title: `A test from agentd on ${host}`.slice(0, 60),
-      body: `You asked for it with: agentd notify test ${name}`,
-      command: typed("agentd notify ls"),
+      body: `You asked for it with: agentd alert test ${name}`,
+      command: typed("agentd alert channels"),
       urgency: "now",
       notices: [],
       more: 0

@@ -115,7 +115,7 @@ export const bounded = <A>(
     Effect.catchDefect((defect) =>
       Effect.andThen(
         Effect.logError(`the channel ${name} crashed`, defect),
-        Effect.fail(setup("the channel crashed", "See the daemon's log, and report it: agentd logs"))
+        Effect.fail(setup("the channel crashed", "See the daemon's log, and report it: agentd log --text"))
       )
     ),
     Effect.timeoutOrElse({

@@ -22,6 +22,7 @@ import { settle } from "../cli/render/OwnZone.ts"
 import { configsFrom, placesOf, worldOf } from "../config/Places.ts"
 import { ascii, isAsciiOnly } from "../cli/render/Ascii.ts"
 import { type Line, parse } from "../cli/parse/QuickArgs.ts"
+import { present } from "../cli/parse/Renamed.ts"
 import { through } from "../cli/render/TerminalDoor.ts"
 import { lostAnswer } from "../api/rpc/LostAnswer.ts"
 import { introduction } from "../api/rpc/Version.ts"
@@ -198,7 +199,15 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
   })
 }
 
+/** The line by today's names. */
+const called = present(process.argv.slice(2))
+
+const sayNewName = (): void => {
+  if (called.note !== undefined) write(2, `${called.note}\n`)
+}
+
 const fail = (error: unknown, { json }: Line, world: string | null): void => {
+  sayNewName()
   const explanation = explain(error)
   const text = told({ ...explanation, remedy: inWorld(explanation.remedy, world) }, json)
   write(2, `${through(text, false)}\n`)
@@ -243,6 +252,7 @@ const quick = (given: Line): void => {
       // a reply of another version: the whole program says so, where asking again does nothing
       return repeatable ? whole() : fail(error, given, world)
     }
+    sayNewName()
     write(1, text)
     process.exit(0)
   })
@@ -250,6 +260,6 @@ const quick = (given: Line): void => {
 
 /** Variables whose wish only the whole program can meet: details of a failure, spans for a collector. */
 const WHOLLY = ["AGENTD_DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
-const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(process.argv.slice(2), declared) : undefined
+const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(called.args, declared) : undefined
 if (given === undefined) whole()
 else quick(given)

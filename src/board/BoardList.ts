@@ -201,7 +201,7 @@ const ofProject = ({ conversation, detail, project, restsOn, since, state, word 
   name: conversation,
   called: conversation,
   word,
-  says: OVER.has(state) ? `is ${state}: agentd conversation new, in its project's folder` : `is ${detail}`,
+  says: OVER.has(state) ? `is ${state}: agentd project new, in its project's folder` : `is ${detail}`,
   since,
   restsOn,
   state

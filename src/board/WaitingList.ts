@@ -296,7 +296,7 @@ const ofHeld = ({ agents, homes, still }: Places, backlog: BacklogInfo, named: N
   if (row === undefined || (row.state !== "Stopped" && !isBarred && !isSpent)) return []
   const name = `${named(backlog)}/${agent}`
   const lets = isBarred
-    ? run("let its conversation go on", "resume", conversation)
+    ? run("let its conversation go on", "project", "resume", conversation)
     : still.has(conversation)
       ? run("start its project", "project", "start", named(backlog))
       : isSpent
@@ -357,7 +357,7 @@ const ofDamage = ({ conversation, damage, name }: ProjectInfo): ReadonlyArray<Ro
           text: `is set apart, and nothing of it runs: its log is damaged: ${cut(damage)}`,
           commands: [
             run("mend it, once the daemon is stopped; says first what is lost", "repair", conversation),
-            run("give it up; a new one can be begun then", "close", conversation)
+            run("give it up; a new one can be begun then", "project", "close", conversation)
           ]
         })
       ]
@@ -372,7 +372,7 @@ const ofConversation = ({ conversation, detail, restsOn, since, state }: Convers
           who: conversation,
           text: `is ${detail.startsWith(state) ? cut(detail) : `${state}${detail === "" ? "" : `: ${cut(detail)}`}`}`,
           since,
-          commands: [run("let it go on", "resume", conversation)]
+          commands: [run("let it go on", "project", "resume", conversation)]
         })
       ]
     : []

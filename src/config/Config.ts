@@ -120,7 +120,10 @@ export type ApprovalsConfig = typeof ApprovalsConfig.Type
 
 export const ConversationConfig = Schema.Struct({
   budget: BudgetConfig.pipe(
-    withDefault({}, "What all its agents may spend together before it is suspended; `agentd resume` begins anew.")
+    withDefault(
+      {},
+      "What all its agents may spend together before it is suspended; `agentd project resume` begins anew."
+    )
   ),
   maxFatalStops: whole(1, 10_000).pipe(withDefault(3, "So many agents that stopped for good suspend it.")),
   maxTurnErrors: optional(

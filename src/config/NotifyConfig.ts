@@ -226,7 +226,7 @@ export const NotifyConfig = Schema.Struct({
         message: "must hold at most 20 channels"
       })
     )
-    .pipe(withDefault({}, "The ways in which you are told, by names of your choice. Try one: agentd notify test NAME")),
+    .pipe(withDefault({}, "The ways in which you are told, by names of your choice. Try one: agentd alert test NAME")),
   tell: TellConfig.pipe(withDefault({}, "Which channels are told of what. Default: all of everything but done.")),
   quietHours: optional(QuietConfig, "When nothing is told; it comes as one message when they are over."),
   escalate: optional(EscalateConfig, "Who is told where nobody has answered what needs you."),

@@ -256,7 +256,7 @@ class Commands {
       const conversation = yield* Effect.mapError(around.projects.ofCaller(caller), () => nowhere())
       const config = yield* around.projects.config(conversation)
       if (this.registry.isSealed(conversation)) {
-        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd conversation new")
+        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd project new")
       }
       if (config === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
       if (this.registry.isUnread(conversation)) {

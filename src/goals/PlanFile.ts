@@ -44,7 +44,7 @@ const [DECODED, LOOKED_AT] = [2, 0.1]
 
 export const refuse = (
   problems: ReadonlyArray<Problem>,
-  remedy = "Mend the plan and hand it in again; its form: agentd goal schema."
+  remedy = "Mend the plan and hand it in again; its form: agentd schema goal."
 ): PlanRefused =>
   new PlanRefused({
     problems,

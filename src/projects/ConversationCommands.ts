@@ -77,7 +77,10 @@ export const pause = Effect.fnUntraced(function* (
   const { data, entered, state } = life.snapshot
   if (state === "paused") {
     if (inFlight === "interrupt") yield* life.interrupt(data.turnIds)
-    return { eventId: entered, message: `${conversation} is paused already. Let it go on: agentd resume ${name}` }
+    return {
+      eventId: entered,
+      message: `${conversation} is paused already. Let it go on: agentd project resume ${name}`
+    }
   }
   const done = yield* life.ask({ _tag: "pause_requested", by, reason, inFlight })
   if (done === undefined) {
@@ -86,13 +89,13 @@ export const pause = Effect.fnUntraced(function* (
       project,
       state === "created" && first !== undefined
         ? `Start one of its agents first: agentd start ${name}/${first}`
-        : `agentd conversation show ${name}`
+        : `agentd project show ${name}`
     )
   }
   const meanwhile = underWay(project, done.state.data.turnIds.length, inFlight)
   return {
     eventId: done.eventId,
-    message: `${conversation} is paused; ${meanwhile}. Let it go on: agentd resume ${name}`
+    message: `${conversation} is paused; ${meanwhile}. Let it go on: agentd project resume ${name}`
   }
 }, Effect.uninterruptible)
 
@@ -105,7 +108,7 @@ export const resume = Effect.fnUntraced(function* (
   const { state } = life.snapshot
   const done = yield* life.resume(by)
   if (done === undefined) {
-    return yield* notNow(project, `It has nothing to resume. See it: agentd conversation show ${name}`)
+    return yield* notNow(project, `It has nothing to resume. See it: agentd project show ${name}`)
   }
   const anew = state === "suspended" ? ", with fresh counters and a fresh budget" : ""
   return { eventId: done.eventId, message: `${conversation} goes on${anew}.` }
@@ -194,7 +197,7 @@ export const archive = Effect.fnUntraced(function* (
   if (!isClosed(entry)) {
     return yield* refuse(
       `The conversation ${conversation} is open: only a closed one can be archived.`,
-      `Close it first: agentd close ${name}`
+      `Close it first: agentd project close ${name}`
     )
   }
   const { entered, state } = life.snapshot

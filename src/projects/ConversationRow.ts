@@ -114,14 +114,14 @@ export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent)
 export const over = ({ conversation, project }: Called): CommandRefused =>
   new CommandRefused({
     message: `The conversation ${conversation} of ${project} is closed.`,
-    remedy: "Begin a new one in the project's folder: agentd conversation new"
+    remedy: "Begin a new one in the project's folder: agentd project new"
   })
 
 /** Set apart: its log is damaged. */
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
     message: `The conversation ${conversation} is set apart, since its log is damaged: ${message}`,
-    remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd close ${conversation}`
+    remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd project close ${conversation}`
   })
 
 /** Why it takes no input now; undefined when it does. */
@@ -138,9 +138,9 @@ export const closedToInput = (
       return undefined
     case "paused":
     case "suspended":
-      return refused(`${standing(snapshot)}. It takes no new input.`, `Let it go on: agentd resume ${project}`)
+      return refused(`${standing(snapshot)}. It takes no new input.`, `Let it go on: agentd project resume ${project}`)
     case "closing":
-      return refused(`${standing(snapshot)}.`, "When that is done, begin a new one: agentd conversation new")
+      return refused(`${standing(snapshot)}.`, "When that is done, begin a new one: agentd project new")
     case "closed":
     case "archived":
       return over({ conversation, project })

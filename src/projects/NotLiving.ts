@@ -80,7 +80,7 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
     case "lost":
       return new CommandRefused({
         message: `The conversation ${conversation} does not live: ${problem}`,
-        remedy: `Mend ${config}, or close the conversation: agentd close ${conversation}`
+        remedy: `Mend ${config}, or close the conversation: agentd project close ${conversation}`
       })
   }
 }

@@ -279,7 +279,7 @@ export class Projects {
           const { conversation, name } = known.record
           return yield* new CommandRefused({
             message: `The conversation ${conversation} is open: a project has one at a time.`,
-            remedy: `Close it first: agentd close ${name}`
+            remedy: `Close it first: agentd project close ${name}`
           })
         }
         const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)

@@ -208,7 +208,7 @@ class Keeper {
     if (book !== undefined) return book
     return yield* refuse(
       "The conversation of this project is closed, or its config cannot be read.",
-      "See which it is: agentd conversation show"
+      "See which it is: agentd project show"
     )
   })
 

@@ -339,7 +339,7 @@ describe("what waits for a person", () => {
     } as ConversationInfo
     expect(why([], agent({ state: "BuildingPrompt", inbox: 1 }), { conversation })).toMatchObject({
       lines: [{ eventId: 20, text: "its conversation is suspended: the budget of usd is spent" }],
-      advice: "Let it go on: agentd resume web"
+      advice: "Let it go on: agentd project resume web"
     })
   })
 })

@@ -1,4 +1,4 @@
-/** The list of alerts: each trouble once, newest first, with where its mail stands; and what `agentd alerts` prints of it. */
+/** The list of alerts: each trouble once, newest first, with where its mail stands; and what `agentd alert ls` prints of it. */
 import { assert, describe, it } from "@effect/vitest"
 import * as AlertList from "../../src/alerts/AlertList.ts"
 import type { Alert } from "../../src/alerts/AlertPolicy.ts"

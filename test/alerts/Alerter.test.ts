@@ -151,7 +151,7 @@ describe("Alerter", () => {
         Effect.sync(() => server.taken.length > 1)
       )
       const others = server.taken.slice(1).map(body).join("\n")
-      for (const part of ["agentd.jsonc:1:3: is no JSON", "agentd.jsonc is gone", "agentd close demo-00000000"])
+      for (const part of ["agentd.jsonc:1:3: is no JSON", "agentd.jsonc is gone", "agentd project close demo-00000000"])
         assert.include(others, part)
     }).pipe(Effect.scoped, withLog)
   )

@@ -77,7 +77,7 @@ describe("AlertPolicy", () => {
   it("says what to do in words that hold wherever they are typed", () => {
     const payload = { event: { _tag: "another" }, question: "Which?" }
     const remedy = (kind: string, actor: string) => alertOf(rune({ kind, actor, stream: "shop-1", payload }))?.remedy
-    assert.match(remedy("session.suspended", "conversation/shop-1") ?? "", /agentd resume shop-1$/)
+    assert.match(remedy("session.suspended", "conversation/shop-1") ?? "", /agentd project resume shop-1$/)
     assert.match(remedy("agent.asked", "agent/builder") ?? "", /agentd send shop-1\/builder/)
     assert.match(remedy("plan.blocked", "plan/g1") ?? "", /agentd goal retry shop-1\/g1/)
   })

@@ -213,7 +213,7 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
     /^agentd has found a fault of its own: INV-TOOL-TERMINAL/,
     "agentd verify"
   ],
-  unsent: [failed({}), {}, "3 notices could not be sent by slack", "agentd notify test slack"],
+  unsent: [failed({}), {}, "3 notices could not be sent by slack", "agentd alert test slack"],
   done: [
     rune("turn.completed", "turn/builder", { turn_id: "t", event: {} }),
     { agent: agent(), working: [], turn: "t" },
@@ -337,7 +337,7 @@ describe("a digest", () => {
     assert.strictEqual(one.title, "agentd: 50 notices")
     assert.lengthOf(one.body.split("\n"), 6)
     assert.match(one.body, /and 45 more$/)
-    assert.strictEqual(one.command, "agentd alerts")
+    assert.strictEqual(one.command, "agentd alert ls")
   })
 
   it("has what needs a person first", () => {

@@ -81,7 +81,7 @@ it("what needs a person comes first, then what failed; a row keeps its place whi
 it("each command that is named is typed in this world", () => {
   const conversations = [conversationInfo({ state: "paused", detail: "paused by ada" })]
   const text = shown({ agents: [asker], calls: [call], conversations }, null, "/tmp/w")
-  for (const verb of ["approve", "resume"]) expect(text).toContain(`agentd --state /tmp/w ${verb}`)
+  for (const verb of ["approve", "project resume"]) expect(text).toContain(`agentd --state /tmp/w ${verb}`)
   expect(shown({}, null, "/tmp/w")).not.toMatch(/agentd (init|start|hooks)/)
 })
 
@@ -102,7 +102,7 @@ it("in a narrow terminal columns make room, and no command is cut", () => {
 describe("a conversation that is closed", () => {
   const closed = conversationInfo({ conversation: "web-1", state: "closed", since: T0, detail: "closed" })
   it("is why a project has no agents, and what comes next is said, for a day", () => {
-    expect(shown({ conversations: [closed] })).toContain("is closed: agentd conversation new")
+    expect(shown({ conversations: [closed] })).toContain("is closed: agentd project new")
     expect(boardOf({ conversations: [closed] }, T0 + 90_000_000).rows).toEqual([])
     expect(boardOf({ conversations: [closed], all: true }, T0 + 90_000_000).rows).toHaveLength(1)
   })
@@ -120,7 +120,7 @@ it("a paused project and a paused channel are told once, each with what lets it 
     ["agent", "paused"],
     ["project", "paused"]
   ])
-  expect(rows[1]!.commands[0]!.command).toBe("agentd resume web-1a2b3c4d")
+  expect(rows[1]!.commands[0]!.command).toBe("agentd project resume web-1a2b3c4d")
 })
 
 it("an agent that has stopped for good says that, and counts what it holds", () => {

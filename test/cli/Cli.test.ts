@@ -33,7 +33,6 @@ const failed = moved(
 const groups: { readonly [verb: string]: ReadonlyArray<string> } = {
   alert: ["alert", "test"],
   channel: ["channel", "ls"],
-  conversation: ["conversation", "ls"],
   hooks: ["hooks", "install"],
   project: ["project", "ls"],
   schedule: ["schedule", "ls"],
@@ -86,7 +85,7 @@ describe("without a daemon", () => {
     })
   )
 
-  it.live.each(["status", "ps", "why x", "send x y", "log", "stop", "tree", "alert test"])(
+  it.live.each(["status", "ps", "why x", "send x y", "log", "stop", "status --tree", "alert test"])(
     "%s exits 3, says so, and what to do",
     (line) =>
       Effect.gen(function* () {

@@ -189,7 +189,7 @@ it.live("ps shows what asks first, then what is paused, and says how to go on", 
     expect(first).toMatch(
       /^◆ web\/builder .*wants to use shell: .*rm -rf build.* → agentd --state \S+ approve 01call000000$/
     )
-    expect(second).toMatch(/^‖ web-1a2b3c4d .*is paused by ada .*→ agentd --state \S+ resume web-1a2b3c4d$/)
+    expect(second).toMatch(/^‖ web-1a2b3c4d .*is paused by ada .*→ agentd --state \S+ project resume web-1a2b3c4d$/)
   })
 )
 

@@ -1,4 +1,4 @@
-/** `agentd history`: what people asked, and what came of it. */
+/** `agentd log --messages`: what people asked, and what came of it. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { kinds } from "../../src/app/EventKinds.ts"
@@ -209,7 +209,7 @@ describe("the history", () => {
   })
 })
 
-describe("agentd history", () => {
+describe("agentd log --messages", () => {
   it.live("lists it, by name, pattern and number, as lines, JSON and CSV", () =>
     Effect.gen(function* () {
       const world = makeWorld({ conversations: [conversationInfo()] })

@@ -1,4 +1,4 @@
-/** `agentd logs`: lines of output and of decisions, whose they are, and how they look. */
+/** `agentd log --text`: lines of output and of decisions, whose they are, and how they look. */
 import { assert, describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Console, Effect, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
@@ -296,7 +296,7 @@ describe("whose lines", () => {
   })
 })
 
-describe("agentd logs", () => {
+describe("agentd log --text", () => {
   const world = () =>
     makeWorld({
       agents: [agentInfo(), agentInfo({ agent: "tester" })],

@@ -42,7 +42,7 @@ describe("a project's row", () => {
     const stopped = row({ stopped: { by: "ada", since: 1 } })
     assert.deepInclude(stopped, { word: "stopped", says: "stopped by ada: agentd project start web" })
     const paused = row({}, { state: "paused", word: "paused", detail: "paused by ada" })
-    assert.deepInclude(paused, { word: "paused", says: "paused by ada: agentd resume web" })
+    assert.deepInclude(paused, { word: "paused", says: "paused by ada: agentd project resume web" })
     assert.deepInclude(row({}, { state: "suspended", word: "needs you" }), { word: "needs you" })
     assert.deepInclude(row({ damage: "a hash differs" }), { word: "failed" })
     assert.include(row({ waits: { hash: "h", since: 1 } }).says, "agentd trust web")

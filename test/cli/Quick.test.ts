@@ -37,7 +37,7 @@ import { type Ended, inProcess } from "./Child.ts"
 import { lines } from "./QuickLines.ts"
 
 /** Where there is no project, they are wrong; a reply that has another form on the wire. */
-const left = ["channel show", "conversation new"]
+const left = ["channel show", "project new"]
 
 const channel: ChannelInfo = {
   conversation: "web-1a2b3c4d",
@@ -264,7 +264,7 @@ describe("the quick entry", () => {
         Effect.gen(function* () {
           const state = yield* folder
           yield* serve(state, worldOf())
-          for (const verb of ["ps", "plates", "waiting"]) {
+          for (const verb of ["ps", "ps --plates", "waiting"]) {
             const quick = yield* drawn(QUICK, state, verb, columns)
             expect(quick).toBe(yield* drawn(PROGRAM, state, verb, columns))
             expect(quick).not.toBe("")

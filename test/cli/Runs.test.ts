@@ -1,4 +1,4 @@
-/** Runs as `agentd runs` reads them out of the log. */
+/** Runs as `agentd log --runs` reads them out of the log. */
 import { assert, describe, it } from "@effect/vitest"
 import { runNamed, runs, runsIn, runsOf } from "../../src/cli/log/Runs.ts"
 import type { Rune } from "../../src/core/event-log/Rune.ts"

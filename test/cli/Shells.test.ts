@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "../../src/cli/parse/Cli.ts"
+import { modes, root } from "../../src/cli/parse/Cli.ts"
 import { offers } from "../../src/cli/parse/Complete.ts"
 import { script, type Shell } from "../../src/cli/parse/Completions.ts"
 import { agentInfo } from "../rpc/World.ts"
@@ -97,7 +97,7 @@ describe("completions", () => {
   it.live("offer verbs and flags at once, and names as the daemon knows them; without it none, and no error", () =>
     Effect.gen(function* () {
       const home = yield* Home.make
-      for (const shell of shells) writeFileSync(join(home.folder, `agentd.${shell}`), script(root, shell))
+      for (const shell of shells) writeFileSync(join(home.folder, `agentd.${shell}`), script({ root, modes }, shell))
       home.write("shop/agentd.jsonc", JSON.stringify(CONFIG))
       yield* home.run("cd shop")
       const holds = (places: typeof PLACES) => {

@@ -59,7 +59,7 @@ const whole = treeOf(
   ])
 )
 
-describe("agentd tree", () => {
+describe("agentd status --tree", () => {
   it("draws every part below its supervisor, with what is to be known of it", () =>
     assert.deepStrictEqual(
       view(

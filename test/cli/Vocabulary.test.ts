@@ -1,7 +1,7 @@
 /** People read one vocabulary: no listing says a machine's state. `--json`, `log` and `tree` do. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ChannelTable from "../../src/cli/channels/ChannelTable.ts"
-import { ls as conversations, show as conversation } from "../../src/cli/projects/Conversation.ts"
+import { list as conversations, show as conversation } from "../../src/cli/projects/Conversation.ts"
 import * as GoalView from "../../src/cli/goals/GoalView.ts"
 import * as SessionTable from "../../src/cli/sessions/SessionTable.ts"
 import { status } from "../../src/cli/daemon/Status.ts"
@@ -69,7 +69,7 @@ describe("a listing says a word for people of each state", () => {
   })
   says("conversation", (state, word) => {
     const row: ConversationInfo = { ...conversationInfo({ state, detail: "", turns: 0 }), word }
-    return [...conversations.view([row], world), ...conversation.view(row, world).slice(0, 1)]
+    return [...conversations([row], T0, world), ...conversation.view(row, world).slice(0, 1)]
   })
   says("plate", (status, word) =>
     SessionTable.full([{ ...PlatesDouble.plateInfo(), status, word, detail: "" } as PlateInfo], T0, world)

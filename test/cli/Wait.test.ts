@@ -196,7 +196,7 @@ describe("a word that is known from elsewhere", () => {
   it.live.each([
     ["list", "agentd ps"],
     ["kill", "agentd stop AGENT"],
-    ["tail", "agentd logs -f"],
+    ["tail", "agentd log --text -f"],
     ["top", "the board"],
     ["reload", "agentd trust"]
   ] as const)("%s is answered with the verb that is meant", ([word, says]) =>

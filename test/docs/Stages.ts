@@ -105,7 +105,7 @@ export const NOT_RUN: { readonly [block: string]: string } = {
   "docs/install.md: scripts/install": "installs for all of the user's shells; test/packaging does it elsewhere",
   "docs/install.md: docker build -t agentd .": "needs a daemon of Docker; never built",
   "docs/install.md: agentd uninstall --dry-run": "removes all; the page on keeping a store is run",
-  "docs/board.md: agentd watch --bell": "goes on in a terminal; focus needs a pane of tmux",
+  "docs/board.md: agentd ps --watch --bell": "goes on in a terminal; focus needs a pane of tmux",
   "docs/contributing.md: npm ci && npm test": "installs packages, and runs every test",
   "docs/contributing.md: npm run check": "runs for minutes",
   "docs/service.md: agentd service install --linger": "needs systemd, and root; test/systemd does it",

@@ -82,7 +82,7 @@ layer(town, { excludeTestServices: true })("a conversation under the daemon", (i
   )
 
   it.effect(
-    "a conversation that has spent its budget is suspended and mailed; agentd resume goes on with what waits",
+    "a conversation that has spent its budget is suspended and mailed; agentd project resume goes on with what waits",
     () =>
       Effect.gen(function* () {
         const { smtp, stage } = yield* Town

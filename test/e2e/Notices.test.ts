@@ -179,7 +179,7 @@ describe("what somebody has answered", () => {
       assert.notStrictEqual(refused.code, 0)
       assert.match(refused.stderr, /NO_SUCH_HOOK is not set[^]*Set it where agentd is started/)
       const unknown = yield* project.cli("notify", "test", "fone")
-      assert.match(unknown.stderr, /no channel "fone"; there are phone, team[^]*agentd --state \S+ notify ls/)
+      assert.match(unknown.stderr, /no channel "fone"; there are phone, team[^]*agentd --state \S+ alert channels/)
       const doctor = yield* project.cli("doctor")
       assert.match(doctor.stdout, /ok +notify phone +pushes by 127/)
       assert.match(doctor.stdout, /fail +notify team +nobody is told by it/)

@@ -71,7 +71,7 @@ export const make = (board: Board): Plates["Service"] => {
       ? Effect.fail(
           new CommandRefused({
             message: `There is no plate ${name}.`,
-            remedy: "See which there are: agentd plates --all"
+            remedy: "See which there are: agentd ps --plates --all"
           })
         )
       : Effect.succeed(found)

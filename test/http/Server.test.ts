@@ -176,7 +176,7 @@ describe("the routes", () => {
       assert.strictEqual((yield* unix({ method: "DELETE", path: "/plates/01plate" })).status, 200)
       const again = yield* unix({ method: "DELETE", path: "/plates/01plate" })
       assert.strictEqual(again.status, 404)
-      assert.include(JSON.parse(again.text).remedy, "agentd plates")
+      assert.include(JSON.parse(again.text).remedy, "agentd ps --plates")
       assert.deepStrictEqual(JSON.parse((yield* unix({ path: "/status" })).text), { phase: "ready" })
     })
   )

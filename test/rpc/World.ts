@@ -285,7 +285,7 @@ const onConversations = (world: World) => {
     return found === undefined
       ? refused(
           name === "" ? "There is no project here." : `There is no conversation ${name}.`,
-          "See which there are: agentd conversation ls"
+          "See which there are: agentd project ls --conversations"
         )
       : Effect.succeed(found)
   }

@@ -365,7 +365,7 @@ export class AgentScope {
         ? Effect.void
         : new CommandRefused({
             message: `${fullName} takes no messages: ${barred}.`,
-            remedy: "See what to do about it: agentd conversation show"
+            remedy: "See what to do about it: agentd project show"
           })
     })
   }

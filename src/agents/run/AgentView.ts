@@ -182,7 +182,7 @@ const unanswered = (row: Row): string | undefined => {
 
 /** Why a free agent of a held project rests; and what it was asked is told all the same. */
 const held = (row: Row): string => {
-  const text = `its project is ${row.home!.state}: agentd resume ${row.home!.conversation}`
+  const text = `its project is ${row.home!.state}: agentd project resume ${row.home!.conversation}`
   const open = unanswered(row)
   return open === undefined ? text : `${open}; ${text}`
 }

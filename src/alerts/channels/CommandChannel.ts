@@ -94,7 +94,7 @@ export const make: Effect.Effect<AlertChannel, never, ChildProcessSpawner.ChildP
         const why = `${program} ended with exit code ${code}${said === "" ? "" : `: ${said}`}`
         return yield* code === TEMPFAIL
           ? new SendError({ message: why, remedy: "It asks to be tried again.", class: "transient" })
-          : setup(why, "See what the program says; try it by hand: agentd notify test NAME")
+          : setup(why, "See what the program says; try it by hand: agentd alert test NAME")
       }),
       check: (config) => Effect.succeed(`runs ${(config as ChannelOf<"command">).argv[0]}`)
     } satisfies AlertChannel

@@ -215,7 +215,7 @@ const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]
     ? found
     : yield* new CommandRefused({
         message: `The daemon has no part "${name}".`,
-        remedy: "See which there are: agentd tree"
+        remedy: "See which there are: agentd status --tree"
       })
 })
 

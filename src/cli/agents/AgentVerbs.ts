@@ -132,7 +132,7 @@ const linesOf = (text: string): number | undefined =>
   /^\d{1,5}$/.test(text) && Number(text) <= 10_000 ? Number(text) : undefined
 
 const logs = Command.make(
-  "logs",
+  "log --text",
   {
     names: Argument.String("agent").pipe(
       Argument.withDescription("Names or patterns: builder, shop/builder, 'shop/*'; none: all agents"),
@@ -192,20 +192,24 @@ const logs = Command.make(
   },
   verb(() => import("../log/Logs.ts"))
 ).pipe(
+  Command.unlisted,
   Command.withDescription("Print what agents said, and what was decided about them, line by line"),
   Command.withExamples([
-    { command: "agentd logs -f", description: "All agents, as it comes" },
-    { command: "agentd logs builder --run last", description: "The whole of its newest run" },
+    { command: "agentd log --text -f", description: "All agents, as it comes" },
+    { command: "agentd log --text builder --run last", description: "The whole of its newest run" },
     {
-      command: "agentd logs 'shop/*' -p err --since yesterday",
+      command: "agentd log --text 'shop/*' -p err --since yesterday",
       description: "What failed; works without the daemon, too"
     },
-    { command: "agentd logs builder tester -g 'not found' --only output", description: "What their programs said" }
+    {
+      command: "agentd log --text builder tester -g 'not found' --only output",
+      description: "What their programs said"
+    }
   ])
 )
 
 const history = Command.make(
-  "history",
+  "log --messages",
   {
     names: Argument.String("name").pipe(
       Argument.withDescription("Agents, goals, channels ('#reviews') or projects, by name or pattern; none: all"),
@@ -227,10 +231,31 @@ const history = Command.make(
   },
   verb(() => import("../log/History.ts"))
 ).pipe(
+  Command.unlisted,
   Command.withDescription("List what people asked of agents, goals and channels, by whom, and what came of it"),
   Command.withExamples([
-    { command: "agentd history builder", description: "The newest last" },
-    { command: "agentd history --since yesterday -g deploy --csv", description: "For a spreadsheet" }
+    { command: "agentd log --messages builder", description: "The newest last" },
+    { command: "agentd log --messages --since yesterday -g deploy --csv", description: "For a spreadsheet" }
+  ])
+)
+
+const channelLog = Command.make(
+  "log --channel",
+  {
+    name: Argument.String("channel").pipe(Argument.withDescription("Its name in this project, or project/channel")),
+    lines: Flag.Int("lines").pipe(
+      Flag.withAlias("n"),
+      Flag.withMetavar("N"),
+      Flag.withDescription("Only the newest N"),
+      Flag.withDefault(50)
+    )
+  },
+  verb(() => import("../channels/ChannelLog.ts"))
+).pipe(
+  Command.unlisted,
+  Command.withDescription("Print every move of a channel's seats: who, from what to what, and why"),
+  Command.withExamples([
+    { command: "agentd log --channel reviews --json", description: "One state_transition a line, with all its fields" }
   ])
 )
 
@@ -245,12 +270,9 @@ export const logout = Command.make(
 
 export const daily = commandsOf(Declared.agents, [
   commandOf(ps, {
-    program: ({ labels, watch }) =>
+    program: ({ bell, labels, notify, watch }) =>
       watch
-        ? () =>
-            import("../tui/BoardScreen.ts").then(({ run }) => ({
-              run: () => run({ bell: false, notify: false, labels })
-            }))
+        ? () => import("../tui/BoardScreen.ts").then(({ run }) => ({ run: () => run({ bell, notify, labels }) }))
         : undefined
   }),
   commandOf(send, {
@@ -263,5 +285,6 @@ export const daily = commandsOf(Declared.agents, [
   commandOf(log, { program: (input) => () => import("../log/Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
   logs,
   history,
+  channelLog,
   attach
 ])

@@ -1,4 +1,4 @@
-/** `agentd channel log CHANNEL`: every move of its seats, one a line. */
+/** `agentd log --channel CHANNEL`: every move of its seats, one a line. */
 import { Console, Effect, Stream } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { seatKinds } from "../../channels/ChannelKinds.ts"

@@ -2,31 +2,12 @@
  * ChannelVerbs: the part of the command line that is about channels: rooms in
  * which agents and people take turns.
  */
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"
 import { verb } from "../parse/Verb.ts"
 
 const name = Argument.String("channel").pipe(Argument.withDescription("Its name in this project, or project/channel"))
-
-const log = Command.make(
-  "log",
-  {
-    name,
-    lines: Flag.Int("lines").pipe(
-      Flag.withAlias("n"),
-      Flag.withMetavar("N"),
-      Flag.withDescription("Only the newest N"),
-      Flag.withDefault(50)
-    )
-  },
-  verb(() => import("./ChannelLog.ts"))
-).pipe(
-  Command.withDescription("Print every move of its seats: who, from what to what, and why"),
-  Command.withExamples([
-    { command: "agentd channel log reviews --json", description: "One state_transition a line, with all its fields" }
-  ])
-)
 
 const join = Command.make(
   "join",
@@ -46,7 +27,7 @@ const join = Command.make(
 
 const channel = Command.make("channel").pipe(
   Command.withDescription("Channels: rooms in which agents and people take turns"),
-  Command.withSubcommands(commandsOf(Declared.channels, [join, log]))
+  Command.withSubcommands(commandsOf(Declared.channels, [join]))
 )
 
 export const daily = [channel] as const

@@ -1,4 +1,4 @@
-/** `agentd alerts`: what people were told, whether it came to them, and the command that helps. */
+/** `agentd alert ls`: what people were told, whether it came to them, and the command that helps. */
 import type { AlertRow } from "../../domain/AlertMessages.ts"
 import { LOOKS } from "../../domain/Words.ts"
 import { count, declare, off, read, type World } from "../parse/DeclaredVerb.ts"
@@ -46,11 +46,11 @@ const lines = (row: AlertRow, { colour, now }: World): ReadonlyArray<string> => 
 }
 
 export const alerts = declare({
-  path: ["alerts"],
+  path: ["alert", "ls"],
   description: "List what people were told: what, to whom, whether it came to them, and what helps",
   examples: [
-    { command: "agentd alerts", description: "The newest first" },
-    { command: "agentd alerts --failed", description: "What could not be told, with the next try" }
+    { command: "agentd alert ls", description: "The newest first" },
+    { command: "agentd alert ls --failed", description: "What could not be told, with the next try" }
   ],
   args: {
     count: count("So many", DEFAULT, { least: 1, most: MOST, alias: "n" }),

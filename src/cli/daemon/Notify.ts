@@ -1,6 +1,6 @@
-/** `agentd notify ls|test`: the channels by which a person is told, and whether each works. */
+/** `agentd alert channels`: the channels by which a person is told, and whether each works. */
 import type { NotifyRow } from "../../domain/AlertMessages.ts"
-import { act, declare, read, send, word, type World } from "../parse/DeclaredVerb.ts"
+import { declare, read, type World } from "../parse/DeclaredVerb.ts"
 import { count, paint, plain } from "../render/Output.ts"
 
 const NONE = ["No channel is configured: only mail, where there is a mail section. How: docs/notifications.md"]
@@ -21,18 +21,10 @@ const lines = (row: NotifyRow, { colour }: World): ReadonlyArray<string> => {
 }
 
 export const ls = declare({
-  path: ["notify", "ls"],
+  path: ["alert", "channels"],
   description: "List the channels by which you are told: what each is told, and whether it could be used now",
-  examples: [{ command: "agentd notify ls", description: "Nothing is sent by it" }],
+  examples: [{ command: "agentd alert channels", description: "Nothing is sent by it" }],
   args: {},
   rpc: () => read("NotifyList", null),
   view: (rows, world) => (rows.length === 0 ? NONE : rows.flatMap((row) => lines(row, world)))
-})
-
-export const test = act({
-  path: ["notify", "test"],
-  description: "Send a message by a channel, now, and say what its receiver answered",
-  examples: [{ command: "agentd notify test phone", description: "Do it once after setting it up" }],
-  args: { name: word("The channel, as the config calls it", { name: "NAME" }) },
-  rpc: ({ name }) => send("NotifyTest", { name })
 })

@@ -143,7 +143,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   if (over) {
     return yield* new VerbFailed({
       message: `The conversation ${project.conversation} of ${project.name} is closed: no agent of it runs.`,
-      remedy: "Begin a new one: agentd conversation new",
+      remedy: "Begin a new one: agentd project new",
       exitCode: ExitCode.failed
     })
   }

@@ -4,7 +4,7 @@ import * as DiskRoom from "../../board/DiskRoom.ts"
 import { VERSION } from "../../api/rpc/Version.ts"
 import * as Accounts from "./Accounts.ts"
 import * as ConfigRows from "../projects/ConfigRows.ts"
-import { declare, read, type World } from "../parse/DeclaredVerb.ts"
+import { declare, off, read, type World } from "../parse/DeclaredVerb.ts"
 import { shown as bytes } from "../../config/ByteCount.ts"
 import { LOOKS } from "../../domain/Words.ts"
 import { age, clock, type Colour, count, lookColour, paint, plain, plainLines } from "../render/Output.ts"
@@ -144,7 +144,7 @@ export const status = declare({
   path: ["status"],
   description: "Show the daemon: whether it is ready, what keeps it, its log, mail and agents by state",
   examples: [{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }],
-  args: {},
+  args: { tree: off("The supervision tree instead: agentd status --tree --help") },
   rpc: () => read("Status", null),
   view
 })

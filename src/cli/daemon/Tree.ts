@@ -1,4 +1,4 @@
-/** `agentd tree [NAME]`: the supervision tree as it is now; of one part also its newest messages. */
+/** `agentd status --tree [NAME]`: the supervision tree as it is now; of one part also its newest messages. */
 import type { TreeRow } from "../../board/TreeMessages.ts"
 import { declare, maybeWord, read, type World } from "../parse/DeclaredVerb.ts"
 import { age, clock, count, paint, plain, stateColour } from "../render/Output.ts"
@@ -49,11 +49,11 @@ export const view = (rows: ReadonlyArray<TreeRow>, world: World, withMessages: b
 }
 
 export const tree = declare({
-  path: ["tree"],
+  path: ["status", "--tree"],
   description: "Show the daemon's supervision tree: actors with their states, mailboxes, restarts and crashes",
   examples: [
-    { command: "agentd tree", description: "All that runs in the daemon" },
-    { command: "agentd tree builder", description: "One part, with the newest messages of its actors" }
+    { command: "agentd status --tree", description: "All that runs in the daemon" },
+    { command: "agentd status --tree builder", description: "One part, with the newest messages of its actors" }
   ],
   args: { name: maybeWord("A part's name, or the end of an actor's address", "NAME") },
   rpc: ({ name }) => read("Tree", { name: name ?? null }),

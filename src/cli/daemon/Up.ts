@@ -21,7 +21,7 @@ export const run = Effect.fnUntraced(function* () {
   yield* checkLength(paths.socket)
   // Whoever sees it start is told what to do beside it; a service manager keeps what goes wrong only.
   if (columns !== null) {
-    yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd watch"))
+    yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd ps --watch"))
     if (caller.config === null) yield* Console.log(yield* hint(yield* unregistered))
   }
   const context = yield* Effect.context<Invocation | Prompt.Environment>()

@@ -1,15 +1,12 @@
-/** `agentd goal show|schema`: how the plan of a goal stands, with all of its tasks for a script. */
+/** `agentd goal show`: how the plan of a goal stands, with all of its tasks for a script. */
 import { Clock, Effect } from "effect"
 import { call } from "../../api/rpc/ControlClient.ts"
 import type { TaskInfo } from "../../domain/GoalMessages.ts"
-import * as PlanFile from "../../goals/PlanFile.ts"
 import * as GoalView from "./GoalView.ts"
 import { Invocation, print } from "../parse/Invocation.ts"
 
-export type Input = { readonly action: "show"; readonly name: string } | { readonly action: "schema" }
-
 /** A person sees the first page, a script gets all of them. */
-const show = Effect.fnUntraced(function* (name: string) {
+export const run = Effect.fnUntraced(function* ({ name }: { readonly name: string }) {
   const { caller, colour, json, paths } = yield* Invocation
   const page = yield* call(paths.socket, (client) =>
     Effect.gen(function* () {
@@ -26,15 +23,4 @@ const show = Effect.fnUntraced(function* (name: string) {
   const now = yield* Clock.currentTimeMillis
   const { findings, goal, tasks } = page
   yield* print({ goal, tasks, findings }, () => GoalView.show(page, now, colour))
-})
-
-export const run = Effect.fnUntraced(function* (input: Input) {
-  switch (input.action) {
-    case "show":
-      return yield* show(input.name)
-    case "schema": {
-      const schema = PlanFile.jsonSchema()
-      return yield* print(schema, () => JSON.stringify(schema, null, 2).split("\n"))
-    }
-  }
 })

@@ -37,11 +37,6 @@ const merge = Command.make(
   ])
 )
 
-const schema = Command.make("schema", {}, () => verb(() => import("./GoalShow.ts"))({ action: "schema" })).pipe(
-  Command.withDescription("Print the JSON Schema of a plan's file"),
-  Command.withExamples([{ command: "agentd goal schema > plan.schema.json", description: "For editors and planners" }])
-)
-
 export const daily = [
   commandOf(goal, {
     program: (input) =>
@@ -53,7 +48,7 @@ export const daily = [
           program:
             ({ name }) =>
             () =>
-              import("./GoalShow.ts").then(({ run }) => ({ run: () => run({ action: "show", name }) }))
+              import("./GoalShow.ts").then(({ run }) => ({ run: () => run({ name }) }))
         }),
         commandOf(approve, {
           program: ({ hash, name }) =>
@@ -62,8 +57,7 @@ export const daily = [
               : undefined
         }),
         watch,
-        merge,
-        schema
+        merge
       ])
     )
   )

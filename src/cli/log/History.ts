@@ -1,5 +1,5 @@
 /**
- * `agentd history`: what people asked, and what came of it, the newest last.
+ * `agentd log --messages`: what people asked, and what came of it, the newest last.
  *
  * Guarantees: it holds no more rows than are asked for; it works without the daemon, too.
  */

@@ -33,7 +33,7 @@ const checkNone = Effect.fnUntraced(function* (client: Client, asked: LogSelecti
   const streams = [DAEMON_STREAM, ...(yield* client.Conversations()).map(({ conversation }) => conversation)]
   const near = didYouMean(stream, streams)
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`
-  const where = yield* hint("agentd conversation ls --all, agentd plates --all")
+  const where = yield* hint("agentd project ls --conversations --all, agentd ps --plates --all")
   yield* Console.error(
     `agentd: no stream "${plain(stream)}" has runes.${meant}\n  → See which there are: ${where}; and daemon.`
   )

@@ -86,6 +86,10 @@ const args = {
   since: moment("TIME", "Only since then:"),
   kinds: options("kind", "KIND", "Only runes of this kind, such as worker.moved; may be given more than once"),
   internal: off("Internal runes, too"),
+  text: off("What agents said, and what was decided about them, line by line: agentd log --text --help"),
+  messages: off("What people asked, and what came of it: agentd log --messages --help"),
+  runs: off("The runs of agents, the newest first: agentd log --runs --help"),
+  channel: option("CHANNEL", "Every move of its seats: agentd log --channel --help"),
   lines: maybeCount("Only the newest N of what is there (50 unless --since says otherwise)", {
     least: 0,
     most: LINES,

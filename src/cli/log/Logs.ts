@@ -1,5 +1,5 @@
 /**
- * `agentd logs`: what agents said, and what was decided about them, as the lines of a log; `-f` goes on with what comes.
+ * `agentd log --text`: what agents said, and what was decided about them, as the lines of a log; `-f` goes on with what comes.
  *
  * Guarantees: however much there is, only the lines that are asked for are held; nothing of others speaks to the
  * terminal; without -f it ends, and works without the daemon, too.
@@ -148,7 +148,7 @@ const runsNamed = Effect.fnUntraced(function* (source: Source, chosen: Chosen, n
     }
   return yield* new VerbFailed({
     message: `No run "${plain(name)}" is known.`,
-    remedy: "See which there are: agentd runs",
+    remedy: "See which there are: agentd log --runs",
     exitCode: ExitCode.failed
   })
 })

@@ -1,4 +1,4 @@
-/** `agentd runs`: the runs of agents, the newest first: when each began, how long it went on, its turns and cost, how it ended. */
+/** `agentd log --runs`: the runs of agents, the newest first: when each began, how long it went on, its turns and cost, how it ended. */
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { ENDINGS } from "../../domain/Endings.ts"
 import { LOOKS, type Word } from "../../domain/Words.ts"
@@ -212,12 +212,15 @@ const pick = (rows: ReadonlyArray<Named>, failed: boolean, lines: number): Reado
 const isOne = (names: ReadonlyArray<string>): boolean => names.length === 1 && !/[*?]/.test(names[0]!)
 
 export const runs = declare({
-  path: ["runs"],
+  path: ["log", "--runs"],
   description: "List the runs of agents, the newest first: when they began, how long they went on, how they ended",
   examples: [
-    { command: "agentd runs builder", description: "Its newest runs; agentd logs builder --run N shows what one said" },
-    { command: "agentd runs 'shop/*' --failed", description: "Of one project, those that failed, and why" },
-    { command: "agentd runs --csv -n 1000", description: "For a spreadsheet" }
+    {
+      command: "agentd log --runs builder",
+      description: "Its newest runs; agentd log --text builder --run N shows what one said"
+    },
+    { command: "agentd log --runs 'shop/*' --failed", description: "Of one project, those that failed, and why" },
+    { command: "agentd log --runs --csv -n 1000", description: "For a spreadsheet" }
   ],
   args: {
     names: words("Names or patterns: builder, shop/builder, 'shop/*'; none: all agents", "agent"),

@@ -9,7 +9,6 @@ import { VERSION } from "../../api/rpc/Version.ts"
 import * as AgentLife from "../agents/AgentLife.ts"
 import * as AgentVerbs from "../agents/AgentVerbs.ts"
 import * as ChannelVerbs from "../channels/ChannelVerbs.ts"
-import * as ConversationVerbs from "../projects/ConversationVerbs.ts"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { behind } from "../render/DoorConsole.ts"
@@ -21,6 +20,7 @@ import { AGENTS, ROLES } from "../setup/InitChoices.ts"
 import { worldOf } from "../../config/Places.ts"
 import * as Paths from "./Paths.ts"
 import { project } from "../projects/ProjectVerbs.ts"
+import * as Renamed from "./Renamed.ts"
 import { reported } from "./Reported.ts"
 import { service } from "../setup/ServiceVerbs.ts"
 import * as ScheduleVerbs from "../agents/ScheduleVerbs.ts"
@@ -201,16 +201,9 @@ const doctor = Command.make(
 )
 
 const alert = Command.make("alert").pipe(
-  Command.withDescription("Mail to a person"),
+  Command.withDescription("Notices to a person: what was sent, the channels that send it, and a test"),
+  Command.withExamples([{ command: "agentd alert channels", description: "Each channel, and whether it works" }]),
   Command.withSubcommands(commandsOf(Declared.alerts))
-)
-
-const notify = Command.make("notify").pipe(
-  Command.withDescription("The ways in which you are told where an agent is"),
-  Command.withExamples([
-    { command: "agentd notify ls", description: "Each with what it is told, and whether it works" }
-  ]),
-  Command.withSubcommands(commandsOf(Declared.notifies))
 )
 
 const config = Command.make("config").pipe(
@@ -248,6 +241,11 @@ const access = Command.make("access").pipe(
 const schema = Command.make(
   "schema",
   {
+    of: Argument.Literals("of", ["goal"]).pipe(
+      Argument.withDescription("goal: of the file of a goal's plan instead"),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
+    ),
     user: off("user", "Of the user's own config.jsonc instead"),
     openapi: off("openapi", "Of what the daemon answers over HTTP instead, as OpenAPI 3.1")
   },
@@ -256,7 +254,8 @@ const schema = Command.make(
   Command.withDescription("Print the JSON Schema of agentd.jsonc, for editors"),
   Command.withExamples([
     { command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' },
-    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that ask the daemon" }
+    { command: "agentd schema --openapi > agentd.openapi.json", description: "For programs that ask the daemon" },
+    { command: "agentd schema goal > plan.schema.json", description: "For planners, and editors of plans" }
   ])
 )
 
@@ -304,7 +303,7 @@ const completions = Command.make(
   {
     shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(Argument.withDescription("For which shell"))
   },
-  ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole() })
+  ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole(), modes })
 ).pipe(
   Command.withDescription("Print a script that completes verbs, flags, and names as the daemon knows them"),
   Command.withExamples([
@@ -329,7 +328,6 @@ const agentd = Command.make(
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Projects", commands: [project] },
     { group: "Channels", commands: ChannelVerbs.daily },
-    { group: "Conversations", commands: ConversationVerbs.daily },
     { group: "Goals", commands: GoalVerbs.daily },
     { group: "Schedules", commands: ScheduleVerbs.daily },
     { group: "Sessions", commands: SessionVerbs.daily },
@@ -347,8 +345,6 @@ const agentd = Command.make(
         AgentVerbs.login,
         AgentVerbs.logout,
         alert,
-        ...commandsOf(Declared.told),
-        notify,
         config,
         open,
         access,
@@ -363,6 +359,9 @@ const agentd = Command.make(
 
 /** The whole command, for documents that are made of it. */
 export const root = agentd
+
+/** Verbs with a mode, which no help lists as commands. */
+export const modes = [...lives, ...AgentVerbs.daily].filter(({ name }) => Renamed.isMode(name))
 
 /** The whole command, which `completions` needs and is a part of. */
 const whole = (): Command.Command.Any => agentd
@@ -422,9 +421,11 @@ const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
 
 /** Runs one command line to its exit code. Only an interrupt fails. */
 export const run = (given: ReadonlyArray<string>) => {
-  const args = withProgram(Habits.asFlags(given))
+  const { args: present, note } = Renamed.present(Habits.asFlags(given))
+  const args = withProgram(Renamed.asOneWord(present))
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
-  return Command.runWith(agentd, { version: VERSION })(args).pipe(
+  return (note === undefined ? Effect.void : Console.error(note)).pipe(
+    Effect.andThen(Command.runWith(agentd, { version: VERSION })(args)),
     Effect.as<number>(ExitCode.ok),
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterruptsOnly(cause),

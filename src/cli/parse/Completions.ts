@@ -8,6 +8,7 @@
 import { Console, Effect } from "effect"
 import { type Command, Completions } from "effect/cli"
 import { KINDS, type NameKind } from "./Complete.ts"
+import { modesOf } from "./Renamed.ts"
 
 export type Shell = "bash" | "zsh" | "fish"
 
@@ -51,6 +52,8 @@ const APART: { readonly [place: string]: Offer } = {
   "start name": "-"
 }
 
+type Modes = ReadonlyArray<Completions.CommandDescriptor>
+
 const isKind = (name: string): name is NameKind => KINDS.some((kind) => kind === name)
 
 const offerOf = (
@@ -62,9 +65,12 @@ const offerOf = (
   return APART[`${path} ${name}`] ?? BY_NAME[name] ?? (isKind(name) ? name : "-")
 }
 
-const entriesOf = (command: Completions.CommandDescriptor, above: string): ReadonlyArray<Entry> => {
+/** A verb that has modes is completed with the flags of them all. */
+const entriesOf = (command: Completions.CommandDescriptor, above: string, modes: Modes): ReadonlyArray<Entry> => {
   const of = (name: string) => (above === "" ? name : `${above} ${name}`)
-  const flags = command.flags.map((flag): Flag => ({
+  const all = [command, ...modes.filter(({ name }) => modesOf(above).includes(name))].flatMap(({ flags }) => flags)
+  const own = [...new Map(all.toReversed().map((flag) => [flag.name, flag])).values()].toReversed()
+  const flags = own.map((flag): Flag => ({
     names: [`--${flag.name}`, ...flag.aliases.map((alias) => (alias.startsWith("-") ? alias : `-${alias}`))],
     is: flag.description ?? "",
     takes: flag.type._tag === "Boolean" ? undefined : offerOf(above, flag)
@@ -76,7 +82,7 @@ const entriesOf = (command: Completions.CommandDescriptor, above: string): Reado
     args: command.arguments.map((argument) => offerOf(above, argument)),
     repeats: command.arguments.at(-1)?.variadic ?? false
   }
-  return [here, ...command.subcommands.flatMap((below) => entriesOf(below, of(below.name)))]
+  return [here, ...command.subcommands.flatMap((below) => entriesOf(below, of(below.name), modes))]
 }
 
 const GLOBAL: ReadonlyArray<Flag> = [
@@ -323,9 +329,20 @@ ${FISH_WALK}`
 
 const SCRIPTS = { bash, zsh, fish }
 
-/** The script of a shell. `root` is the whole command: what it declares is what completes. */
-export const script = (root: Command.Command.Any, shell: Shell): string =>
-  SCRIPTS[shell](entriesOf(Completions.fromCommand(root), ""))
+/** `root` is the whole command: what it declares is what completes; `modes`: the commands that it does not list. */
+export interface Whole {
+  readonly root: Command.Command.Any
+  readonly modes: ReadonlyArray<Command.Command.Any>
+}
 
-export const run = (input: { readonly shell: Shell; readonly root: Command.Command.Any }) =>
-  Effect.suspend(() => Console.log(script(input.root, input.shell)))
+export const script = ({ modes, root }: Whole, shell: Shell): string =>
+  SCRIPTS[shell](
+    entriesOf(
+      Completions.fromCommand(root),
+      "",
+      modes.map((mode) => Completions.fromCommand(mode))
+    )
+  )
+
+export const run = ({ shell, ...whole }: Whole & { readonly shell: Shell }) =>
+  Effect.suspend(() => Console.log(script(whole, shell)))

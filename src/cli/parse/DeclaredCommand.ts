@@ -15,6 +15,7 @@ import { VerbFailed } from "./Failure.ts"
 import { Invocation, printLines } from "./Invocation.ts"
 import { worldOf } from "../../config/Places.ts"
 import { FORM, parse } from "../render/MomentText.ts"
+import { isMode } from "./Renamed.ts"
 import { textOf } from "./StandardInput.ts"
 import { verb as loaded } from "./Verb.ts"
 
@@ -147,6 +148,16 @@ interface Loaded<E, R> {
   readonly run: () => Effect.Effect<unknown, E, R>
 }
 
+/** A verb with a mode is a command beside its verb, which lists the mode as a flag. */
+const nameOf = ({ path }: DeclaredVerb): string => {
+  const words = path.join(" ")
+  return isMode(words) ? words : path.at(-1)!
+}
+
+/** Help and completions list a mode with its verb. */
+export const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
+  isMode(command.name) ? (Command.unlisted(command as never) as unknown as C) : command
+
 /**
  * The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own;
  * `before`: what is done first.
@@ -162,14 +173,14 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
     Object.entries<Arg<unknown>>(verb.args).map(([field, shape]) => [field, paramOf(field, shape)])
   )
   const run = carriedOut(verb)
-  return Command.make(verb.path.at(-1)!, params, (given) => {
+  return Command.make(nameOf(verb), params, (given) => {
     const input = given as Input<A>
     const declared = (): Effect.Effect<unknown, Failed | EB, Invocation | Stdio.Stdio | Prompt.Environment | RB> =>
       life.before === undefined ? run(given) : Effect.andThen(life.before(input), run(given))
     const load: () => Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | Prompt.Environment | RB>> =
       life.program?.(input) ?? (() => Promise.resolve({ run: declared }))
     return loaded(load)(undefined)
-  }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples))
+  }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples), unlistedMode)
 }
 
 type Declared = ReturnType<typeof commandOf<Args, never, never, never, never>>
@@ -184,7 +195,7 @@ export const commandsOf = <C extends Command.Command.Any = never>(
 ): ReadonlyArray<Declared | C> => {
   const named = new Map(made.map((command) => [command.name, command]))
   const declared = verbs.map(
-    (verb) => named.get(verb.path.at(-1)!) ?? commandOf<Args, never, never, never, never>(verb as never)
+    (verb) => named.get(nameOf(verb)) ?? commandOf<Args, never, never, never, never>(verb as never)
   )
   return [...declared, ...made.filter((command) => !declared.includes(command))]
 }

@@ -13,7 +13,6 @@ import * as Complete from "./Complete.ts"
 import * as ConfigDiff from "../projects/ConfigDiff.ts"
 import * as Conversation from "../projects/Conversation.ts"
 import * as ConversationEnd from "../projects/ConversationEnd.ts"
-import * as ConversationPause from "../projects/ConversationPause.ts"
 import * as At from "../agents/At.ts"
 import * as Cost from "../daemon/Cost.ts"
 import type { DeclaredVerb } from "./DeclaredVerb.ts"
@@ -51,19 +50,15 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Runs, Diff, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
+export const agents = verbsOf(Ps, Plates, Why, Runs, Diff, Send, Retry, Interrupt, Set, Spawn, LogView, Cost, Accounts)
 export const channels = verbsOf(Channel)
-export const conversations = verbsOf(Conversation)
-export const conversationLives = verbsOf(ConversationPause, ConversationEnd)
-export const projects = verbsOf(Project)
+export const projects = verbsOf(Project, Conversation, ConversationEnd)
 const goal = verbsOf(Goal)
 export const goals = verbsOf(GoalList, GoalLife)
 export const at = verbsOf(At)
 export const schedules = verbsOf(Schedule)
-export const sessions = verbsOf(Plates, Waits, Answer, Forget)
-export const alerts = verbsOf(AlertTest)
-export const told = verbsOf(Alerts)
-export const notifies = verbsOf(Notify)
+export const sessions = verbsOf(Waits, Answer, Forget)
+export const alerts = verbsOf(Alerts, Notify, AlertTest)
 export const configs = verbsOf(ConfigDiff)
 export const access = verbsOf(AccessVerbs)
 export const shells = verbsOf(Complete)
@@ -72,8 +67,6 @@ const all = [
   daemon,
   agents,
   channels,
-  conversations,
-  conversationLives,
   projects,
   goal,
   goals,
@@ -81,8 +74,6 @@ const all = [
   schedules,
   sessions,
   alerts,
-  told,
-  notifies,
   configs,
   access,
   shells

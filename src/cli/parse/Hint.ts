@@ -6,7 +6,7 @@
 
 /** Every verb of the command line. A test holds it against the help. */
 export const VERBS =
-  "access accounts alert alerts answer approve archive at attach backup channel close completions config conformance conversation cost demo deny diff dismiss doctor erase focus forget gc goal history hook hooks init interrupt log login logout logs mcp notify open pause plates project ps repair restart restore resume retry run runs schedule schema send service set spawn start status stop tree trust uninstall up verify wait waiting watch why".split(
+  "access accounts alert answer approve at attach backup channel completions config conformance cost demo deny diff dismiss doctor erase focus forget gc goal hook hooks init interrupt log login logout mcp open project ps repair restart restore retry run schedule schema send service set spawn start status stop trust uninstall up verify wait waiting why".split(
     " "
   )
 

@@ -18,10 +18,10 @@ export interface Unclear {
 const LISTED: { readonly [kind in Kind]: string } = {
   agent: "agentd ps --all",
   channel: "agentd channel ls",
-  conversation: "agentd conversation ls",
+  conversation: "agentd project ls --conversations",
   goal: "agentd goal ls --all",
   project: "agentd project ls",
-  session: "agentd plates"
+  session: "agentd ps --plates"
 }
 
 /** Kinds whose ids may be cut short. */

@@ -1,6 +1,6 @@
-/** `agentd conversation ls|show|new`: what conversations there are, and how each stands. */
+/** `agentd project show|new`: the conversation of a project, and how each stands. */
 import type { ConversationInfo, Spending } from "../../domain/Messages.ts"
-import { declare, map, off, read, send, word, words } from "../parse/DeclaredVerb.ts"
+import { declare, read, send, word, words } from "../parse/DeclaredVerb.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { LOOKS, predicate } from "../../domain/Words.ts"
 import { age, clock, count, lookColour, paint, plain, table, type TableOptions } from "../render/Output.ts"
@@ -24,12 +24,12 @@ export const spending = (spent: Spending, limits: Spending): ReadonlyArray<strin
     return [`${of(is ?? 0)}${may === null ? "" : ` of ${of(may)}`}${unit}`]
   })
 
-const isOver = ({ state }: ConversationInfo): boolean => state === "closed" || state === "archived"
+export const isOver = ({ state }: ConversationInfo): boolean => state === "closed" || state === "archived"
 
-const list = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
+export const list = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
   all.length === 0
     ? [
-        "No conversation is open. Begin one: agentd start in a project's folder; see old ones: agentd conversation ls --all"
+        "No conversation is open. Begin one: agentd start in a project's folder; see old ones: agentd project ls --conversations --all"
       ]
     : table(
         ["CONVERSATION", "PROJECT", "STATE", "SINCE", "AGENTS", "TURNS", "DETAIL"],
@@ -68,15 +68,6 @@ const noProject = {
   exitCode: ExitCode.failed
 }
 
-export const ls = declare({
-  path: ["conversation", "ls"],
-  description: "List the conversations, one for each project",
-  examples: [{ command: "agentd conversation ls", description: "What is paused, and what it has spent" }],
-  args: { all: off("With those that are closed") },
-  rpc: ({ all }) => map(read("Conversations", null), (found) => (all ? found : found.filter((one) => !isOver(one)))),
-  view: (shown, { colour, columns, now }) => list(shown, now, { colour, columns })
-})
-
 export const name = word("Its id or the beginning of it, or its project's name; default: that of this folder", {
   name: "conversation",
   default: ""
@@ -88,18 +79,18 @@ export const names = words(
 )
 
 export const show = declare({
-  path: ["conversation", "show"],
-  description: "Show one conversation: its state, agents, turns, and what it has spent of its budget",
-  examples: [{ command: "agentd conversation show web", description: "By its project's name" }],
+  path: ["project", "show"],
+  description: "Show the conversation of a project: its state, agents, turns, and what it has spent of its budget",
+  examples: [{ command: "agentd project show web", description: "By its project's name" }],
   args: { name },
   rpc: ({ name }, caller) => read("Conversation", { name, caller }),
   view: (found, { colour, now }) => describe(found, now, colour)
 })
 
 export const begin = declare({
-  path: ["conversation", "new"],
+  path: ["project", "new"],
   description: "Begin a new conversation for the project of this folder, after its last one was closed",
-  examples: [{ command: "agentd conversation new", description: "Empty inboxes, fresh budgets, a new log" }],
+  examples: [{ command: "agentd project new", description: "Empty inboxes, fresh budgets, a new log" }],
   args: {},
   wrong: (_, { config }) => (config === null ? noProject : undefined),
   rpc: (_, caller) => send("NewConversation", { config: caller.config ?? "", caller }),

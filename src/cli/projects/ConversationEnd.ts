@@ -1,4 +1,4 @@
-/** `agentd close|archive [CONVERSATION…]`: what ends conversations for good. Asked by a person, the whole program asks back first. */
+/** `agentd project close|archive [PROJECT…]`: what ends conversations for good. Asked by a person, the whole program asks back first. */
 import { names } from "./Conversation.ts"
 import { act, off, oneOf, option, send } from "../parse/DeclaredVerb.ts"
 import { yes } from "../parse/Names.ts"
@@ -6,9 +6,11 @@ import { yes } from "../parse/Names.ts"
 export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
 
 export const close = act({
-  path: ["close"],
-  description: "End a conversation for good: its agents stop in order, its log is sealed",
-  examples: [{ command: "agentd close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }],
+  path: ["project", "close"],
+  description: "End a project's conversation for good: its agents stop in order, its log is sealed",
+  examples: [
+    { command: "agentd project close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }
+  ],
   args: {
     names,
     reason: option("TEXT", "Why; it is kept in the log"),
@@ -21,11 +23,11 @@ export const close = act({
 })
 
 export const archive = act({
-  path: ["archive"],
+  path: ["project", "archive"],
   description: "Archive a closed conversation: its runes stay in the log, and no start reads them any more",
   examples: [
     {
-      command: "agentd archive web --yes",
+      command: "agentd project archive web --yes",
       description: "Asks first without --yes; agentd log still shows its runes, and agentd verify checks them"
     }
   ],

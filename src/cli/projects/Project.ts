@@ -3,6 +3,7 @@ import { dirname } from "node:path"
 import type { Board, BoardRow } from "../../domain/BoardMessages.ts"
 import type { ConversationInfo, ProjectInfo } from "../../domain/Messages.ts"
 import { LOOKS, rankOf, type Word, WORDS } from "../../domain/Words.ts"
+import { isOver, list } from "./Conversation.ts"
 import { spentOf } from "../sessions/Board.ts"
 import { act, all, declare, map, off, oneOf, option, read, send, words, type World } from "../parse/DeclaredVerb.ts"
 import { yes } from "../parse/Names.ts"
@@ -50,7 +51,7 @@ const standing = (
   if (stopped !== undefined)
     return { word: "stopped", says: `stopped by ${stopped.by}: agentd project start ${called}` }
   if (conversation !== undefined && HELD.has(conversation.state)) {
-    const remedy = conversation.state === "closing" ? "" : `: agentd resume ${called}`
+    const remedy = conversation.state === "closing" ? "" : `: agentd project resume ${called}`
     return { word: conversation.word, says: `${conversation.detail}${remedy}` }
   }
   const [first] = problems
@@ -83,7 +84,7 @@ const overOf = ({ conversations, projects }: Given): ReadonlyArray<ProjectRow> =
     config,
     folder: dirname(config),
     word: "done",
-    says: `${state}: agentd conversation new, in its folder`,
+    says: `${state}: agentd project new, in its folder`,
     agents: [],
     today: null
   }))
@@ -140,24 +141,37 @@ const view = (rows: ReadonlyArray<ProjectRow>, { colour, columns, world }: World
         { colour, columns, world, spare: ["TODAY", "FOLDER"] }
       )
 
+type Listed =
+  | { readonly projects: ReadonlyArray<ProjectRow> }
+  | { readonly conversations: ReadonlyArray<ConversationInfo> }
+
 export const ls = declare({
   path: ["project", "ls"],
   description: "List the projects: how each stands, its agents by word, its cost today, its folder",
   examples: [
     { command: "agentd project ls", description: "Of this user's daemon" },
-    { command: "agentd project ls --all --json", description: "With those whose conversation is closed" }
+    { command: "agentd project ls --all --json", description: "With those whose conversation is closed" },
+    { command: "agentd project ls --conversations", description: "What is paused, and what it has spent" }
   ],
-  args: { all: off("With those whose conversation is closed", "a") },
-  rpc: ({ all: over }) =>
+  args: {
+    all: off("With those whose conversation is closed", "a"),
+    conversations: off("The conversations instead: each with its turns, and what it has spent of its budget")
+  },
+  rpc: ({ all: over, conversations }) =>
     map(
       all({
         projects: read("Projects", null),
         conversations: read("Conversations", null),
         board: read("Board", { all: false })
       }),
-      (given) => rowsOf(given, over)
+      (given): Listed =>
+        conversations
+          ? { conversations: given.conversations.filter((one) => over || !isOver(one)) }
+          : { projects: rowsOf(given, over) }
     ),
-  view
+  view: (listed, world) =>
+    "projects" in listed ? view(listed.projects, world) : list(listed.conversations, world.now, world),
+  value: (listed) => ("projects" in listed ? listed.projects : listed.conversations)
 })
 
 export const names = words("Names or patterns; default: that of this folder", "project")

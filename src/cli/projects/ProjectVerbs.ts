@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
 import { isOne, oneOf } from "../parse/DeclaredVerb.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"
+import { archive, close } from "./ConversationEnd.ts"
 import { stop } from "./Project.ts"
 import { spanOf } from "../parse/SpanFlag.ts"
 import { maybe, off, verb, yes, readFlag } from "../parse/Verb.ts"
@@ -20,6 +21,21 @@ const stopping = commandOf(stop, {
           ({ ask }) => ask("stop", oneOf(names), yes)
         )
 })
+
+/** A person is asked first, unless --yes was given. */
+const asked = (
+  action: "close" | "archive",
+  { names, yes }: { readonly names: ReadonlyArray<string>; readonly yes: boolean }
+) =>
+  yes || !isOne({ names })
+    ? Effect.void
+    : Effect.flatMap(
+        Effect.promise(() => import("./ConversationLife.ts")),
+        ({ ask }) => ask(action, oneOf(names))
+      )
+
+const closing = commandOf(close, { before: (input) => asked("close", input) })
+const archiving = commandOf(archive, { before: (input) => asked("archive", input) })
 
 const restart = Command.make(
   "restart",
@@ -69,5 +85,5 @@ const remove = Command.make(
 
 export const project = Command.make("project").pipe(
   Command.withDescription("Projects as wholes: how each stands, its stop and start, its name, its end"),
-  Command.withSubcommands(commandsOf(Declared.projects, [stopping, restart, rename, remove]))
+  Command.withSubcommands(commandsOf(Declared.projects, [stopping, closing, archiving, restart, rename, remove]))
 )

@@ -88,7 +88,7 @@ export const run = Effect.fnUntraced(function* (input: { readonly plate: string 
   if (pane === undefined) {
     return yield* failed(
       `No pane of tmux holds ${plate.plateId} (pid ${pid}) any more.`,
-      "It may have been moved to another terminal; see where it runs: agentd plates"
+      "It may have been moved to another terminal; see where it runs: agentd ps --plates"
     )
   }
   yield* tmux("select-window", "-t", pane.id)

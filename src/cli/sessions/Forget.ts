@@ -4,7 +4,7 @@ import { ExitCode } from "../parse/ExitCode.ts"
 
 const nothing = {
   message: "Missing required argument: plate",
-  remedy: "Say which: agentd forget PLATE. See them: agentd plates",
+  remedy: "Say which: agentd forget PLATE. See them: agentd ps --plates",
   exitCode: ExitCode.usage
 }
 

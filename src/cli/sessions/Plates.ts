@@ -1,11 +1,11 @@
-/** `agentd plates`: the sessions, with all that is known of each. */
+/** `agentd ps --plates`: the sessions, with all that is known of each. */
 import { declare, off, read } from "../parse/DeclaredVerb.ts"
 import * as SessionTable from "./SessionTable.ts"
 
 export const plates = declare({
-  path: ["plates"],
+  path: ["ps", "--plates"],
   description: "List the sessions with all that is known of each",
-  examples: [{ command: "agentd plates --all", description: "Closed ones fade from ps after a day" }],
+  examples: [{ command: "agentd ps --plates --all", description: "Closed ones fade from ps after a day" }],
   args: { all: off("With agents' runs that have ended, and what closed more than a day ago") },
   rpc: ({ all }) => read("Plates", { all }),
   view: (plates, { colour, columns, now }) =>

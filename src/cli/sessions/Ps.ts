@@ -51,7 +51,10 @@ export const ps = declare({
     sort: choice(["state", "name", "age", "cost"], "state", "The order within each group"),
     by: choice(BY, "state", "What rows are grouped by"),
     all: off("Also what ended more than a day ago", "a"),
-    watch: off("Like agentd watch", "w"),
+    watch: off("Stay, and show what changes: the board", "w"),
+    bell: off("With --watch: ring the terminal's bell when a session starts to wait"),
+    notify: off("With --watch: show a desktop notification then, where notify-send is there"),
+    plates: off("All that is known of each session instead: agentd ps --plates --help"),
     csv: off("As comma-separated values"),
     ascii: off("No characters but those of ASCII as marks")
   },

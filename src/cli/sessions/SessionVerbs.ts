@@ -7,7 +7,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { approve } from "../agents/Answer.ts"
 import { commandOf, commandsOf } from "../parse/DeclaredCommand.ts"
 import * as Declared from "../parse/DeclaredVerbs.ts"
-import { labels, maybeWord, off, verb } from "../parse/Verb.ts"
+import { maybeWord, off, verb } from "../parse/Verb.ts"
 
 const plate = Argument.String("plate").pipe(
   Argument.withDescription("Its id or the beginning of it, or the session's own id")
@@ -27,19 +27,6 @@ const run = Command.make(
   Command.withExamples([
     { command: "agentd run -- claude --continue", description: "The terminal and the exit code are the program's own" }
   ])
-)
-
-const watch = Command.make(
-  "watch",
-  {
-    bell: off("bell", "Ring the terminal's bell when a session starts to wait"),
-    labels: labels("Begin with the agents of this label; / changes it"),
-    notify: off("notify", "Show a desktop notification then, where notify-send is there")
-  },
-  verb(() => import("../tui/BoardScreen.ts"))
-).pipe(
-  Command.withDescription("The board, as agentd alone opens it, with a sign when something starts to wait"),
-  Command.withExamples([{ command: "agentd watch --bell", description: "Hear when somebody needs you" }])
 )
 
 const focus = Command.make(
@@ -128,4 +115,4 @@ const approving = commandOf(approve, {
       : () => import("../agents/Approve.ts").then(({ run }) => ({ run: () => run({ call }) }))
 })
 
-export const daily = commandsOf(Declared.sessions, [run, watch, approving, focus])
+export const daily = commandsOf(Declared.sessions, [run, approving, focus])

@@ -57,7 +57,11 @@ export const conversation = (
   const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
   const ids = entries.filter(({ record }) => record.config === caller.config).map(({ record }) => record.conversation)
   const there =
-    entries.length === 0 ? NONE : ids.length === 0 ? "See which there are: agentd conversation ls" : listed(ids)
+    entries.length === 0
+      ? NONE
+      : ids.length === 0
+        ? "See which there are: agentd project ls --conversations"
+        : listed(ids)
   if (name === "") {
     if (caller.config === null) return refused("Which conversation? There is no agentd.jsonc here.", there)
     return ownOf(entries, caller.config) ?? refused(`The project ${caller.config} is not known yet.`, NONE)
@@ -86,7 +90,7 @@ export const conversation = (
     : refused(
         `"${name}" names ${matches.length} conversations.`,
         own.length < matches.length
-          ? "Say which, by its whole id: agentd conversation ls"
+          ? "Say which, by its whole id: agentd project ls --conversations"
           : `Say which: ${known.join(", ")}`
       )
 }

@@ -179,6 +179,6 @@ export const advice = (now: Now): string | undefined => {
   }
   const { conversation } = now
   return conversation !== undefined && isHeld(conversation)
-    ? `Let it go on: agentd resume ${conversation.project}`
+    ? `Let it go on: agentd project resume ${conversation.project}`
     : undefined
 }
