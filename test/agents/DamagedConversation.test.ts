@@ -54,9 +54,9 @@ const apart = Effect.fnUntraced(function* ({ box, other }: Effect.Success<typeof
     assert.match(refused.stderr, /damaged[^]*agentd .*close/, args.join(" "))
   }
   assert.strictEqual((yield* box.cliIn(other, "send", "b", "still here")).code, 0)
-  const closed = yield* box.cli("close", "--yes")
+  const closed = yield* box.cli("project", "close", "--yes")
   assert.strictEqual(closed.code, 0, closed.stderr)
-  const begun = yield* box.cli("conversation", "new")
+  const begun = yield* box.cli("project", "new")
   assert.strictEqual(begun.code, 0, begun.stderr)
   assert.strictEqual((yield* box.cli("send", "a", "anew")).code, 0)
   yield* box.untilAgent("a", "works anew", ({ project, state }) => project === "shop" && state === "Running")

@@ -29,7 +29,10 @@ describe("agentd channel", () => {
         yield* world.come("pm", "dev", "qa")
         yield* world.quiet
         const said = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-          const { code, err, out } = yield* agentd("channel", ...args)
+          const { code, err, out } = yield* agentd(
+            ...(args[0] === "log" ? ["log", "--channel"] : ["channel"]),
+            ...args.filter((word) => word !== "log")
+          )
           assert.deepStrictEqual([code, err], [0, ""], args.join(" "))
           return out
         })

@@ -17,11 +17,11 @@ it.live("a conversation is paused, resumed, closed and archived by name, as was 
   Effect.gen(function* () {
     const { run, world } = yield* withWorld()
     for (const line of [
-      ["pause", "web"],
-      ["pause", "--complete", "--reason", "release", "web-1a"],
-      ["resume", "web"],
-      ["close", "web", "--yes", "--force", "--reason", "done"],
-      ["archive", "web", "-y"]
+      ["project", "pause", "web"],
+      ["project", "pause", "--complete", "--reason", "release", "web-1a"],
+      ["project", "resume", "web"],
+      ["project", "close", "web", "--yes", "--force", "--reason", "done"],
+      ["project", "archive", "web", "-y"]
     ]) {
       expect((yield* run(...line)).code).toBe(0)
     }
@@ -38,7 +38,7 @@ it.live("a conversation is paused, resumed, closed and archived by name, as was 
 it.live.each(["close", "archive"])("%s without a terminal needs --yes: it exits 2 and changes nothing", (verb) =>
   Effect.gen(function* () {
     const { run, world } = yield* withWorld()
-    const { code, err } = yield* run(verb, "web")
+    const { code, err } = yield* run("project", verb, "web")
     expect(code).toBe(2)
     expect(err).toContain("web-1a2b3c4d (project web)")
     expect(err).toContain("→ Give --yes")
@@ -49,7 +49,10 @@ it.live.each(["close", "archive"])("%s without a terminal needs --yes: it exits 
 it.live("a name that nobody has is told with the one that was meant", () =>
   Effect.gen(function* () {
     const { run } = yield* withWorld()
-    expect(yield* run("pause", "wbe")).toMatchObject({ code: 1, err: expect.stringContaining('Did you mean "web"?') })
+    expect(yield* run("project", "pause", "wbe")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('Did you mean "web"?')
+    })
     expect((yield* run("stop", "biulder")).err).toContain('Did you mean "web/builder"?')
     expect((yield* run("stop", "web/biulder")).err).toContain('Did you mean "web/builder"?')
     expect((yield* run("spawn", "bilder", "t", "x")).err).toContain('Did you mean "web/builder"?')
@@ -61,10 +64,12 @@ it.live("ls leaves out what is closed, --all does not; show tells what was spent
   Effect.gen(function* () {
     const closed = conversationInfo({ conversation: "web-0", state: "closed", archive: "/x.zst" })
     const { run } = yield* withWorld({ conversations: [conversationInfo(), closed] })
-    expect((yield* run("conversation", "ls")).out).not.toContain("web-0")
-    expect((yield* run("conversation", "ls", "--all")).out).toMatch(/\nweb-0 +web +done/)
-    expect(JSON.parse((yield* run("conversation", "ls", "--json")).out)).toMatchObject([{ state: "active" }])
-    const { out } = yield* run("conversation", "show", "web-1a")
+    expect((yield* run("project", "ls", "--conversations")).out).not.toContain("web-0")
+    expect((yield* run("project", "ls", "--conversations", "--all")).out).toMatch(/\nweb-0 +web +done/)
+    expect(JSON.parse((yield* run("project", "ls", "--conversations", "--json")).out)).toMatchObject([
+      { state: "active" }
+    ])
+    const { out } = yield* run("project", "show", "web-1a")
     expect(out).toContain("web-1a2b3c4d is working since")
     expect(out).toMatch(/\nspent +1200 of 100000 tokens, 3 tool calls\n/)
     expect(out).toMatch(/\nagents +builder\n/)
@@ -82,7 +87,7 @@ it.live("new needs a project here", () =>
   Effect.gen(function* () {
     const { run, world } = yield* withWorld()
     // the tests run in a folder without a config
-    expect(yield* run("conversation", "new")).toMatchObject({ code: 1, err: expect.stringContaining("agentd.jsonc") })
+    expect(yield* run("project", "new")).toMatchObject({ code: 1, err: expect.stringContaining("agentd.jsonc") })
     expect(world.commands).toEqual([])
   })
 )

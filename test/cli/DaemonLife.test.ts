@@ -89,7 +89,7 @@ it.live(
       const { code, err, out } = yield* run("start")
       expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/is closed[^]*agentd .*conversation new/) })
       expect(err + out).not.toMatch(/config|mend/i)
-      expect((yield* run("conversation", "new")).code).toBe(0)
+      expect((yield* run("project", "new")).code).toBe(0)
       expect(yield* run("start")).toMatchObject({ code: 0, out: expect.stringContaining("calm") })
       yield* run("stop", "--daemon")
     })

@@ -121,7 +121,7 @@ describe("agentd goal", () => {
         assert.match(broken.err, /tasks\[0\]\.title: .*\n.*goal schema/)
         const rounds = yield* agentd("goal", "x", "--plan", world.file({ id: "a", title: "x" }), "--rounds", "0")
         assert.match(rounds.err, /rounds is 0 and must lie between 1 and 100/)
-        assert.match((yield* agentd("goal", "schema")).out, /"A plan of agentd"/)
+        assert.match((yield* agentd("schema", "goal")).out, /"A plan of agentd"/)
       })
     )
   )

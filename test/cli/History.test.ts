@@ -219,7 +219,7 @@ describe("agentd log --messages", () => {
         completed("t1", "yes"),
         received("m2", "second", "bob")
       ])
-      const history = (...args: ReadonlyArray<string>) => agentd(["--state", state, "history", ...args])
+      const history = (...args: ReadonlyArray<string>) => agentd(["--state", state, "log", "--messages", ...args])
       const { out } = yield* history()
       expect(out).toMatch(/^AT .*\n.*ada .*builder .*done .*=first → yes\n.*bob .*waiting .*second\n$/)
       expect((yield* history("-n", "1")).out).not.toContain("first")

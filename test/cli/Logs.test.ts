@@ -317,7 +317,7 @@ describe("agentd log --text", () => {
     Effect.gen(function* () {
       const { state } = yield* serve(world(), history)
       const logs = (...args: ReadonlyArray<string>) =>
-        Effect.map(agentd(["--state", state, "logs", ...args]), ({ code, err, out }) => {
+        Effect.map(agentd(["--state", state, "log", "--text", ...args]), ({ code, err, out }) => {
           expect([code, err]).toEqual([0, ""])
           return texts(out)
         })
@@ -345,7 +345,7 @@ describe("agentd log --text", () => {
   it.live("refuses a name that means nothing, a level, a time and a run that there is not", () =>
     Effect.gen(function* () {
       const { state } = yield* serve(world(), history)
-      const run = (...args: ReadonlyArray<string>) => agentd(["--state", state, "logs", ...args])
+      const run = (...args: ReadonlyArray<string>) => agentd(["--state", state, "log", "--text", ...args])
       expect(yield* run("bulder")).toMatchObject({ code: 1, err: /Did you mean "builder"\?/ })
       expect(yield* run("--run", "99")).toMatchObject({ code: 1, err: /No run "99" is known/ })
       expect(yield* run("-p", "bad")).toMatchObject({ code: 2, err: /a level: emerg/ })
@@ -357,7 +357,7 @@ describe("agentd log --text", () => {
   it.live("-f goes on with what comes, and shows no line twice", () =>
     Effect.gen(function* () {
       const { append, state } = yield* serve(world(), history)
-      const { child, ended, out } = yield* launch(["--state", state, "logs", "-f", "-n", "1", "-o", "cat"])
+      const { child, ended, out } = yield* launch(["--state", state, "log", "--text", "-f", "-n", "1", "-o", "cat"])
       yield* eventually(() => out().includes("the run has ended"))
       yield* append(said("s1", "late", "stdout", "tester"), begins("r2"), said("r2", "later"))
       yield* eventually(() => out().includes("later\n"))
@@ -370,7 +370,7 @@ describe("agentd log --text", () => {
   it.live("says that nobody is there where there is no log either", () =>
     Effect.gen(function* () {
       const state = yield* folder
-      expect(yield* agentd(["--state", state, "logs"])).toMatchObject({ code: 3, err: /No daemon is running/ })
+      expect(yield* agentd(["--state", state, "log", "--text"])).toMatchObject({ code: 3, err: /No daemon is running/ })
     })
   )
 
@@ -393,7 +393,7 @@ describe("agentd log --text", () => {
       box.configure({ agents: { worker: { backend }, bad } })
       yield* box.up()
       yield* box.cli("send", "worker", "go")
-      const args = ["logs", "worker", "--run", "last", "-o", "cat"]
+      const args = ["log", "--text", "worker", "--run", "last", "-o", "cat"]
       const live = yield* box.until("it is over", box.cli(...args), ({ stdout }) => stdout.includes("has ended"))
       expect(texts(live.stdout).filter((line) => !line.startsWith("✓"))).toEqual([
         "▶ a turn begins",
@@ -403,7 +403,7 @@ describe("agentd log --text", () => {
         "— the run has ended"
       ])
       // what a run said comes before its end
-      const ends = box.cli("logs", "bad", "-o", "cat")
+      const ends = box.cli("log", "--text", "bad", "-o", "cat")
       const { stdout } = yield* box.until("it has failed", ends, (all) => all.stdout.includes("for good"))
       for (const run of stdout.split("▶ a turn begins").slice(1)) assert.match(run, /^\nsaid\n— the run has ended/)
       yield* box.kill9

@@ -412,7 +412,7 @@ describe("the board", () => {
       expect(lines[2]).toMatch(/^◆ shop\/.* needs you .*wants to run Bash.* → agentd --state \S+ approve 02asking$/)
       expect(out).toMatch(/^● web\/builder +working/m)
       expect(out).not.toContain("closed")
-      expect(JSON.parse((yield* at("plates", "--all", "--json")).out)).toHaveLength(3)
+      expect(JSON.parse((yield* at("ps", "--plates", "--all", "--json")).out)).toHaveLength(3)
       for (const answer of ["approve", "deny"] as const) {
         const waiting = yield* Deferred.make<{ readonly behavior: string } | undefined>()
         board.waiting.push(waiting as (typeof board.waiting)[number])
@@ -430,7 +430,7 @@ describe("the board", () => {
 
   it.live("watch refuses where it cannot draw", () =>
     Effect.gen(function* () {
-      const { code, err } = yield* agentd(["--state", yield* folder, "watch"])
+      const { code, err } = yield* agentd(["--state", yield* folder, "ps", "--watch"])
       expect(code).toBe(2)
       expect(err).toContain("ps --json")
     })

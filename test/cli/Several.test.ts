@@ -203,14 +203,14 @@ it.live("one that fails keeps no other from its turn; --json has all, the exit c
 it.live("conversations are paused and resumed by pattern; close asks, also of what is named", () =>
   Effect.gen(function* () {
     const { run, world } = yield* played()
-    assert.strictEqual((yield* run("pause", "web", "shop")).code, 0)
-    assert.strictEqual((yield* run("resume", "*")).code, 0)
+    assert.strictEqual((yield* run("project", "pause", "web", "shop")).code, 0)
+    assert.strictEqual((yield* run("project", "resume", "*")).code, 0)
     const ids = [SHOP, "web-1a2b3c4d"]
     assert.deepStrictEqual(
       did(world),
       ["pause", "resume"].flatMap((verb) => ids.map((id) => `${verb} ${id}`))
     )
-    assert.strictEqual((yield* run("close", "web", "shop")).code, 2)
+    assert.strictEqual((yield* run("project", "close", "web", "shop")).code, 2)
     assert.strictEqual(world.commands.length, 4)
   })
 )

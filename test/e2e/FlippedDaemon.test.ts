@@ -57,7 +57,7 @@ describe.skipIf(!long)("a daemon on a store with one flipped bit", () => {
                 assert.match(asked.stderr, /→/, what)
                 ends["apart"]! += 1
               }
-              const closed = yield* Effect.timeout(box.cli("close", "--yes"), "40 seconds")
+              const closed = yield* Effect.timeout(box.cli("project", "close", "--yes"), "40 seconds")
               assert.isTrue(closed.code === 0 || /→/.test(closed.stderr), `${what}: ${closed.stderr}`)
               yield* box.terminate
             }

@@ -162,7 +162,7 @@ describe("what somebody has answered", () => {
       const project = stage.home({ agents: { ada: stage.agent("model", { may: ["ask"] }) } })
       yield* stage.up
       yield* project.register
-      const listed = yield* project.cli("notify", "ls", "--json")
+      const listed = yield* project.cli("alert", "channels", "--json")
       const rows = JSON.parse(listed.stdout) as ReadonlyArray<{ readonly name: string; readonly ok: boolean }>
       assert.deepStrictEqual(
         rows.map(({ name, ok }) => [name, ok]),
@@ -171,14 +171,14 @@ describe("what somebody has answered", () => {
           ["team", false]
         ]
       )
-      const tested = yield* project.cli("notify", "test", "phone")
+      const tested = yield* project.cli("alert", "test", "phone")
       assert.strictEqual(tested.code, 0, tested.stderr)
       assert.match(tested.stdout, /phone took it: 127\.0\.0\.1:\d+ answered 200/)
       assert.match(JSON.parse(phone.got[0]!.body).title, /^A test from agentd on /)
-      const refused = yield* project.cli("notify", "test", "team")
+      const refused = yield* project.cli("alert", "test", "team")
       assert.notStrictEqual(refused.code, 0)
       assert.match(refused.stderr, /NO_SUCH_HOOK is not set[^]*Set it where agentd is started/)
-      const unknown = yield* project.cli("notify", "test", "fone")
+      const unknown = yield* project.cli("alert", "test", "fone")
       assert.match(unknown.stderr, /no channel "fone"; there are phone, team[^]*agentd --state \S+ alert channels/)
       const doctor = yield* project.cli("doctor")
       assert.match(doctor.stdout, /ok +notify phone +pushes by 127/)

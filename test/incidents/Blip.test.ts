@@ -90,7 +90,7 @@ describe.concurrent("one blip restarts all", () => {
       const waiting = [
         ...AGENTS.map((agent) => shop.cli("send", agent, "x".repeat(100_000))),
         shop.cli("send", "idle", "y".repeat(100_000)),
-        shop.cli("pause", "shop"),
+        shop.cli("project", "pause", "shop"),
         shop.cli("log", "-f", "-n", "0"),
         shop.cli("log", "idle", "-f", "-n", "0")
       ]

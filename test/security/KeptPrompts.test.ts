@@ -92,7 +92,7 @@ describe("keepPrompts", () => {
     it.live(`killed in the midst of erasing, each start goes on where the last one was: ${where}`, () =>
       Effect.gen(function* () {
         const box = yield* lived
-        if (isClosed) assert.strictEqual((yield* box.cli("close", "shop", "--yes")).code, 0)
+        if (isClosed) assert.strictEqual((yield* box.cli("project", "close", "shop", "--yes")).code, 0)
         yield* box.terminate
         keep(box, "1 second")
         box.environment["NODE_OPTIONS"] = `--import ${CRASH_AT}`

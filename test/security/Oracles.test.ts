@@ -127,7 +127,7 @@ describe("a name that nobody has", () => {
         ["why", "nobody"],
         ["send", "nobody", "x"],
         ["stop", "nobody"],
-        ["conversation", "show", "nobody"]
+        ["project", "show", "nobody"]
       ]) {
         const { code, stderr } = yield* box.cli(...args)
         assert.notStrictEqual(code, 0, args.join(" "))

@@ -181,8 +181,8 @@ describe("a changed agentd.jsonc", () => {
   it.live("waits over a new conversation of its project, too", () =>
     Effect.gen(function* () {
       const { box } = yield* waiting
-      assert.strictEqual((yield* box.cli("close", "shop", "--yes")).code, 0)
-      assert.strictEqual((yield* box.cli("conversation", "new")).code, 0)
+      assert.strictEqual((yield* box.cli("project", "close", "shop", "--yes")).code, 0)
+      assert.strictEqual((yield* box.cli("project", "new")).code, 0)
       yield* untilWaits(box)
       assert.deepStrictEqual(yield* names(box), ["a"])
       assert.isFalse(hasRun(box))
@@ -232,12 +232,12 @@ describe("an archived conversation", () => {
   it.live("does not forget what a person agreed to: a changed file waits in the next one, also after a restart", () =>
     Effect.gen(function* () {
       const box = yield* begun
-      assert.strictEqual((yield* box.cli("close", "shop", "--yes")).code, 0)
-      assert.strictEqual((yield* box.cli("archive", "shop", "--yes")).code, 0)
+      assert.strictEqual((yield* box.cli("project", "close", "shop", "--yes")).code, 0)
+      assert.strictEqual((yield* box.cli("project", "archive", "shop", "--yes")).code, 0)
       yield* box.kill9
       box.configure(changed)
       yield* box.up()
-      yield* box.cli("conversation", "new")
+      yield* box.cli("project", "new")
       const [project] = yield* box.until("the change waits", projects(box), ([one]) => one?.waits !== undefined)
       assert.isDefined(project?.waits)
       assert.deepStrictEqual(yield* names(box), ["a"])
