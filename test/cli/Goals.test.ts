@@ -118,7 +118,7 @@ describe("agentd goal", () => {
         assert.match(slip.err, /no subcommand "aprove"/)
         assert.strictEqual(slip.code, 2)
         const broken = yield* agentd("goal", "x", "--plan", world.file({ id: "a" }))
-        assert.match(broken.err, /tasks\[0\]\.title: .*\n.*goal schema/)
+        assert.match(broken.err, /tasks\[0\]\.title: .*\n.*schema goal/)
         const rounds = yield* agentd("goal", "x", "--plan", world.file({ id: "a", title: "x" }), "--rounds", "0")
         assert.match(rounds.err, /rounds is 0 and must lie between 1 and 100/)
         assert.match((yield* agentd("schema", "goal")).out, /"A plan of agentd"/)

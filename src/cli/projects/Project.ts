@@ -207,7 +207,7 @@ export const pause = act({
     reason: option("TEXT", "Why; it is kept in the log"),
     complete: off("Let turns that are under way come to their end; else they are interrupted")
   },
-  several: { kind: "project" },
+  several: { kind: "conversation" },
   rpc: ({ complete, names, reason }, caller) =>
     send("Pause", { name: oneOf(names), inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller })
 })
@@ -217,6 +217,6 @@ export const resume = act({
   description: "Let a project go on after a pause or a suspension",
   examples: [{ command: "agentd project resume shop", description: "What waited in its inboxes is taken up" }],
   args: { names },
-  several: { kind: "project" },
+  several: { kind: "conversation" },
   rpc: ({ names }, caller) => send("Resume", { name: oneOf(names), caller })
 })
