@@ -49,7 +49,7 @@ const ran = (home: Home.Home, command: { readonly text: string }, at: string) =>
 
 /** Commands that only look: what they show may come a moment later. */
 const LOOKS =
-  /^agentd (ps|logs|waiting|why|tree|status|runs|history|alerts|goal (show|ls)|channel (show|ls)|project ls)\b/
+  /^agentd (ps|log --(text|runs|messages|channel)|waiting|why|status|alert ls|goal (show|ls)|channel (show|ls)|project ls)\b/
 
 /** The words of a command that waits on a slow machine are on no page. */
 const PATIENCE_TOLD = "Waiting for the daemon to open its log …\n"

@@ -117,7 +117,7 @@ export const NOT_RUN: { readonly [block: string]: string } = {
 }
 
 /** Commands that go on until they are interrupted. */
-export const STAYS = /^agentd (logs .*-f\b|logs -f|attach|watch|channel join|up)/
+export const STAYS = /^agentd (log --text .*-f\b|log --text -f|attach|ps --watch|channel join|up)/
 
 /** The exit code that a command has to end with: the page may say another than 0. */
 export const codeOf = (text: string): number => {
