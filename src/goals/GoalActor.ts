@@ -348,6 +348,6 @@ export const readGoal = Effect.fnUntraced(function* (
   if (!isArchived) return state
   return yield* new CommandRefused({
     message: `${goalId} is in the archive of its conversation: the log no longer tells of it.`,
-    remedy: `See where that is: agentd conversation ${conversation}`
+    remedy: `See where that is: agentd project show ${conversation}`
   })
 })

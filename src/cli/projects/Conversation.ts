@@ -68,14 +68,14 @@ const noProject = {
   exitCode: ExitCode.failed
 }
 
-export const name = word("Its id or the beginning of it, or its project's name; default: that of this folder", {
-  name: "conversation",
+export const name = word("Its name, or its conversation's id or the beginning of that; default: that of this folder", {
+  name: "project",
   default: ""
 })
 
 export const names = words(
-  "Ids or their beginnings, projects' names, or patterns; default: that of this folder",
-  "conversation"
+  "Names, ids of conversations or their beginnings, or patterns; default: that of this folder",
+  "project"
 )
 
 export const show = declare({

@@ -165,7 +165,7 @@ const TRY: ReadonlyArray<readonly [command: string, shows: string]> = [
   ["goal watch shop/g1", "five tasks, two workers in branches of their own, a critic that sends one back"],
   ["goal merge shop/g1", "takes in what they made, once it is met"],
   ["channel join shop/counter", "two agents take turns; say something"],
-  ["logs -f", "all of it, as it comes"],
+  ["log --text -f", "all of it, as it comes"],
   ["open", "the same as a page in your browser"]
 ]
 
