@@ -18,11 +18,38 @@ interface Node {
   readonly maximum?: number
 }
 
+/** An option with a `type` of its own, such as a backend. */
+const typeOf = (node: Node): string | undefined => node.properties?.["type"]?.enum?.map(String).join(" ")
+
+/** Names of the shapes that recur, by their fields. */
+const SHAPES: { readonly [fields: string]: string } = {
+  "base by cap jitter": "backoff",
+  "cacheRead cacheWrite input output": "price",
+  "cpuWeight disk memory tasks": "limits",
+  "credential env file": "secret",
+  "digestWindow from maxPerHour outageAfter smtp to": "mail",
+  "perDay perMonth perTurn tokens toolCalls usd wallTime whenSpent": "budget",
+  "api baseUrl keyEnv keyFile": "provider",
+  "tokens toolCalls usd wallTime": "perTurn",
+  "tokens usd": "period"
+}
+
+/** The shape of an object; undefined for one that stands in one place. */
+const shapeOf = (node: Node): string | undefined =>
+  node.properties === undefined ? undefined : SHAPES[Object.keys(node.properties).toSorted().join(" ")]
+
+const linked = (shape: string): string => `[${shape}](#shape-${shape.toLowerCase()})`
+
 /** The form of a value, in a few words. */
 const formOf = (node: Node): string => {
+  const shape = shapeOf(node)
+  if (shape !== undefined) return linked(shape)
   if (node.enum !== undefined) return node.enum.map((value) => `\`${JSON.stringify(value)}\``).join(" ")
   if (node.anyOf !== undefined) return [...new Set(node.anyOf.map(formOf))].join(" or ")
-  if (node.patternProperties !== undefined) return "object by name"
+  if (node.patternProperties !== undefined) {
+    const shapes = Object.values(node.patternProperties).map(shapeOf)
+    return shapes[0] === undefined ? "object by name" : `${linked(shapes[0])} by name`
+  }
   if (node.type === "array") return `list of ${formOf(node.items ?? {})}`
   const range = node.allOf?.find(({ maximum }) => maximum !== undefined) ?? node
   const type = node.type ?? node.$ref?.replace(/^.*\//, "") ?? "any"
@@ -30,9 +57,6 @@ const formOf = (node: Node): string => {
     ? type
     : `${type}, ${range.minimum} to ${range.maximum}`
 }
-
-/** An option with a `type` of its own, such as a backend. */
-const typeOf = (node: Node): string | undefined => node.properties?.["type"]?.enum?.map(String).join(" ")
 
 interface Row {
   readonly path: string
@@ -43,13 +67,43 @@ interface Row {
 const isPlain = (value: unknown): boolean =>
   typeof value !== "object" || value === null || Object.keys(value).length < 4
 
-/** Fields below a node, depth first, each with its path. */
-const rowsOf = (node: Node, path: string): ReadonlyArray<Row> => {
+/** In the place of many fields of which each says the same of another thing. */
+const KIND = "KIND"
+const MANY = 6
+
+/** The beginning that texts have alike, to the end of a word. */
+const beginning = (texts: ReadonlyArray<string>): string => {
+  const [first = ""] = texts
+  let end = 0
+  while (end < first.length && texts.every((text) => text[end] === first[end])) end++
+  return first.slice(0, first.lastIndexOf(" ", end) + 1)
+}
+
+/** Many fields of one form as one, whose text says which there are. */
+const alikeIn = ({ properties = {} }: Node): Node | undefined => {
+  const fields = Object.entries(properties)
+  const [first] = fields
+  if (first === undefined || fields.length < MANY) return undefined
+  if (fields.some(([, node]) => formOf(node) !== formOf(first[1]) || node.default !== undefined)) return undefined
+  const texts = fields.map(([, { description = "" }]) => description)
+  const same = beginning(texts)
+  if (same === "") return undefined
+  const each = fields.map(([field], at) => `${field} (${texts[at]!.slice(same.length).replace(/\.$/, "")})`)
+  return { ...first[1], description: `${same.trim()} KIND: ${each.join(", ")}.` }
+}
+
+/** Fields below a node, depth first, each with its path; those of a shape that recurs stand where that is described. */
+const rowsOf = (node: Node, path: string): ReadonlyArray<Row> =>
+  shapeOf(node) === undefined ? fieldsBelow(node, path) : []
+
+const fieldsBelow = (node: Node, path: string): ReadonlyArray<Row> => {
   if (node.anyOf !== undefined) return node.anyOf.flatMap((option) => rowsOf(option, path))
   if (node.items !== undefined) return rowsOf(node.items, `${path}[]`)
   if (node.patternProperties !== undefined) {
     return Object.values(node.patternProperties).flatMap((value) => rowsOf(value, `${path}.NAME`))
   }
+  const alike = alikeIn(node)
+  if (alike !== undefined) return [{ path: `${path}.${KIND}`, node: alike, required: false }]
   return Object.entries(node.properties ?? {}).flatMap(([field, below]) => {
     const at = path === "" ? field : `${path}.${field}`
     const here = { path: at, node: below, required: node.required?.includes(field) ?? false }
@@ -98,14 +152,49 @@ const partsOf = (file: Node): ReadonlyArray<Part> => {
   ]
 }
 
+/** The same field of several backends: its default is told of each where they differ. */
+const together = (all: ReadonlyArray<{ readonly of: string; readonly field: Field }>): Field => {
+  const [first] = all
+  const defaults = [...Map.groupBy(all, ({ field }) => field.byDefault)]
+  const told = defaults.map(([text, them]) => `${text === "" ? "none" : text} (${them.map(({ of }) => of).join(", ")})`)
+  return {
+    ...first!.field,
+    byDefault: defaults.length === 1 ? first!.field.byDefault : told.join("; "),
+    text: `${first!.field.text} Of: ${all.map(({ of }) => of).join(", ")}.`
+  }
+}
+
+/** What several backends have alike, then what each has alone. */
 const backendsOf = (file: Node): ReadonlyArray<Part> => {
   const agents = Object.values(file.properties!["agents"]!.patternProperties!)[0]!
-  return agents.properties!["backend"]!.anyOf!.map((backend) => ({
-    title: `backend: ${typeOf(backend)}`,
+  const backends = agents.properties!["backend"]!.anyOf!.map((backend) => ({
+    of: typeOf(backend)!,
     fields: rowsOf(backend, "")
       .filter(({ path }) => path !== "type")
       .map((row) => fieldOf(row, ""))
   }))
+  const all = backends.flatMap(({ fields, of }) => fields.map((field) => ({ of, field })))
+  const alike = Map.groupBy(all, ({ field: { form, path, text } }) => [path, form, text].join("\n"))
+  const shared = [...alike.values()].filter((them) => them.length > 1)
+  const isShared = new Set(shared.flat().map(({ field }) => field))
+  return [
+    { title: "backend: several", fields: shared.map(together) },
+    ...backends.map(({ fields, of }) => ({
+      title: `backend: ${of}`,
+      fields: fields.filter((field) => !isShared.has(field))
+    }))
+  ]
+}
+
+/** The first object of each shape that recurs, below these. */
+const shapesIn = (nodes: ReadonlyArray<Node>, found: Map<string, Node> = new Map()): ReadonlyMap<string, Node> => {
+  for (const node of nodes) {
+    const shape = shapeOf(node)
+    if (shape !== undefined && !found.has(shape)) found.set(shape, node)
+    const below = [node.properties ?? {}, node.patternProperties ?? {}].flatMap((fields) => Object.values(fields))
+    shapesIn([...below, ...(node.anyOf ?? []), ...(node.items === undefined ? [] : [node.items])], found)
+  }
+  return found
 }
 
 /** Both files. */
@@ -115,6 +204,7 @@ export const files = (): ReadonlyArray<{
   readonly parts: ReadonlyArray<Part>
 }> => {
   const project: Node = jsonSchema("project")
+  const user: Node = jsonSchema("user")
   return [
     {
       title: "agentd.jsonc, a project's file",
@@ -124,7 +214,15 @@ export const files = (): ReadonlyArray<{
     {
       title: "config.jsonc, your own",
       about: "In `$XDG_CONFIG_HOME/agentd` (`~/.config/agentd`); it counts for all projects.",
-      parts: partsOf(jsonSchema("user"))
+      parts: partsOf(user)
+    },
+    {
+      title: "Shapes that recur",
+      about: "What stands in several places looks the same in each.",
+      parts: [...shapesIn([project, user])].map(([shape, node]) => ({
+        title: `Shape: ${shape}`,
+        fields: fieldsBelow(node, "").map((row) => fieldOf(row, ""))
+      }))
     }
   ]
 }

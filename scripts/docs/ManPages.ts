@@ -19,7 +19,8 @@ export const roff = (text: string): string =>
     .replaceAll("-", "\\-")
     .replaceAll(/^([.'])/gm, "\\&$1")
 
-const plain = (text: string): string => roff(text.replaceAll("`", ""))
+/** Without the marks of Markdown: code, and links. */
+const plain = (text: string): string => roff(text.replaceAll("`", "").replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, "$1"))
 /** A text within the arguments of a request. */
 const argument = (text: string): string => `"${roff(text).replaceAll('"', "\\(dq")}"`
 

@@ -107,7 +107,7 @@ export const claim = Effect.fnUntraced(function* (path: string) {
     return yield* refuse(
       "in-use",
       `Another daemon answers at ${path}.`,
-      "Use that one (agentd status), stop it (agentd stop --daemon), or keep a separate world with --state DIR."
+      "Use that one (agentd status), stop it (agentd stop --daemon), or use another state directory: --state DIR."
     )
   }
   yield* fs.remove(path).pipe(Effect.mapError(io(path)))

@@ -35,7 +35,7 @@ const up = Command.make(
   Command.withDescription("Run the daemon in the foreground, with the project of this folder"),
   Command.withExamples([
     { command: "agentd up", description: "It runs here; Ctrl-C stops it in order" },
-    { command: "agentd --state /tmp/try up", description: "A separate world, to try things" }
+    { command: "agentd --state /tmp/try up", description: "With a state directory of its own, to try things" }
   ])
 )
 
@@ -130,7 +130,7 @@ const restore = Command.make(
   Command.withDescription("Put a backup in the place of the store, which is moved aside; the daemon has to be stopped"),
   Command.withExamples([
     { command: "agentd restore ~/agentd.tar.zst", description: "Reads and verifies all of it first, and asks" },
-    { command: "agentd --state /tmp/try restore ~/agentd.tar.zst", description: "Into a world of its own" }
+    { command: "agentd --state /tmp/try restore ~/agentd.tar.zst", description: "Into another state directory" }
   ])
 )
 

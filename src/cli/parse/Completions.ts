@@ -88,7 +88,7 @@ const entriesOf = (command: Completions.CommandDescriptor, above: string, modes:
 const GLOBAL: ReadonlyArray<Flag> = [
   { names: ["--help", "-h"], is: "Show help", takes: undefined },
   { names: ["--json"], is: "Print JSON", takes: undefined },
-  { names: ["--state"], is: "A separate world, in this folder", takes: "files" }
+  { names: ["--state"], is: "Use this state directory", takes: "files" }
 ]
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

@@ -12,7 +12,7 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 const State = GlobalFlag.Setting("state")({
   flag: Flag.String("state").pipe(
     Flag.withMetavar("DIR"),
-    Flag.withDescription("Keep and find everything in this folder: a separate world"),
+    Flag.withDescription("Use this state directory instead of the default one"),
     Flag.mapTryCatch((folder) => {
       if (folder.trim() === "") throw new Error("Expected a folder, not an empty text")
       return folder
