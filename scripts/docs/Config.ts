@@ -164,7 +164,7 @@ const together = (all: ReadonlyArray<{ readonly of: string; readonly field: Fiel
   }
 }
 
-/** What several backends have alike, then what each has alone. */
+/** Fields that several backends share, then those of each backend. */
 const backendsOf = (file: Node): ReadonlyArray<Part> => {
   const agents = Object.values(file.properties!["agents"]!.patternProperties!)[0]!
   const backends = agents.properties!["backend"]!.anyOf!.map((backend) => ({
