@@ -202,8 +202,9 @@ const ask = (socket: string, { calls, limit, repeatable }: Limited, done: (outco
 /** The line by today's names. */
 const called = present(process.argv.slice(2))
 
+/** Not with `--json`: a script reads standard error as JSON then. */
 const sayNewName = (): void => {
-  if (called.note !== undefined) write(2, `${called.note}\n`)
+  if (called.note !== undefined && !called.args.includes("--json")) write(2, `${called.note}\n`)
 }
 
 const fail = (error: unknown, { json }: Line, world: string | null): void => {

@@ -46,7 +46,15 @@ describe("an old name", () => {
   })
 
   it("is none as an argument", () => {
-    for (const line of ["send builder pause", "why logs", "channel pause reviews", "run -- watch", "goal watch g1"])
+    for (const line of [
+      "conversation rename a b",
+      "notify test",
+      "send builder pause",
+      "why logs",
+      "channel pause reviews",
+      "run -- watch",
+      "goal watch g1"
+    ])
       assert.deepStrictEqual(present(words(line)), { args: words(line), note: undefined })
   })
 
@@ -62,6 +70,13 @@ describe("an old name", () => {
       assert.strictEqual(plan.code, 0)
     })
   )
+})
+
+it("is answered by the quick entry only where it is declared", () => {
+  for (const line of ["logs builder", "history", "channel log reviews", "log --text -n 5", "log --messages builder"])
+    assert.isUndefined(parse(present(words(line)).args, declared), line)
+  for (const line of ["runs builder", "plates", "tree", "log builder"])
+    assert.isDefined(parse(present(words(line)).args, declared), line)
 })
 
 describe("a mode", () => {

@@ -424,7 +424,7 @@ export const run = (given: ReadonlyArray<string>) => {
   const { args: present, note } = Renamed.present(Habits.asFlags(given))
   const args = withProgram(Renamed.asOneWord(present))
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
-  return (note === undefined ? Effect.void : Console.error(note)).pipe(
+  return (note === undefined || options.includes("--json") ? Effect.void : Console.error(note)).pipe(
     Effect.andThen(Command.runWith(agentd, { version: VERSION })(args)),
     Effect.as<number>(ExitCode.ok),
     Effect.catchCauseIf(

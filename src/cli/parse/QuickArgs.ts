@@ -5,6 +5,7 @@
  * meant otherwise, or not at all (a flag that is not known, a value that begins with a dash,
  * `--`, `--help`, an argument too many), is undefined, and left to the whole program.
  */
+import { modesOf } from "./Renamed.ts"
 import { type Arg, type Args, type DeclaredVerb, isOne, type Shape } from "./DeclaredVerb.ts"
 
 export interface Line {
@@ -126,6 +127,8 @@ export const parse = (line: ReadonlyArray<string>, declared: ReadonlyMap<string,
       name = name === "" ? arg : `${name} ${arg}`
       // `goal` is a verb, and so is `goal ls`
       verb = declared.has(`${name} ${line[at + 1]}`) ? undefined : declared.get(name)
+      // `log --text` has flags of its own, which only the whole program reads
+      if (verb !== undefined && modesOf(name).includes(`${name} ${line[at + 1]}`)) return undefined
       if (verb !== undefined) Object.assign(read.input, unsaid(verb.args))
       else if (name.includes(" ")) return undefined
       at++

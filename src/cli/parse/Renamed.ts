@@ -18,14 +18,12 @@ const NEW: { readonly [old: string]: string } = {
   archive: "project archive",
   "channel log": "log --channel",
   close: "project close",
-  conversation: "project",
   "conversation ls": "project ls --conversations",
   "conversation new": "project new",
   "conversation show": "project show",
   "goal schema": "schema goal",
   history: "log --messages",
   logs: "log --text",
-  notify: "alert",
   "notify ls": "alert channels",
   "notify test": "alert test",
   pause: "project pause",
@@ -35,6 +33,12 @@ const NEW: { readonly [old: string]: string } = {
   tree: "status --tree",
   watch: "ps --watch"
 }
+
+/** Old verbs that only hold others. */
+const GROUPS: ReadonlyMap<string, string> = new Map([
+  ["conversation", "project"],
+  ["notify", "alert"]
+])
 
 /** Whether the command is a verb with one of its modes. */
 export const isMode = (name: string): boolean => name.includes(" --")
@@ -74,13 +78,22 @@ const withMode = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return [...args.slice(0, at + 1), mode!, ...args.slice(at + 1, where), ...given, ...args.slice(where + 1)]
 }
 
+const noteOf = (old: string, name: string): string =>
+  `agentd: "agentd ${old}" is now "agentd ${name}"; a later version drops the old name.`
+
 export const present = (args: ReadonlyArray<string>): Present => {
   const [first, second] = wordsIn(args)
   if (first === undefined) return { args, note: undefined }
   const one = args[first]!
   const two = second === undefined ? one : `${one} ${args[second]!}`
   const old = [two, one].find((name) => Object.hasOwn(NEW, name))
-  if (old === undefined) return { args: withMode(args), note: undefined }
+  // these groups alone, or with a flag, print their help
+  const isGroup = GROUPS.has(one) && (second === undefined || args[second]!.startsWith("-"))
+  if (isGroup)
+    return { args: args.map((arg, at) => (at === first ? GROUPS.get(one)! : arg)), note: noteOf(one, GROUPS.get(one)!) }
+  // without a channel it was wrong use, and sends no mail now
+  const isAlone = old === "notify test" && !args.slice(second! + 1).some((arg) => !arg.startsWith("-"))
+  if (old === undefined || isAlone) return { args: withMode(args), note: undefined }
   const name = NEW[old]!
   const rest = args.filter((_, at) => at !== first && !(old === two && at === second))
   const line = [...rest.slice(0, first), ...name.split(" "), ...rest.slice(first)]

@@ -158,17 +158,18 @@ export const ls = declare({
     conversations: off("The conversations instead: each with its turns, and what it has spent of its budget")
   },
   rpc: ({ all: over, conversations }) =>
-    map(
-      all({
-        projects: read("Projects", null),
-        conversations: read("Conversations", null),
-        board: read("Board", { all: false })
-      }),
-      (given): Listed =>
-        conversations
-          ? { conversations: given.conversations.filter((one) => over || !isOver(one)) }
-          : { projects: rowsOf(given, over) }
-    ),
+    conversations
+      ? map(read("Conversations", null), (found): Listed => ({
+          conversations: found.filter((one) => over || !isOver(one))
+        }))
+      : map(
+          all({
+            projects: read("Projects", null),
+            conversations: read("Conversations", null),
+            board: read("Board", { all: false })
+          }),
+          (given): Listed => ({ projects: rowsOf(given, over) })
+        ),
   view: (listed, world) =>
     "projects" in listed ? view(listed.projects, world) : list(listed.conversations, world.now, world),
   value: (listed) => ("projects" in listed ? listed.projects : listed.conversations)

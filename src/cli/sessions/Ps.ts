@@ -6,6 +6,7 @@ import { BY, render } from "./Board.ts"
 import { chosen } from "./Choose.ts"
 import { csv, type Field, moment } from "../render/Csv.ts"
 import { choice, declare, map, off, option, options, read, words } from "../parse/DeclaredVerb.ts"
+import { ExitCode } from "../parse/ExitCode.ts"
 import { plain } from "../render/Output.ts"
 
 const TYPED = WORDS.map((word) => word.replace(" ", "-"))
@@ -58,6 +59,14 @@ export const ps = declare({
     csv: off("As comma-separated values"),
     ascii: off("No characters but those of ASCII as marks")
   },
+  wrong: ({ bell, notify, watch }) =>
+    watch || (!bell && !notify)
+      ? undefined
+      : {
+          message: `--${bell ? "bell" : "notify"} is for the board that stays.`,
+          remedy: "Give --watch with it: agentd ps --watch --bell",
+          exitCode: ExitCode.usage
+        },
   rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
       board: {

@@ -240,11 +240,10 @@ class Rewriting {
       const stream = row?.stream === home ? home : this.lostStream
       return this.made({ stream, eventId, at: row?.at ?? this.now, kind: "rune.lost", payload })
     }
-    if (this.cuts.isBlanked(row)) {
-      this.blanked.push(row)
-      return { ...row, payload: BLANK }
-    }
-    return row.stream === home && this.cuts.cuts.has(home) ? this.chained(row) : row
+    const kept = row.stream === home && this.cuts.cuts.has(home) ? this.chained(row) : row
+    if (!this.cuts.isBlanked(row)) return kept
+    this.blanked.push(kept)
+    return { ...kept, payload: BLANK }
   }
 
   /** The row as the next of its stream. */
