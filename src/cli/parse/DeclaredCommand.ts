@@ -155,7 +155,7 @@ const nameOf = ({ path }: DeclaredVerb): string => {
 }
 
 /** Help and completions list a mode with its verb. */
-export const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
+const unlistedMode = <C extends Command.Command.Any>(command: C): C =>
   isMode(command.name) ? (Command.unlisted(command as never) as unknown as C) : command
 
 /**

@@ -1,8 +1,8 @@
 /**
  * Renamed: verbs that go by another name now, and the flags that make another verb of one. Pure.
  *
- * Guarantees: an old name does what it did, with the same output and exit code. Both entries of the program read a
- * line through it.
+ * Guarantees: an old name does what it did, with the same output and exit code, and says the new one on standard
+ * error. Both entries of the program read a line through it.
  */
 
 /** Flags that choose what a verb lists. Each has flags of its own: `log --text` is a verb beside `log`. */
@@ -97,10 +97,7 @@ export const present = (args: ReadonlyArray<string>): Present => {
   const name = NEW[old]!
   const rest = args.filter((_, at) => at !== first && !(old === two && at === second))
   const line = [...rest.slice(0, first), ...name.split(" "), ...rest.slice(first)]
-  return {
-    args: withMode(line),
-    note: `agentd: "agentd ${old}" is now "agentd ${name}"; a later version drops the old name.`
-  }
+  return { args: withMode(line), note: noteOf(old, name) }
 }
 
 /** The words of a verb with a mode as one word, which names its command. */

@@ -6,7 +6,7 @@ export const plates = declare({
   path: ["ps", "--plates"],
   description: "List the sessions with all that is known of each",
   examples: [{ command: "agentd ps --plates --all", description: "Closed ones fade from ps after a day" }],
-  args: { all: off("With agents' runs that have ended, and what closed more than a day ago") },
+  args: { all: off("With those that closed more than a day ago") },
   rpc: ({ all }) => read("Plates", { all }),
   view: (plates, { colour, columns, now }) =>
     plates.length === 0

@@ -52,11 +52,14 @@ interface Opened extends Input {
 
 const endings = ["-wal", "-shm"]
 
-/** Copies what stands beside a file name, for its owner alone. */
+/** Copies a file that is there, for its owner alone; the copy is on the disk when this returns. */
 const kept = (from: string, to: string): void => {
   if (!fs.existsSync(from)) return
   fs.copyFileSync(from, to)
   fs.chmodSync(to, 0o600)
+  const copy = fs.openSync(to, "r")
+  fs.fsyncSync(copy)
+  fs.closeSync(copy)
 }
 
 const emptied = (file: string): void => {
@@ -214,6 +217,7 @@ class Rewriting {
     this.into.prepare("UPDATE head SET event_id = ?").run(this.last)
     this.into.exec("COMMIT")
     this.into.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+    fs.fsyncSync(this.lines)
     fs.closeSync(this.lines)
     return files
   }
@@ -333,7 +337,6 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
     emptied(fresh)
     fs.closeSync(fs.openSync(fresh, "a", 0o600))
     for (const ending of ["", ...endings]) kept(`${file}${ending}`, join(beside, `runes.db${ending}`))
-    syncFolder(beside)
   })
   yield* Effect.scoped(Effect.flatMap(NodeSqlite.make({ file: fresh }), (sql) => Migrations.migrate(sql, fresh))).pipe(
     Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(fresh, error))),
@@ -351,6 +354,8 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
       const gone = new Rewriting(of, cuts, into, beside, now).run()
       into.close()
       database.close()
+      // the store as it was is durable beside before the new one takes its place
+      for (const folder of [beside, dirname(beside), dirname(file)]) syncFolder(folder)
       for (const ending of endings) fs.rmSync(`${file}${ending}`, { force: true })
       for (const ending of endings) fs.rmSync(`${fresh}${ending}`, { force: true })
       // before the new store is there: they speak of the old one, and a start makes them anew
