@@ -53,6 +53,10 @@ export interface Surroundings {
   readonly environment: Environment
   /** A lock of each agent: goals give it tasks one after the other, each where the one before has ended. */
   readonly giving: (agent: string) => Semaphore.Semaphore
+  /** Whether an agent has a task of another goal which that goal has not taken back yet. */
+  readonly worksForAnother: (agent: string) => boolean
+  /** Wakes all goals of the conversation. */
+  readonly wakeAll: () => void
 }
 
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
@@ -79,6 +83,15 @@ export const RESTS = "the conversation takes no work: it goes on when that is re
 /** The folder of agentd's own in which a goal's checks are made. */
 export const scratchOf = (folder: string, conversation: string, goalId: string): string =>
   `${folder}/${conversation}/${goalId}`
+
+/** Moves after which other goals may give the agent a task. */
+const frees: ReadonlySet<GoalMachine.Event["_tag"]> = new Set([
+  "task_completed",
+  "task_failed",
+  "task_retried",
+  "budget_exhausted",
+  "user_cancel"
+])
 
 /** Cuts tasks into pieces, each of which a rune holds. */
 export const pieces = function* (tasks: ReadonlyArray<Task>): Steps<ReadonlyArray<ReadonlyArray<Task>>> {
@@ -188,7 +201,9 @@ export class GoalActor {
 
   /** Makes one move; the rune is durable, and `state` shows it, when the effect answers. */
   move(event: GoalMachine.Event): Effect.Effect<Committed<GoalState>, AskError> {
-    return Effect.tap(this.self.ask(event), () => Effect.sync(() => this.wake()))
+    return Effect.tap(this.self.ask(event), () =>
+      Effect.sync(() => (frees.has(event._tag) ? this.around.wakeAll() : this.wake()))
+    )
   }
 
   /** Makes a move; a move that comes too late is no failure. */
@@ -251,7 +266,7 @@ export class GoalActor {
       name: agent,
       can,
       online,
-      busy: busy || taken.has(agent),
+      busy: busy || taken.has(agent) || this.around.worksForAnother(agent),
       spent,
       load: this.state.loads.get(agent) ?? 0
     }))

@@ -225,13 +225,26 @@ export class GoalRegistry {
     Stream.runForEach(this.parts.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
         this.standings.set(conversation, standing)
-        for (const record of this.records.get(conversation)?.values() ?? []) {
-          this.find(record)?.wake()
-          if (standing === "sealed") Effect.runForkWith(this.parts.context)(this.park(record))
-        }
+        this.wake(conversation)
+        if (standing !== "sealed") return
+        for (const record of this.records.get(conversation)?.values() ?? [])
+          Effect.runForkWith(this.parts.context)(this.park(record))
       })
     )
   ).pipe(Effect.andThen(Effect.never))
+
+  private wake(conversation: string): void {
+    for (const record of this.records.get(conversation)?.values() ?? []) this.find(record)?.wake()
+  }
+
+  /** Whether an agent has a task of a goal, other than this one, that is being worked on. */
+  private worksFor(conversation: string, agent: string, except: string): boolean {
+    return [...(this.records.get(conversation)?.values() ?? [])].some((record) => {
+      const { plan, stand } = this.find(record)?.state ?? record.state ?? initial
+      if (record.goalId === except || stand.state !== "executing") return false
+      return Object.keys(stand.data.inFlight).some((id) => plan.find(id)?.agent === agent)
+    })
+  }
 
   private givingTo(agent: string): Semaphore.Semaphore {
     const lock = this.giving.get(agent) ?? Semaphore.makeUnsafe(1)
@@ -274,7 +287,9 @@ export class GoalRegistry {
       scratch: options.scratch,
       store: options.store,
       environment: options.environment,
-      giving: (agent: string) => this.givingTo(`${conversation}/${agent}`)
+      giving: (agent: string) => this.givingTo(`${conversation}/${agent}`),
+      worksForAnother: (agent: string) => this.worksFor(conversation, agent, goalId),
+      wakeAll: () => this.wake(conversation)
     }
     const goal = new GoalActor(goalId, surroundings, (of) => {
       const activities = Activities.of(of)

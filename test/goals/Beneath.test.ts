@@ -74,6 +74,29 @@ describe("goals on one agent's branch", () => {
     )
   )
 
+  it.live("a goal that looks late at what its agent has done merges none of another goal's", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.repository()
+        const { doing } = bob(world, own, [])
+        const { fate } = world.crew.service
+        Object.assign(world.crew.service, {
+          fate: (...asked: Parameters<typeof fate>) =>
+            Effect.tap(fate(...asked), ({ _tag }) => Effect.sleep(_tag === "Ended" ? "1 second" : 0))
+        })
+        yield* world.submit({ plan: plan(world, "a", "c") })
+        yield* world.submit({ plan: plan(world, "b", "d") })
+        yield* world.state("g1", "goal_met")
+        yield* world.state("g2", "goal_met")
+        assert.sameMembers(doing, ["a", "b", "c", "d"])
+        yield* world.merge("g1")
+        assert.strictEqual(inMain(world), "ac")
+        yield* world.merge("g2")
+        assert.strictEqual(inMain(world), "abcd")
+      })
+    )
+  )
+
   it.live("what is built on another goal's commits says on which, and what goes on", () =>
     run((world) =>
       Effect.gen(function* () {
