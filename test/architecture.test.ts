@@ -118,6 +118,7 @@ const edges: { readonly [path: string]: string } = {
   "src/core/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
   "src/core/event-log/LogWorker.ts": "that thread, as the threaded form has it",
   "src/core/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
+  "src/core/event-log/Room.ts": "the default of the reference",
   "src/core/event-log/Beginning.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/core/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/core/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",

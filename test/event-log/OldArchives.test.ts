@@ -9,7 +9,7 @@ import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { textsIn, without } from "../../src/core/event-log/Erasure.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { hashPayload } from "../../src/core/event-log/HashChain.ts"
-import { FreeBytes } from "../../src/core/event-log/OldArchives.ts"
+import { FreeBytes } from "../../src/core/event-log/Room.ts"
 import { archivedRune, closing, meddle, note, output, storeFile, withInlineLog, withLog } from "./Disk.ts"
 
 const STREAM = "shop-1a2b3c4d"

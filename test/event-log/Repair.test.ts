@@ -3,19 +3,28 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Random, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { spawnSync } from "node:child_process"
+import { hash } from "node:crypto"
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import type { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as Repair from "../../src/core/event-log/Repair.ts"
+import { FreeBytes } from "../../src/core/event-log/Room.ts"
 import type { RuneRow } from "../../src/core/event-log/RuneRow.ts"
 import * as SqlitePages from "../support/SqlitePages.ts"
 import { folder, force, note, output, storeFile, withInlineLog } from "./Disk.ts"
 import { copyOf, store, STREAMS, verified } from "./Flips.ts"
 import { long, seeded } from "./Seed.ts"
 
-const repair = (file: string, lost: Array<RuneRow> = []) =>
-  Repair.run({ file, rules: DaemonLog.rules, onLost: (row) => void lost.push(row) }, 1_000_000)
+const inputOf = (file: string, only?: string): Repair.Input => ({
+  file,
+  rules: DaemonLog.rules,
+  only,
+  onLost: () => {}
+})
+
+const repair = (file: string, only?: string, now = 1_000_000) => Repair.run(inputOf(file, only), now)
 
 const messagesIn = (log: EventLog["Service"], stream: string) =>
   Effect.map(Stream.runCollect(log.read({ stream })), (runes) => runes.map(({ payload }) => JSON.stringify(payload)))
@@ -36,6 +45,12 @@ const seal = Effect.fnUntraced(function* (log: EventLog["Service"], upTo: number
   yield* TestClock.adjust("1 second")
   yield* Fiber.join(sealing)
 })
+
+/** The files of a state folder, and what each holds. */
+const contents = (file: string) =>
+  readdirSync(dirname(file), { recursive: true, encoding: "utf8" })
+    .filter((name) => statSync(join(dirname(file), name)).isFile())
+    .map((name) => [name, hash("sha256", readFileSync(join(dirname(file), name)))])
 
 const KILLED = ["a", "b"]
 
@@ -123,7 +138,7 @@ describe("a repair", () => {
       )
       force(file, "UPDATE runes SET kind = 'inbox.delivered' WHERE event_id = 5")
       const lost: Array<RuneRow> = []
-      const looked = yield* Repair.look({ file, rules: DaemonLog.rules, onLost: (row) => void lost.push(row) })
+      const looked = yield* Repair.look({ ...inputOf(file), onLost: (row) => void lost.push(row) })
       assert.deepStrictEqual(
         lost.map(({ event_id }) => event_id),
         [5, 7, 9, 11]
@@ -143,6 +158,32 @@ describe("a repair", () => {
           assert.strictEqual(next!.seq, 3)
         })
       )
+    })
+  )
+
+  it.effect("of one stream that is named touches no other, and changes nothing where it cannot tell them apart", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withInlineLog({ file }, (log) =>
+        log.append(Array.from({ length: 12 }, (_, index) => note(index % 2 === 0 ? "a" : "b", index + 1)))
+      )
+      force(file, "UPDATE runes SET kind = 'inbox.delivered' WHERE event_id IN (5, 6)")
+      const { plan } = yield* repair(file, "a")
+      assert.deepStrictEqual([plan.lost, [...plan.cuts.keys()]], [4, ["a"]])
+      const left = (yield* verified(file)).problems.map(({ eventId, stream }) => [eventId, stream])
+      assert.deepStrictEqual(left, [[6, "b"]])
+
+      const { file: unreadable } = yield* sealedTwice
+      const before = contents(unreadable)
+      for (const attempt of [Repair.look(inputOf(unreadable, "a")), Effect.asVoid(repair(unreadable, "a"))]) {
+        const { message, remedy } = yield* Effect.flip(Effect.asVoid(attempt))
+        assert.match(
+          message,
+          /256 runes cannot be read at all, from rune 261 on: nobody can tell whether they are of a/
+        )
+        assert.match(remedy, /agentd repair --dry-run/)
+        assert.deepStrictEqual(contents(unreadable), before)
+      }
     })
   )
 
@@ -185,6 +226,36 @@ describe("a repair", () => {
     })
   )
 
+  it.effect("an output in the daemon's own stream loses its text alone, also behind other damage of that stream", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withInlineLog({ file }, (log) =>
+        Effect.gen(function* () {
+          yield* log.append([home(1), home(2)])
+          yield* log.appendLazy([output("daemon", "a text")])
+          yield* log.append([home(3)])
+        })
+      )
+      force(file, "UPDATE runes SET at = 7 WHERE event_id = 2")
+      force(file, "UPDATE runes SET payload = replace(payload, 'a text', 'b text') WHERE kind = 'run.output'")
+      const { plan } = yield* repair(file)
+      assert.deepStrictEqual([plan.lost, plan.blanked], [1, [3]])
+      const { erased, problems } = yield* verified(file)
+      assert.deepStrictEqual([problems, erased.map(({ eventId }) => eventId)], [[], [3]])
+      const runes = yield* withInlineLog({ file }, (log) => Stream.runCollect(log.read({ stream: "daemon" })))
+      assert.deepStrictEqual(
+        runes.slice(0, 4).map(({ kind, payload, seq }) => [seq, kind, payload["reason"]]),
+        [
+          [1, "daemon.stopping", "1"],
+          [2, "rune.lost", undefined],
+          [3, "run.output", undefined],
+          [4, "daemon.stopping", "3"]
+        ]
+      )
+      assert.deepStrictEqual(runes[2]?.payload, {})
+    })
+  )
+
   it.effect("a lost rune of the daemon's own stream leaves the numbers and causes of later ones as they were", () =>
     Effect.gen(function* () {
       const file = yield* storeFile
@@ -210,6 +281,35 @@ describe("a repair", () => {
       )
       assert.deepStrictEqual(runes[3]!.cause, cause)
       assert.deepStrictEqual((yield* verified(file)).problems, [])
+    })
+  )
+
+  it.effect("an erasure that the daemon's own stream loses is told again: what it erased is no damage", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      const erasing = "kind = 'rune.erasing'"
+      yield* withInlineLog({ file }, (log) =>
+        Effect.gen(function* () {
+          yield* log.append([note("a", 1, "a secret"), note("a", 2)])
+          yield* log.erase(1, "ada")
+        })
+      )
+      const copies = yield* folder
+      cpSync(dirname(file), copies, { recursive: true })
+      force(file, `UPDATE runes SET at = 7 WHERE ${erasing}`)
+      const { plan } = yield* repair(file)
+      assert.deepStrictEqual([...plan.cuts.keys()], ["daemon"])
+      for (let start = 0; start < 2; start++) {
+        const { erased, problems } = yield* verified(file)
+        assert.deepStrictEqual([problems, erased.map(({ eventId }) => eventId)], [[], [1]])
+        const texts = yield* withInlineLog({ file }, (log) => messagesIn(log, "a"))
+        assert.deepStrictEqual([texts.length, texts[0]?.includes("[erased]")], [2, true])
+      }
+
+      const lost = join(copies, "runes.db")
+      force(lost, `UPDATE runes SET payload = '{' WHERE ${erasing}`)
+      const { cuts } = yield* Repair.look(inputOf(lost))
+      assert.match(cuts.get("a")?.reason ?? "", /that was appended; its text may have been erased, and no rune says so/)
     })
   )
 
@@ -253,6 +353,46 @@ describe("a repair", () => {
     })
   )
 
+  it.effect(
+    "says what room it needs before it begins; one that fails at its end leaves nothing, and the next works",
+    () =>
+      Effect.gen(function* () {
+        const { file } = yield* sealedTwice
+        const before = contents(file)
+        const roomless = yield* Effect.flip(repair(file).pipe(Effect.provideService(FreeBytes, () => 0)))
+        assert.match(roomless.message, /is not repaired: that needs 1 MB, and 0 MB are free\. Nothing is changed/)
+        assert.deepStrictEqual(contents(file), before)
+        const reader = new DatabaseSync(file, { readOnly: true })
+        reader.exec("BEGIN")
+        reader.prepare("SELECT count(*) FROM runes").get()
+        force(file, "UPDATE head SET event_id = event_id")
+        const { reason } = yield* Effect.flip(repair(file))
+        reader.close()
+        assert.strictEqual(reason, "locked")
+        assert.deepStrictEqual(
+          readdirSync(dirname(file)).filter((name) => /damaged|repaired|mending/.test(name)),
+          []
+        )
+        yield* repair(file)
+        assert.deepStrictEqual((yield* verified(file)).problems, [])
+      })
+  )
+
+  it.effect("a kill before the new store is there loses nothing of a write-ahead log that another program holds", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
+      const other = new DatabaseSync(file)
+      other.prepare("SELECT count(*) FROM runes").get()
+      force(file, "UPDATE runes SET kind = 'inbox.delivered' WHERE event_id = 1")
+      assert.isAbove(statSync(`${file}-wal`).size, 0)
+      const { problems } = yield* verified(file)
+      assert.strictEqual(repairThere(file, { AGENTD_CRASH_AT: "file rename: before 2" }), "SIGKILL")
+      assert.deepStrictEqual((yield* verified(file)).problems, problems)
+      other.close()
+    })
+  )
+
   it.live("after kill -9 in its midst the store is as it was or repaired, and a repair completes it", () =>
     seeded(
       Effect.gen(function* () {
@@ -277,7 +417,7 @@ describe("a repair", () => {
           Array.from({ length: count }, (_, index) => `${kind} ${index + 1}`)
         )
         assert.include(points.join(), "file rename: before")
-        const some = ["file rename: before 1", "file rename: after 1", points.at(-1)!]
+        const some = ["file rename: before 2", "file rename: after 2", points.at(-1)!]
         while (some.length < 7) some.push(points[yield* Random.nextIntBetween(0, points.length - 1)]!)
         const expected = yield* said(whole, ["daemon", ...KILLED])
         for (const point of long ? points : some) {
@@ -285,7 +425,8 @@ describe("a repair", () => {
           assert.strictEqual(repairThere(file, { AGENTD_CRASH_AT: point }), "SIGKILL", point)
           const problems = yield* named(file)
           if (problems.length > 0) assert.deepStrictEqual(problems, damage, point)
-          yield* repair(file)
+          yield* repair(file, undefined, 2_000_000)
+          assert.notInclude(readdirSync(join(dirname(file), "damaged")), "unfinished", point)
           assert.deepStrictEqual((yield* verified(file)).problems, [], point)
           const now = yield* said(file, ["daemon", ...KILLED])
           assert.deepStrictEqual(now.slice(1), expected.slice(1), point)

@@ -5,6 +5,7 @@
  * facts, only the damaged runes are lost. A look changes nothing.
  */
 import { breaksOf, type Link, PAYLOAD } from "./ChainWalk.ts"
+import { ERASED } from "./Erasure.ts"
 import { hashPayload } from "./HashChain.ts"
 import { fromRow, type RuneRow } from "./RuneRow.ts"
 import type { SegmentHead } from "./SegmentFile.ts"
@@ -111,7 +112,9 @@ export class Cuts {
     if (stream === home) this.damaged.add(eventId)
     if (cut === undefined) {
       const { eventId: last = 0, seq = 0 } = before ?? {}
-      this.cuts.set(stream, { stream, eventId: last, seq, reason: `rune ${eventId}: ${reason}`, lost: 1 })
+      const isUntold = reason === PAYLOAD && !this.of.erasures.has(eventId) && row.payload?.includes(`"${ERASED}"`)
+      const erased = isUntold === true ? "; its text may have been erased, and no rune says so any more" : ""
+      this.cuts.set(stream, { stream, eventId: last, seq, reason: `rune ${eventId}: ${reason}${erased}`, lost: 1 })
     } else cut.lost += 1
     this.lose(eventId)
   }
@@ -154,7 +157,8 @@ const attempt = <A>(read: () => A): A | undefined => {
   }
 }
 
-function* inSegments(segments: Segments, after: number): Generator<Place> {
+/** The positions of segments behind this one. */
+export function* inSegments(segments: Segments, after: number): Generator<Place> {
   for (const { content, first, last } of segments.open) {
     if (last <= after) continue
     let next = first

@@ -9,7 +9,7 @@
  * that holds its rune. A file is removed only when no rune of its stream lacks a payload, so a kill loses nothing and
  * the next start goes on. Without room on the disk nothing is changed. A damaged file stays, with what it still has.
  */
-import { Context, Effect, Schema, type Semaphore, Stream } from "effect"
+import { Effect, Schema, type Semaphore, Stream } from "effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
@@ -19,6 +19,7 @@ import { type Erasing, without } from "./Erasure.ts"
 import { type RuneRefused, StorageError } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
 import type { LogReader } from "./LogReader.ts"
+import * as Room from "./Room.ts"
 import { namesIn, remove } from "./SegmentFile.ts"
 import * as SegmentLog from "./SegmentLog.ts"
 import type { PutBack } from "./SqliteStore.ts"
@@ -69,14 +70,6 @@ interface Volume {
   /** The hash of each payload that is not in the log, by its rune. */
   readonly lacking: ReadonlyMap<number, string>
 }
-
-/** Bytes that are free on the disk of a folder. */
-export const FreeBytes = Context.Reference<(folder: string) => number>("agentd/event-log/FreeBytes", {
-  defaultValue: () => (folder) => {
-    const { bavail, bsize } = fs.statfsSync(folder)
-    return bavail * bsize
-  }
-})
 
 class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
 
@@ -236,8 +229,6 @@ const neededFor = Effect.fnUntraced(function* ({ segments }: Parts, volumes: Rea
   return 2 * text + Math.max(0, ...(segments?.segments.listed ?? []).map(({ bytes }) => bytes))
 })
 
-const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000).toLocaleString("en-US")} MB`
-
 /** A kill between a segment's new file and the rune that says so leaves a file that the store lists as it was before. */
 const relisted = Effect.fnUntraced(function* ({ append, home, segments }: Parts) {
   if (segments === undefined) return
@@ -273,10 +264,9 @@ export const restoreAll = (parts: Parts): Effect.Effect<void> =>
     const { folder, kept } = parts.archives
     if (folder === undefined) return
     const volumes = yield* parts.lock.withPermit(volumesIn(parts, folder))
-    const free = (yield* FreeBytes)(folder)
-    const needed = yield* neededFor(parts, volumes)
-    if (needed > free) {
-      const message = `${folder} of an older agentd is not put back into the log: that needs ${megabytes(needed)}, and ${megabytes(free)} are free. Make room, then restart the daemon`
+    const lack = yield* Room.lacking(folder, yield* neededFor(parts, volumes))
+    if (lack !== undefined) {
+      const message = `${folder} of an older agentd is not put back into the log: ${lack}. Make room, then restart the daemon`
       for (const { stream } of volumes) kept.set(stream, { message, isDamaged: false })
       return yield* Effect.logError(`runes: ${message}`)
     }

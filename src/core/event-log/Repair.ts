@@ -3,8 +3,9 @@
  *
  * Guarantees: the store as it was is kept beside, readable for its owner alone, and what is lost once more as lines of
  * JSON. What is kept is written into a new store, which takes the old one's place in one step; nothing of the old one
- * is changed before that, so that after a kill a repair begins again. Positions have no gaps: a rune in a stream of its
- * own takes the place of each lost one. A rune of the home stream says what was cut.
+ * is changed before that: after a kill a repair begins again, and one that fails leaves nothing. A repair of one
+ * stream touches no other. Positions have no gaps: a rune in a stream of its own takes the place of each lost
+ * one. A rune of the home stream says what was cut.
  */
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -13,9 +14,9 @@ import { basename, dirname, join } from "node:path"
 import { actorFileOf } from "./ActorIndex.ts"
 import { type Beginning, isBeginning } from "./Beginning.ts"
 import type { Link } from "./ChainWalk.ts"
-import { Cuts, erasuresIn, headOf, type Options, type Place, placesIn } from "./Cuts.ts"
+import { Cuts, erasuresIn, headOf, inSegments, type Options, type Place, placesIn } from "./Cuts.ts"
 import { asMigrated, type Definition, isDefined, mended } from "./Definitions.ts"
-import type { StorageError } from "./EventLog.ts"
+import { StorageError } from "./EventLog.ts"
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import { anchorFileOf, anchorIn, behind } from "./HeadAnchor.ts"
 import type { Rules } from "./LogRules.ts"
@@ -23,9 +24,11 @@ import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
 import type { Rune } from "./Rune.ts"
 import { COLUMNS, fromRow, type RuneRow } from "./RuneRow.ts"
-import { SEGMENTS, SegmentFile, type SegmentHead } from "./SegmentFile.ts"
+import * as Room from "./Room.ts"
+import { namesIn, SEGMENTS, SegmentFile, type SegmentHead, sizeOf, storeBytes } from "./SegmentFile.ts"
 import { type Listed, listedIn, Segments } from "./Segments.ts"
 import { type Database, nodeSqlite } from "./Sqlite.ts"
+import { emptyWal } from "./SqliteStore.ts"
 import { fromSqlError, storageError } from "./StorageFailure.ts"
 import { parsePayload } from "./StoredRune.ts"
 import { indexFileOf } from "./StreamIndex.ts"
@@ -33,6 +36,8 @@ import { syncFolder } from "./SyncFolder.ts"
 
 /** Beside the store: one folder for each repair. */
 export const FOLDER = "damaged"
+/** In there: of a repair that is under way. */
+const UNFINISHED = "unfinished"
 
 export interface Input {
   readonly file: string
@@ -117,14 +122,23 @@ const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened
   })
   const anchor = anchorIn(file)
   cuts.behind = anchor === undefined ? undefined : behind(database, anchor)
+  let unread: number | undefined
   for (const place of placesIn(database, segments)) {
     cuts.next(place)
+    if (place.row === undefined) unread ??= place.eventId
     if (place.row !== undefined && cuts.isLost(place.row)) onLost(place.row)
+  }
+  if (only !== undefined && unread !== undefined) {
+    throw new StorageError({
+      reason: "corrupt",
+      message: `${file}: ${cuts.unknown} runes cannot be read at all, from rune ${unread} on: nobody can tell whether they are of ${only}. It cannot be repaired alone; nothing is changed.`,
+      remedy: "See what a repair of the whole log would lose: agentd repair --dry-run"
+    })
   }
   return cuts
 }
 
-const failed = (file: string) => (cause: unknown) => storageError(file, cause)
+const failed = (file: string) => (cause: unknown) => (cause instanceof StorageError ? cause : storageError(file, cause))
 
 /** The rune as readers see it; undefined where its payload is none. */
 export const runeOf = (row: RuneRow): Rune | undefined => {
@@ -133,21 +147,30 @@ export const runeOf = (row: RuneRow): Rune | undefined => {
   return payload === undefined ? undefined : { ...stored, payload }
 }
 
+/** The store for a while: it is only read. */
+const reading = (input: Input) =>
+  Effect.acquireRelease(
+    Effect.flatMap(asMigrated, (definitions) =>
+      Effect.try({
+        try: () => opened(input, readable(input.file, definitions)),
+        catch: (cause) => {
+          emptied(mendingOf(input.file))
+          return failed(input.file)(cause)
+        }
+      })
+    ),
+    ({ database, file }) =>
+      Effect.sync(() => {
+        if (database.isOpen) database.close()
+        emptied(mendingOf(file))
+      })
+  )
+
 /** The cuts of a repair, without the repair. */
 export const look = (input: Input): Effect.Effect<Cuts, StorageError> =>
-  Effect.flatMap(asMigrated, (definitions) =>
-    Effect.try({
-      try: () => {
-        const database = readable(input.file, definitions)
-        try {
-          return cutsOf(opened(input, database))
-        } finally {
-          database.close()
-          emptied(mendingOf(input.file))
-        }
-      },
-      catch: failed(input.file)
-    })
+  reading(input).pipe(
+    Effect.flatMap((of) => Effect.try({ try: () => cutsOf(of), catch: failed(input.file) })),
+    Effect.scoped
   )
 
 /** The payload of a rune that lost it. */
@@ -174,26 +197,28 @@ class Rewriting {
   private readonly of: Opened
   private readonly cuts: Cuts
   private readonly into: Database
-  private readonly beside: string
+  private readonly folders: { readonly unfinished: string; readonly beside: string }
   private readonly now: number
   private readonly whole: Segments["open"]
   private readonly lostStream: string
   private readonly links = new Map<string, Link>()
   private readonly blanked: Array<RuneRow> = []
+  /** Payloads of lost runes of the home stream that prove what an erasure has left. */
+  private readonly erasings: Array<string> = []
   private readonly insert: (row: RuneRow) => void
   private readonly lines: number
   private last: number
 
-  constructor(of: Opened, cuts: Cuts, into: Database, beside: string, now: number) {
+  constructor(of: Opened, cuts: Cuts, into: Database, folders: Rewriting["folders"], now: number) {
     this.of = of
     this.cuts = cuts
     this.into = into
-    this.beside = beside
+    this.folders = folders
     this.now = now
     this.whole = wholeOf(of.segments, cuts)
     this.last = this.whole.at(-1)?.last ?? 0
     this.lostStream = `lost:${headOf(of.database)}`
-    this.lines = fs.openSync(join(beside, "lost.jsonl"), "w", 0o600)
+    this.lines = fs.openSync(join(folders.unfinished, "lost.jsonl"), "w", 0o600)
     const statement = into.prepare(
       `INSERT INTO runes (${COLUMNS.join(",")}) VALUES (${COLUMNS.map(() => "?").join(",")})`
     )
@@ -204,7 +229,7 @@ class Rewriting {
   run(): ReadonlyArray<string> {
     const { database, segments } = this.of
     const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
-    for (const path of files) kept(path, join(this.beside, basename(path)))
+    for (const path of files) kept(path, join(this.folders.unfinished, basename(path)))
     this.into.exec("BEGIN")
     for (const one of this.whole) this.list(one, one.content.footer.heads)
     for (const place of placesIn(database, segments, this.last)) {
@@ -239,6 +264,9 @@ class Rewriting {
     const isLost = row === undefined || this.cuts.isLost(row)
     if (row !== undefined && (isLost || this.cuts.isBlanked(row))) fs.writeSync(this.lines, `${textOf(row)}\n`)
     if (isLost) {
+      if (row?.stream === home && row.kind === "rune.erasing" && row.payload !== null) {
+        if (hashPayload(row.payload) === row.payload_hash) this.erasings.push(row.payload)
+      }
       const payload = textOf({ stream: row?.stream ?? null, seq: row?.seq ?? null, kind: row?.kind ?? null })
       // in the home stream the numbers of the runes behind it stay as they are
       const stream = row?.stream === home ? home : this.lostStream
@@ -301,9 +329,15 @@ class Rewriting {
       const runes = isBeginning(file) ? last : last - first + 1
       return { first, last, runes, file, bytes, sha256 }
     })
-    if (beginning !== undefined && cuts.has(this.of.rules.home)) {
+    if (beginning !== undefined && (unknown > 0 || cuts.has(this.of.rules.home))) {
       const { at, heads } = beginning.summary
       this.append("log.begins", { ...segments[0], streams: heads.length, at, by: "a setting, before a repair" })
+    }
+    const kindOf = this.into.prepare("SELECT kind FROM runes WHERE event_id = ?")
+    for (const payload of this.erasings) {
+      const erasing = JSON.parse(payload) as { readonly eventId: number }
+      // the next start sees that it is finished
+      if (kindOf.get(erasing.eventId)?.["kind"] !== "rune.lost") this.append("rune.erasing", erasing)
     }
     for (const { event_id: eventId, stream } of this.blanked) {
       const by = "repair"
@@ -311,7 +345,14 @@ class Rewriting {
       this.append("rune.erased", { eventId, stream, by })
     }
     const streams = [...cuts.values()].slice(0, MAX_TOLD)
-    this.append("log.repaired", { folder: this.beside, lost, unknown, blanked: blanked.length, streams, segments })
+    this.append("log.repaired", {
+      folder: this.folders.beside,
+      lost,
+      unknown,
+      blanked: blanked.length,
+      streams,
+      segments
+    })
   }
 }
 
@@ -326,48 +367,98 @@ interface Draft {
 /** Streams that the rune about a repair names. */
 const MAX_TOLD = 500
 
+/** Bytes that the disk must have: a copy of the store and of its segments, the new store and its write-ahead log. */
+const neededFor = ({ file, segments }: Opened, cuts: Cuts): number => {
+  const whole = wholeOf(segments, cuts)
+  let bytes = 3 * storeBytes(file)
+  for (const { content } of segments.open.slice(whole.length)) bytes += sizeOf(content.path)
+  // runes of segments go back into the store
+  for (const { row } of inSegments(segments, whole.at(-1)?.last ?? 0)) bytes += 2 * textOf(row ?? null).length
+  return bytes
+}
+
+/** The new store takes the place of the old one. `gone`: segments that are not part of it. */
+const swap = (file: string, fresh: string, definitions: ReadonlyArray<Definition>, gone: ReadonlyArray<string>) => {
+  if (!isDefined(file, definitions)) mended(file, definitions)
+  const database = nodeSqlite.open(file)
+  try {
+    // a kill between this and the new store leaves the old one whole
+    emptyWal(database)
+  } finally {
+    database.close()
+  }
+  for (const store of [file, fresh]) for (const ending of endings) fs.rmSync(`${store}${ending}`, { force: true })
+  // before the new store is there: they speak of the old one, and a start makes them anew
+  for (const side of [indexFileOf(file), actorFileOf(file), anchorFileOf(file)]) emptied(side)
+  fs.renameSync(fresh, file)
+  // a start after a kill removes them
+  for (const path of gone) fs.rmSync(path, { force: true })
+  syncFolder(dirname(file))
+}
+
 /** Carries it out; the answer is what was cut, and the folder that holds the store as it was. */
 export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const { file } = input
   const fresh = `${file}.repaired`
-  const beside = join(dirname(file), FOLDER, new Date(now).toISOString().replaceAll(":", "-"))
-  const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(file) })
-  yield* attempt(() => {
-    fs.mkdirSync(beside, { recursive: true, mode: 0o700 })
+  const folder = join(dirname(file), FOLDER)
+  const beside = join(folder, new Date(now).toISOString().replaceAll(":", "-"))
+  const unfinished = join(folder, UNFINISHED)
+  let copied = unfinished
+  const clear = () => {
     emptied(fresh)
-    fs.closeSync(fs.openSync(fresh, "a", 0o600))
-    for (const ending of ["", ...endings]) kept(`${file}${ending}`, join(beside, `runes.db${ending}`))
-  })
-  yield* Effect.scoped(Effect.flatMap(NodeSqlite.make({ file: fresh }), (sql) => Migrations.migrate(sql, fresh))).pipe(
-    Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(fresh, error))),
-    Effect.provide(Reactivity.layer)
-  )
+    fs.rmSync(unfinished, { recursive: true, force: true })
+  }
+  const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(file) })
+  // of one that was killed
+  yield* attempt(clear)
   const definitions = yield* asMigrated
-  return yield* attempt(() => {
-    // in the file itself: its write-ahead log is folded into it before it goes
-    if (!isDefined(file, definitions)) mended(file, definitions)
-    const database = nodeSqlite.open(file)
-    const into = nodeSqlite.open(fresh)
-    try {
-      const of = opened(input, database)
-      const cuts = cutsOf(of)
-      const gone = new Rewriting(of, cuts, into, beside, now).run()
-      into.close()
-      database.close()
-      // the store as it was is durable beside before the new one takes its place
-      for (const folder of [beside, dirname(beside), dirname(file)]) syncFolder(folder)
-      for (const ending of endings) fs.rmSync(`${file}${ending}`, { force: true })
-      for (const ending of endings) fs.rmSync(`${fresh}${ending}`, { force: true })
-      // before the new store is there: they speak of the old one, and a start makes them anew
-      for (const side of [indexFileOf(file), actorFileOf(file), anchorFileOf(file)]) emptied(side)
-      fs.renameSync(fresh, file)
-      // a start after a kill removes them
-      for (const path of gone) fs.rmSync(path, { force: true })
-      syncFolder(dirname(file))
-      return { plan: cuts, beside }
-    } finally {
-      if (into.isOpen) into.close()
-      if (database.isOpen) database.close()
-    }
+  const of = yield* reading(input)
+  const cuts = yield* attempt(() => cutsOf(of))
+  const lack = yield* Room.lacking(dirname(file), yield* attempt(() => neededFor(of, cuts)))
+  if (lack !== undefined) {
+    return yield* new StorageError({
+      reason: "full",
+      message: `${file} is not repaired: ${lack}. Nothing is changed.`,
+      remedy: "Make room, then run agentd repair again."
+    })
+  }
+  const rewrite = Effect.gen(function* () {
+    yield* attempt(() => {
+      fs.closeSync(fs.openSync(fresh, "a", 0o600))
+      fs.mkdirSync(unfinished, { recursive: true, mode: 0o700 })
+      for (const ending of ["", ...endings]) kept(`${file}${ending}`, join(unfinished, `runes.db${ending}`))
+    })
+    yield* Effect.scoped(
+      Effect.flatMap(NodeSqlite.make({ file: fresh }), (sql) => Migrations.migrate(sql, fresh))
+    ).pipe(
+      Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(fresh, error))),
+      Effect.provide(Reactivity.layer)
+    )
+    return yield* attempt(() => {
+      const into = nodeSqlite.open(fresh)
+      try {
+        const gone = new Rewriting(of, cuts, into, { unfinished, beside }, now).run()
+        into.close()
+        of.database.close()
+        // the store as it was is durable beside before the new one takes its place
+        syncFolder(unfinished)
+        fs.renameSync(unfinished, beside)
+        copied = beside
+        for (const parent of [folder, dirname(file)]) syncFolder(parent)
+        swap(file, fresh, definitions, gone)
+        return { plan: cuts, beside }
+      } finally {
+        if (into.isOpen) into.close()
+      }
+    })
   })
-})
+  return yield* Effect.onError(rewrite, () =>
+    Effect.sync(() => {
+      // it is the store by now
+      if (!fs.existsSync(fresh)) return
+      fs.rmSync(copied, { recursive: true, force: true })
+      emptied(fresh)
+      if (namesIn(folder).length === 0) fs.rmSync(folder, { recursive: true, force: true })
+    })
+  )
+}, Effect.scoped)

@@ -81,7 +81,7 @@ export const closing = (footer: Omit<Footer, "version">): Buffer => {
   return Buffer.concat([ends.subarray(0, 8), bytes, ends.subarray(8)])
 }
 
-const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
+export const sizeOf = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 /** Bytes of a store on the disk, segments not counted. */
 export const storeBytes = (file: string): number => sizeOf(file) + sizeOf(`${file}-wal`)
