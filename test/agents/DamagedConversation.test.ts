@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { force } from "../event-log/Disk.ts"
-import { long } from "../event-log/Seed.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { long, sample } from "../support/Long.ts"
 
 /** A run that lasts; a second agent and a channel, which write to the stream too. */
 const config = {
@@ -76,7 +76,7 @@ const damaged: ReadonlyArray<readonly [what: string, sql: string]> = [
 ]
 
 describe("a conversation whose stream is damaged", () => {
-  for (const [what, sql] of long ? damaged : damaged.slice(0, 1)) {
+  for (const [what, sql] of sample(damaged, damaged.slice(0, 1))) {
     it.live(`${what}: is set apart at a start`, () =>
       Effect.gen(function* () {
         const { box, other } = yield* world
@@ -121,7 +121,7 @@ describe("a conversation whose stream is damaged", () => {
     })
   )
 
-  it.live.skipIf(!long)("is set apart when the check behind the start comes upon it, with its runs", () =>
+  long.live("is set apart when the check behind the start comes upon it, with its runs", () =>
     Effect.gen(function* () {
       const { box, other } = yield* world
       yield* box.terminate

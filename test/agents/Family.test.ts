@@ -11,6 +11,7 @@ import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as Puppet from "./Puppet.ts"
 import { copyOf, mortal } from "./TestLog.ts"
 import * as World from "./World.ts"
+import { sample } from "../support/Long.ts"
 
 const agent = (more: object = {}) => World.command({ interruptGrace: "100ms", backoff: { base: "1ms" }, ...more })
 const hangs: ScriptedBackend.Script = { turns: [{ hang: true }] }
@@ -517,7 +518,7 @@ describe("what a parent hears", () => {
       `each report, answer and end once, at whatever rune the daemon dies, ${isHeard ? "once" : "before"} it is heard of`,
       () =>
         Effect.gen(function* () {
-          const each = process.env["LONG"] === undefined ? 4 : 1
+          const each = sample(1, 4)
           const whole = yield* Effect.scoped(dies(Infinity, isHeard))
           assert.isAbove(whole, 20)
           const deaths = Array.from({ length: Math.ceil(whole / each) }, (_, index) => 1 + index * each)

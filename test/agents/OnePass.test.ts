@@ -20,6 +20,7 @@ import * as Plates from "../../src/plates/Recovery.ts"
 import { names, open, restore } from "../support/Recording.ts"
 import * as Scratch from "../support/Scratch.ts"
 import * as StoreReads from "../support/StoreReads.ts"
+import { sample } from "../support/Long.ts"
 
 /** The store of a recording, whole. */
 const storeOf = (name: string) =>
@@ -81,7 +82,7 @@ const thereAndBack = (fold: AnyFold, state: unknown): unknown =>
   stateOf(fold, JSON.parse(JSON.stringify(plainOf(fold, state))))
 
 /** Of the runes, those after which a state goes there and back. */
-const EVERY = process.env["LONG"] === undefined ? 7 : 1
+const EVERY = sample(1, 7)
 
 /** Compares two forms of a fold: one goes through a snapshot again and again, the other never does. */
 const compared = (fold: AnyFold, runes: ReadonlyArray<Rune>, where: string) => {

@@ -15,9 +15,10 @@ import { AgentWorld } from "./AgentWorld.ts"
 import { drive, holds, obedient, settings } from "./Obedient.ts"
 import { provided } from "./TestLog.ts"
 import { until, World } from "./World.ts"
+import { sample } from "../support/Long.ts"
 
 /** Of the sample. */
-const EVERY = process.env["LONG"] === undefined ? 3 : 1
+const EVERY = sample(1, 3)
 
 /** The deeds outside of the older daemon's agent by then: it paid once it heard of an approval. */
 const outsideAt = ({ runes }: Recording, after: number) => {

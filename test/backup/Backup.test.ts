@@ -15,7 +15,8 @@ import * as Restoring from "../../src/backup/Restoring.ts"
 import * as Tar from "../../src/backup/Tar.ts"
 import { agentd, launch } from "../cli/Child.ts"
 import { folder, layer, note, withInlineLog, withLog } from "../event-log/Disk.ts"
-import { long, seeded } from "../event-log/Seed.ts"
+import { seeded } from "../event-log/Seed.ts"
+import { sample } from "../support/Long.ts"
 
 const sealer = fileURLToPath(new URL("../support/sealer.ts", import.meta.url))
 
@@ -131,7 +132,7 @@ describe("backup", () => {
         const state = join(base, "s")
         const { child, said } = yield* busy(join(state, "runes.db"))
         yield* until(() => said.some((line) => /sealed \d/.test(line)))
-        for (let round = 0; round < (long ? 20 : 2); round++) {
+        for (let round = 0; round < sample(20, 2); round++) {
           const before = said.filter((line) => !line.startsWith("sealed")).flatMap((line) => line.split(" "))
           const target = join(base, `r${round}`)
           const file = join(base, `b${round}.tar.zst`)
@@ -170,7 +171,7 @@ describe("backup", () => {
         const { child, said } = yield* busy(join(state, "runes.db"))
         yield* until(() => said.some((line) => /sealed \d/.test(line)))
         const file = join(base, "b.tar.zst")
-        for (let round = 0; round < (long ? 30 : 2); round++) {
+        for (let round = 0; round < sample(30, 2); round++) {
           const running = yield* launch(["--state", state, "backup", file, "--force"])
           yield* Effect.sleep(yield* Random.nextIntBetween(100, 500))
           running.child.kill("SIGKILL")
@@ -388,7 +389,7 @@ describe("restore", () => {
     seeded(
       Effect.gen(function* () {
         const { file, state } = yield* twoStores
-        for (let round = 0; round < (long ? 40 : 3); round++) {
+        for (let round = 0; round < sample(40, 2); round++) {
           const head = yield* headOf(state)
           const running = yield* launch(["--state", state, "restore", file, "--yes"])
           yield* Effect.sleep(yield* Random.nextIntBetween(150, 700))

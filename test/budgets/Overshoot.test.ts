@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import * as Stage from "../support/Stage.ts"
 import type { Step } from "../support/Told.ts"
+import { long } from "../support/Long.ts"
 
 /** Tokens of one request. */
 const REQUEST = 40
@@ -51,13 +52,16 @@ const overshoot = Effect.fnUntraced(function* (on: "claude" | "acp", budget: obj
 
 describe("by how much a budget is overshot", () => {
   for (const on of ["claude", "acp"] as const)
-    for (const [name, { budget, ends }] of Object.entries(budgets))
-      it.live(`${on}: ${name}, by less than the request that spends it and one more`, () =>
-        Effect.gen(function* () {
-          const { input, output } = yield* overshoot(on, budget, ends)
-          assert.isAtLeast(input + output, LEAST)
-          assert.isAtMost(input + output, LEAST + REQUEST + 1)
-        }).pipe(Effect.scoped)
+    // a budget is the agent's; how its backend ends a turn is the same for all of them
+    for (const [at, [name, { budget, ends }]] of Object.entries(budgets).entries())
+      (on === "claude" || at === 0 ? it.live : long.live)(
+        `${on}: ${name}, by less than the request that spends it and one more`,
+        () =>
+          Effect.gen(function* () {
+            const { input, output } = yield* overshoot(on, budget, ends)
+            assert.isAtLeast(input + output, LEAST)
+            assert.isAtMost(input + output, LEAST + REQUEST + 1)
+          }).pipe(Effect.scoped)
       )
 
   it.live("claude: its whole, in USD, by the price of its model", () =>

@@ -7,8 +7,7 @@ import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
 import { type Step, toldTo } from "../support/Told.ts"
-
-const LONG = process.env["LONG"] === "1"
+import { sample } from "../support/Long.ts"
 
 /** A failing one is printed; `SEED=n` plays it again. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
@@ -129,7 +128,7 @@ describe("channels under the daemon", () => {
         const { post, shop, silent, stage, texts } = yield* open(["room"])
         const agents = Stage.BACKENDS.map((on) => `room-${on}`)
         const expected: Array<string> = []
-        for (let round = 0; round < (LONG ? 30 : 2); round++) {
+        for (let round = 0; round < sample(30, 2); round++) {
           const lines = agents.map((agent) => {
             const text = `${agent} in ${round}`
             expected.push(`${agent}: ${text}`)

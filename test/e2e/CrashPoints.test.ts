@@ -12,13 +12,13 @@ import * as SmtpStand from "../alerts/SmtpStand.ts"
 import { type Dice, dice } from "../support/Dice.ts"
 import { keptAll, person, workedOff } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
+import { sample } from "../support/Long.ts"
 
-const LONG = process.env["LONG"] === "1"
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 const CRASH_AT = resolve(import.meta.dirname, "../support/crashAt.ts")
 /** Daemons one after the other on one store. */
-const KILLS = LONG ? 20 : 3
-const STORES = LONG ? 10 : 1
+const KILLS = sample(20, 2)
+const STORES = sample(10, 1)
 /** How long people work with a daemon; one that never comes to its boundary is killed then. */
 const LIFE = "2 seconds"
 
@@ -167,7 +167,7 @@ const store = Effect.fnUntraced(function* (die: Dice, killed: Map<string, number
   yield* mailed(world)
 })
 
-describe("crash points", LONG ? { timeout: 1_800_000 } : {}, () => {
+describe("crash points", sample({ timeout: 1_800_000 }, {}), () => {
   it.live(
     `kill -9 at drawn boundaries: nothing acknowledged is lost, all is done once, no mail is missing [SEED=${seed}]`,
     () =>

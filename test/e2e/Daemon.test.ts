@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { Effect, Queue, Random } from "effect"
 import * as Sandbox from "../support/Sandbox.ts"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
+import { sample } from "../support/Long.ts"
 
 const shell = (script: string, more: object = {}) => ({
   backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second" },
@@ -14,7 +15,7 @@ const shell = (script: string, more: object = {}) => ({
 })
 
 /** Crash points: a sample, or many. */
-const KILLS = process.env["LONG"] === "1" ? 40 : 4
+const KILLS = sample(40, 2)
 
 describe("the daemon", () => {
   it.live(

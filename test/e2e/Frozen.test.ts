@@ -12,8 +12,8 @@ import { delimiter, join, resolve } from "node:path"
 import { Effect } from "effect"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
-const LONG = process.env["LONG"] === "1"
 /** The unit's WatchdogSec, ms. */
 const PERIOD = 2_000
 
@@ -110,7 +110,7 @@ describe.concurrent("stopped in the midst of a turn, it is noticed, and the turn
     )
   )
 
-  it.live.runIf(LONG)("the keeper", () =>
+  long.live("the keeper", () =>
     inTheMidst((stage) =>
       Effect.gen(function* () {
         const [pid] = stage.keepers

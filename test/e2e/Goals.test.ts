@@ -11,8 +11,8 @@ import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 import { PATIENCE } from "../support/Patience.ts"
+import { isLong, long, sample } from "../support/Long.ts"
 
-const long = process.env["LONG"] !== undefined
 /** A failing one is printed; `SEED=n` plays it again, as far as the machine is as fast. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 
@@ -241,11 +241,11 @@ const some = (from: number, count: number): ReadonlyArray<Moment> => {
   return left
 }
 
-const together = long ? describe : describe.concurrent
+const together = isLong ? describe : describe.concurrent
 
 together("a goal under a daemon that is killed", () => {
-  const named = some(seed, 3)
-  const rows = long ? [...MOMENTS.map((moment) => [moment]), MOMENTS] : [named]
+  const named = some(seed, 2)
+  const rows = sample([...MOMENTS.map((moment) => [moment]), MOMENTS], [named])
   for (const moments of rows) {
     const when = moments.length > 5 ? "at every moment" : moments.map(([what]) => what).join("; ")
     it.live(`INV-TASK-SINGLE: kill -9: ${when} [SEED=${seed}]`, () => killedAt(moments))
@@ -266,7 +266,7 @@ together("a goal under a daemon that is killed", () => {
         ]
         writeFileSync(box.file("plan.json"), JSON.stringify({ tasks }))
         yield* box.cli("goal", "Open a shop", "--plan", "plan.json")
-        if (long) yield* dies(["a task has failed", "plan.task_failed", /./])
+        if (isLong) yield* dies(["a task has failed", "plan.task_failed", /./])
         yield* dies(["blocked", "plan.blocked", /./])
         const before = (yield* state("blocked"))!
         assert.match(before.goal.detail, /1 task depends on bad \(.*exit code 3.*\), which failed/)
@@ -278,10 +278,10 @@ together("a goal under a daemon that is killed", () => {
         const watching = yield* Effect.forkChild(box.cli("goal", "watch", "g1"))
         writeFileSync(`${box.folder}/bad`, "")
         assert.strictEqual((yield* box.cli("goal", "retry", "g1", "bad")).code, 0)
-        if (long) yield* dies(["it goes on", "plan.unblocked", /./])
+        if (isLong) yield* dies(["it goes on", "plan.unblocked", /./])
         // both write the same file: the gate finds it, whatever the agents say
         const conflict = /conflicts with the rest of the work in same\.txt/
-        if (long) yield* dies(["the gate finds it", "plan.critique", conflict])
+        if (isLong) yield* dies(["the gate finds it", "plan.critique", conflict])
         yield* until("the review", ({ findings }) => findings.some(({ message }) => conflict.test(message)))
         yield* box.cli("goal", "cancel", "g1", "--reason", "seen enough")
         yield* dies(["cancelled", "plan.stopped", /seen enough/])
@@ -310,7 +310,7 @@ together("a goal under a daemon that is killed", () => {
       })
   )
 
-  it.live.skipIf(!long)("stopped, by a spent budget and by a person: kill -9 then, and nothing goes on", () =>
+  long.live("stopped, by a spent budget and by a person: kill -9 then, and nothing goes on", () =>
     Effect.gen(function* () {
       const { box, dies, inOrder, state, taken, up } = yield* world({
         goals: { autoStart: true },

@@ -6,8 +6,7 @@ import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import { killedAtAnyMoment } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
-
-const LONG = process.env["LONG"] === "1"
+import { long, sample } from "../support/Long.ts"
 
 /** A failing one is printed; `SEED=n` plays it again. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
@@ -20,14 +19,14 @@ describe("killed", () => {
         const stage = yield* Stage.make
         yield* killedAtAnyMoment(stage, {
           die: dice(seed),
-          kills: LONG ? 40 : 3,
-          longest: LONG ? 1500 : 600,
+          kills: sample(40, 2),
+          longest: sample(1500, 600),
           then: stage.box.until("the reaper has ended every run", stage.box.processes, (pids) => pids.length === 0)
         })
       })
   )
 
-  it.live.skipIf(!LONG)("a question survives kill -9: answered late, the same call runs without asking", () =>
+  long.live("a question survives kill -9: answered late, the same call runs without asking", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
       const shop = stage.home({ agents: stage.trio("a") })

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 /** Bytes: of unread output, and of a file of it. */
 const BOUND = 100_000
@@ -83,7 +84,8 @@ echo "note $part" >&2; while [ ! -e go$part ]; do sleep 0.02; done; done; echo d
   )
 
   for (const on of ["claude", "acp"] as const) {
-    it.live(
+    const live = on === "claude" ? it.live : long.live
+    live(
       `${on}: turns that write several times the bound, kills between and in the midst of them: nothing is lost or done twice`,
       () =>
         Effect.gen(function* () {

@@ -8,9 +8,9 @@ import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import { killedAtAnyMoment } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
+import { long, sample } from "../support/Long.ts"
 
-const LONG = process.env["LONG"] === "1"
-const KILLS = LONG ? 50 : 5
+const KILLS = sample(50, 3)
 /** A failing one is printed; `SEED=n` plays it again. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 
@@ -100,13 +100,14 @@ describe("a run outlives its daemon", () => {
       })
     )
 
-    it.live(`${on}: an answer that was decided, and died with the daemon on its way, is given by the next one`, () =>
+    const live = on === "claude" ? it.live : long.live
+    live(`${on}: an answer that was decided, and died with the daemon on its way, is given by the next one`, () =>
       Effect.gen(function* () {
         const stage = yield* Stage.keeping
         const shop = stage.home({ agents: { ada: stage.agent(on) } })
         yield* stage.up
         yield* shop.register
-        for (let at = 0; at < (LONG ? 20 : 4); at++) {
+        for (let at = 0; at < sample(20, 2); at++) {
           yield* shop.tell("ada", { ask: `echo ${at} >> made` }, { say: `made ${at}` })
           yield* shop.asked("ada")
           yield* shop.answer("ada", "allow")
@@ -117,7 +118,7 @@ describe("a run outlives its daemon", () => {
         const made = shop.noted("ada", "made")
         assert.deepStrictEqual(
           made,
-          Array.from({ length: LONG ? 20 : 4 }, (_, at) => `${at}`)
+          Array.from({ length: sample(20, 2) }, (_, at) => `${at}`)
         )
         assert.strictEqual(yield* shop.runs("ada"), 1)
         assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
@@ -214,7 +215,7 @@ describe("a run outlives its daemon", () => {
     })
   )
 
-  it.live.runIf(LONG)("a run that takes agentd down again and again ends its agent at last, and no other", () =>
+  long.live("a run that takes agentd down again and again ends its agent at last, and no other", () =>
     Effect.gen(function* () {
       // one that is kept is taken up, and does it once: these end with the daemon
       const stage = yield* Stage.make
@@ -258,7 +259,7 @@ describe("a run outlives its daemon", () => {
         yield* killedAtAnyMoment(stage, {
           die,
           kills: KILLS,
-          longest: LONG ? 1500 : 600,
+          longest: sample(1500, 600),
           then: Effect.suspend(() => (die(4) === 0 ? killKeepers(stage) : Effect.void))
         })
       })

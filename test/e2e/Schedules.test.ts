@@ -6,8 +6,7 @@ import { join } from "node:path"
 import type { ScheduleInfo } from "../../src/domain/ScheduleMessages.ts"
 import { call } from "../../src/api/rpc/ControlClient.ts"
 import * as Sandbox from "../support/Sandbox.ts"
-
-const LONG = process.env["LONG"] !== undefined
+import { isLong, long } from "../support/Long.ts"
 
 const shell = (script: string) => ({ backend: { type: "command", shell: script, readyAfter: "10ms" } })
 
@@ -22,7 +21,7 @@ const world = Effect.gen(function* () {
     schedules: {
       nightly: { cron: "30 2 * * *", timeZone: "Europe/Berlin", send: { agent: "worker", text: "good night" } },
       weekly: { cron: "0 9 * * 1", goal: { text: "tidy up", autoStart: false } },
-      ...(LONG ? { minutely: { cron: "* * * * *", send: { agent: "worker", text: "tick" } } } : {})
+      ...(isLong ? { minutely: { cron: "* * * * *", send: { agent: "worker", text: "tick" } } } : {})
     }
   })
   const caller = { by: "ada", config: box.file("agentd.jsonc") }
@@ -87,7 +86,7 @@ describe("schedules of a daemon that is killed", () => {
     })
   )
 
-  it.live.runIf(LONG)("a cron message each minute, over a kill between two", () =>
+  long.live("a cron message each minute, over a kill between two", () =>
     Effect.gen(function* () {
       const { box, row, sent } = yield* world
       yield* box.up()

@@ -7,7 +7,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { causeText } from "../../src/core/event-log/Rune.ts"
 import { folder, note, openLog, storeFile, withLog, withSampleLog } from "./Disk.ts"
-import { long, seeded } from "./Seed.ts"
+import { seeded } from "./Seed.ts"
+import { sample } from "../support/Long.ts"
 
 const appender = fileURLToPath(new URL("../support/appender.ts", import.meta.url))
 
@@ -34,7 +35,7 @@ describe("kill -9", () => {
       Effect.gen(function* () {
         const file = yield* storeFile
         let acknowledged = 0
-        for (let round = 0; round < (long ? 60 : 5); round++) {
+        for (let round = 0; round < sample(60, 2); round++) {
           const calls = yield* Random.nextIntBetween(1, 400)
           const said = yield* killedAfter(file, 1 + (round % 4) * 8, calls)
           expect(said.length).toBeGreaterThanOrEqual(calls)
@@ -84,7 +85,7 @@ describe("a torn write-ahead log", () => {
       })
     )
 
-  const samples = long ? 500 : 25
+  const samples = sample(500, 10)
 
   it.live("cut off at any byte: what is left is a beginning of what was written", () =>
     seeded(

@@ -8,7 +8,8 @@ import { DatabaseSync } from "node:sqlite"
 import * as SqlitePages from "../support/SqlitePages.ts"
 import { note, withInlineLog } from "./Disk.ts"
 import { copyOf, store, STREAMS, verified } from "./Flips.ts"
-import { long, seeded } from "./Seed.ts"
+import { seeded } from "./Seed.ts"
+import { sample } from "../support/Long.ts"
 
 /** All that the file says, to SQLite. */
 const saidBy = (file: string): string => {
@@ -33,9 +34,9 @@ describe("a flipped bit", () => {
         const { file, flip, size } = yield* copyOf(original, "runes.db")
         const unseen: Array<string> = []
         const counts = { named: 0, unused: 0, ignored: 0 }
-        for (let sample = 0; sample < (long ? 1_000 : 40); sample++) {
+        for (let n = 0; n < sample(1_000, 40); n++) {
           // every eighth one in the head
-          const at = yield* Random.nextIntBetween(0, sample % 8 === 7 ? 99 : size - 1)
+          const at = yield* Random.nextIntBetween(0, n % 8 === 7 ? 99 : size - 1)
           const where = yield* flip(at)
           const outcome = yield* Effect.exit(verified(file))
           const use = uses(at)
@@ -55,7 +56,7 @@ describe("a flipped bit", () => {
         const original = yield* store
         const [name] = readdirSync(join(dirname(original), "segments"))
         const { file, flip, size } = yield* copyOf(original, join("segments", name!))
-        for (let sample = 0; sample < (long ? 300 : 10); sample++) {
+        for (let n = 0; n < sample(300, 5); n++) {
           const where = yield* flip(yield* Random.nextIntBetween(0, size - 1))
           const { problems } = yield* verified(file)
           assert.isAbove(problems.length, 0, where)
@@ -73,7 +74,7 @@ describe("a flipped bit", () => {
           const uses = SqlitePages.usesOf(`${original}${ending}`)
           const stored = Array.from({ length: size }, (_, at) => at).filter((at) => uses(at) === "stored")
           let named = 0
-          for (let sample = 0; sample < (long ? 400 : 16); sample++) {
+          for (let n = 0; n < sample(400, 6); n++) {
             const where = yield* flip(stored[yield* Random.nextIntBetween(0, stored.length - 1)]!)
             if ((yield* verified(file)).problems.length > 0) named += 1
             yield* withInlineLog({ file }, (log) =>

@@ -3,8 +3,9 @@
  * runs the same samples again; `LONG=1` takes many more of them.
  */
 import { Effect, Random } from "effect"
+import { isLong } from "../support/Long.ts"
 
-export const long = process.env["LONG"] !== undefined
+export { isLong as long } from "../support/Long.ts"
 
 const seed = process.env["SEED"] ?? "1"
 
@@ -12,5 +13,5 @@ const seed = process.env["SEED"] ?? "1"
 export const seeded = <A, E, R>(test: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   test.pipe(
     Random.withSeed(seed),
-    Effect.tapCause(() => Effect.logError(`replay with SEED=${seed}${long ? " LONG=1" : ""}`))
+    Effect.tapCause(() => Effect.logError(`replay with SEED=${seed}${isLong ? " LONG=1" : ""}`))
   )

@@ -29,7 +29,8 @@ import { matches } from "../../src/core/event-log/StoredRune.ts"
 import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
 import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
 import { force, layer, note, storeFile } from "./Disk.ts"
-import { long, seeded } from "./Seed.ts"
+import { seeded } from "./Seed.ts"
+import { sample } from "../support/Long.ts"
 
 const EVER = Number.MAX_SAFE_INTEGER
 
@@ -434,7 +435,7 @@ describe("kill -9 of a log that seals", () => {
       Effect.gen(function* () {
         const file = yield* storeFile
         const places = new Map<string, string>()
-        for (let round = 0; round < (long ? 40 : 5); round++) {
+        for (let round = 0; round < sample(40, 2); round++) {
           const said = yield* killedAfter(file, yield* Random.nextIntBetween(1, 40))
           for (const word of said.filter((line) => !line.startsWith("sealed")).flatMap((line) => line.split(" "))) {
             const [id, place] = word.split(":")

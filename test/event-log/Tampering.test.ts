@@ -4,7 +4,8 @@ import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { force, folder, note, OTHER_COLUMNS, storeFile, withInlineLog, withLog, withSampleLog } from "./Disk.ts"
-import { long, seeded } from "./Seed.ts"
+import { seeded } from "./Seed.ts"
+import { sample } from "../support/Long.ts"
 
 /** Twelve runes in two streams: `a` has the odd ids, `b` the even ones. */
 const store = Effect.gen(function* () {
@@ -140,7 +141,7 @@ describe("verify", () => {
         const original = yield* store
         const runes = yield* withInlineLog({ file: original }, (log) => Stream.runCollect(log.read({})))
         const bytes = readFileSync(original)
-        const samples = long ? 2000 : 60
+        const samples = sample(2000, 60)
         const copies = yield* folder
         let noticed = 0
         for (let sample = 0; sample < samples; sample++) {

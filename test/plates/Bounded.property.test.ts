@@ -7,8 +7,8 @@ import { MAX_RECOVERY } from "../../src/plates/PlateMachine.ts"
 import type { EventRefused } from "../../src/plates/JsonReader.ts"
 import { type Happening, Session, SESSION } from "./Session.ts"
 import { type Board, breathe, restart, run, T0, until, type World } from "./World.ts"
+import { sample } from "../support/Long.ts"
 
-const long = process.env["LONG"] !== undefined
 const ROUND = 10_000
 
 const attention = new Set(["AwaitingInput", "AwaitingApproval", "Error"])
@@ -124,7 +124,7 @@ const choices = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, max
 
 /** Below 0: never. */
 const restartAt = Schema.Int.check(Schema.isBetween({ minimum: -60_000, maximum: 60_000 }))
-const options = { arbitrary: { runs: long ? 5_000 : 200 }, timeout: long ? 3_600_000 : 120_000 }
+const options = { arbitrary: { runs: sample(5_000, 60) }, timeout: sample(3_600_000, 120_000) }
 
 describe("recovery", () => {
   it.effect.prop(

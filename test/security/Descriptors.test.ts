@@ -10,6 +10,7 @@ import * as tls from "node:tls"
 import { find, snapshot } from "../../src/runs/process/ProcessTable.ts"
 import * as Stage from "../support/Stage.ts"
 import { missing } from "../support/toolbox.ts"
+import { sample } from "../support/Long.ts"
 
 const open = (pid: number): ReadonlyArray<readonly [fd: number, target: string]> =>
   fs.readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
@@ -30,7 +31,7 @@ const OPENED = [
   'exec "$@"'
 ].join("; ")
 
-const STARTS = process.env["LONG"] === undefined ? 2 : 300
+const STARTS = sample(300, 2)
 
 /** A process that is never at rest. */
 const load = Effect.acquireRelease(

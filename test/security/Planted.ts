@@ -12,6 +12,8 @@ export interface Vector {
   readonly linked?: boolean
   /** The folder below the checkout in which git runs. */
   readonly below?: string
+  /** Of a kind of which another is planted in `npm test`. */
+  readonly more?: true
   /** Needs a program that may be absent. */
   readonly needs?: "git-lfs"
 }
@@ -39,25 +41,28 @@ printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = %s\\n[filter "x
 
 export const VECTORS: ReadonlyArray<Vector> = [
   { name: "core.fsmonitor", plant: `git config core.fsmonitor "$C"; ${TOUCH}` },
-  { name: "core.hooksPath", plant: `${hooksIn("evil")}; git config core.hooksPath evil; ${TOUCH}` },
+  { name: "core.hooksPath", more: true, plant: `${hooksIn("evil")}; git config core.hooksPath evil; ${TOUCH}` },
   { name: "hooks of the git folder", plant: `${hooksIn(".git/hooks")}; ${TOUCH}` },
   {
     name: "hook.NAME.command (2.54+)",
+    more: true,
     plant: `for h in ${HOOKS.replace(/\s+/g, " ")}; do git config "hook.$h-x.command" "$C"; git config "hook.$h-x.event" $h; done; ${TOUCH}`
   },
   { name: "filter.clean", plant: `${DRIVER}; git config filter.x.clean "$C cat"; ${TOUCH}` },
   { name: "filter.smudge", plant: `${DRIVER}; git config filter.x.smudge "$C cat"; ${TOUCH}` },
-  { name: "filter.process", plant: `${DRIVER}; git config filter.x.process "$C"; ${TOUCH}` },
+  { name: "filter.process", more: true, plant: `${DRIVER}; git config filter.x.process "$C"; ${TOUCH}` },
   {
     name: "filter named by info/attributes",
     plant: `${INFO}; git config filter.x.clean "$C cat"; git config filter.x.smudge "$C cat"; ${TOUCH}`
   },
   {
     name: "filter named by core.attributesFile",
+    more: true,
     plant: `printf '* filter=x\\n' > a; git config core.attributesFile "$PWD/a"; git config filter.x.clean "$C cat"; ${TOUCH}`
   },
   {
     name: "filter in a nested .gitattributes",
+    more: true,
     plant: `mkdir -p d; printf '1\\n' > d/f; printf '* filter=x\\n' > d/.gitattributes; git add d; git commit -qm d; git config filter.x.clean "$C cat"; printf '2\\n' > d/f`
   },
   {
@@ -66,28 +71,32 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "diff.NAME.command",
+    more: true,
     plant: `${DRIVER}; git config diff.x.command "$C"; printf 'longer\\n' > f`
   },
-  { name: "diff.external", plant: `git config diff.external "$C"; printf 'longer\\n' > f` },
+  { name: "diff.external", more: true, plant: `git config diff.external "$C"; printf 'longer\\n' > f` },
   {
     name: "merge driver",
     plant: `${DRIVER}; git config merge.x.driver "$C"; git config merge.x.name x`
   },
-  { name: "merge.default driver", plant: `git config merge.default x; git config merge.x.driver "$C"` },
+  { name: "merge.default driver", more: true, plant: `git config merge.default x; git config merge.x.driver "$C"` },
   {
     name: "gitlink, filter in sub/.git",
     plant: `${EMBED}; git -C sub config filter.x.clean "$C cat"`
   },
   {
     name: "gitlink, fsmonitor in sub/.git",
+    more: true,
     plant: `${EMBED}; git -C sub config core.fsmonitor "$C"`
   },
   {
     name: "gitlink, .gitmodules says ignore = none",
+    more: true,
     plant: `${EMBED}; printf '[submodule "s"]\\n\\tpath = sub\\n\\turl = ./sub\\n\\tignore = none\\n' > .gitmodules; git add .gitmodules; git commit -qm m; git -C sub config filter.x.clean "$C cat"`
   },
   {
     name: "gitlink, diff.submodule = diff",
+    more: true,
     plant: `${EMBED}; git config diff.submodule diff; git -C sub config filter.x.clean "$C cat"; git -C sub config diff.external "$C"`
   },
   {
@@ -96,10 +105,12 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "gitlink, sub/.git is a file",
+    more: true,
     plant: `${EMBED}; mv sub/.git "$E/subgit"; printf 'gitdir: %s\\n' "$E/subgit" > sub/.git; git -C sub config filter.x.clean "$C cat"`
   },
   {
     name: "submodule.NAME.update = !command",
+    more: true,
     plant: `${EMBED}; git config submodule.s.update "!$C"; git config submodule.recurse true`
   },
   {
@@ -113,11 +124,13 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: ".git file made a folder",
+    more: true,
     linked: true,
     plant: `cp -r "$(git rev-parse --git-common-dir)" "$E/g"; cp "$(git rev-parse --git-dir)/index" "$E/g/index"; rm .git; mv "$E/g" .git; (${EVIL}) > .git/config; mkdir -p .git/info; printf '* filter=x diff=x\\n' > .git/info/attributes; ${TOUCH}`
   },
   {
     name: "commondir of a linked worktree, turned",
+    more: true,
     linked: true,
     plant: `d=$(git rev-parse --git-dir); cp -r "$(git rev-parse --git-common-dir)" "$E/g"; (${EVIL}) > "$E/g/config"; mkdir -p "$E/g/info"; printf '* filter=x diff=x\\n' > "$E/g/info/attributes"; printf '%s\\n' "$E/g" > "$d/commondir"; ${TOUCH}`
   },
@@ -131,10 +144,12 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "includeIf onbranch",
+    more: true,
     plant: `printf '[core]\\n\\tfsmonitor = %s\\n' "$C" > inc; git config "includeIf.onbranch:**.path" "$PWD/inc"; ${TOUCH}`
   },
   {
     name: "includeIf hasconfig",
+    more: true,
     plant: `printf '[core]\\n\\tfsmonitor = %s\\n' "$C" > inc; git config remote.o.url x; git config "includeIf.hasconfig:remote.*.url:**.path" "$PWD/inc"; ${TOUCH}`
   },
   {
@@ -148,14 +163,17 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "commit.gpgSign and gpg.program",
+    more: true,
     plant: `git config commit.gpgSign true; git config gpg.program "$C"; ${TOUCH}`
   },
   {
     name: "gpg.ssh.defaultKeyCommand",
+    more: true,
     plant: `git config commit.gpgSign true; git config gpg.format ssh; git config gpg.ssh.defaultKeyCommand "$C"; ${TOUCH}`
   },
   {
     name: "merge.verifySignatures",
+    more: true,
     plant: `git config merge.verifySignatures true; git config gpg.program "$C"; t=$(git rev-parse $SIDE^{tree}); c=$(printf 'tree %s\\nparent %s\\nauthor a <a@b> 1 +0000\\ncommitter a <a@b> 1 +0000\\ngpgsig -----BEGIN PGP SIGNATURE-----\\n \\n x\\n -----END PGP SIGNATURE-----\\n\\nsigned\\n' $t $(git rev-parse $SIDE) | git hash-object -t commit -w --stdin); git update-ref refs/heads/side $c`
   },
   {
@@ -164,6 +182,7 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "remote.NAME.uploadpack",
+    more: true,
     plant: `git clone -q --bare . "$E/r"; git remote add origin "$E/r"; git config remote.origin.uploadpack "$C;git-upload-pack"`
   },
   {
@@ -172,10 +191,12 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "url.insteadOf to ext::",
+    more: true,
     plant: `git config protocol.ext.allow always; git remote add origin "$E/nowhere"; git config "url.ext::$C .insteadOf" "$E/"`
   },
   {
     name: "core.gitProxy",
+    more: true,
     plant: `git remote add origin git://127.0.0.1:9/x; git config core.gitProxy "$C"`
   },
   {
@@ -184,6 +205,7 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "core.askPass",
+    more: true,
     plant: `git remote add origin "$HTTP/x"; git config core.askPass "$C"`
   },
   {
@@ -200,10 +222,12 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "pre-auto-gc hook, gc.auto = 1",
+    more: true,
     plant: `git config gc.auto 1; git config gc.autoDetach false; git config maintenance.autoDetach false; for j in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do printf 'p%s' $i.$j > o$i.$j; done; done; git hash-object -w o*.* > /dev/null; rm -f o*.*; mkdir -p .git/hooks; printf '#!/bin/sh\\n%s\\n' "$C" > .git/hooks/pre-auto-gc; chmod +x .git/hooks/pre-auto-gc; ${TOUCH}`
   },
   {
     name: "uploadpack.packObjectsHook",
+    more: true,
     plant: `git config uploadpack.packObjectsHook "$C"; git remote add origin .`
   },
   {
@@ -217,6 +241,7 @@ export const VECTORS: ReadonlyArray<Vector> = [
   },
   {
     name: "core.pager, pager.NAME",
+    more: true,
     plant: `git config core.pager "$C"; for n in log diff show status; do git config pager.$n "$C"; done; ${TOUCH}`
   },
   {

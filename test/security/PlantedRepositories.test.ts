@@ -20,6 +20,7 @@ import * as Tree from "../../src/runs/git/Tree.ts"
 import * as TreeDiff from "../../src/runs/git/TreeDiff.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 import { type Vector, VECTORS } from "./Planted.ts"
+import { sample } from "../support/Long.ts"
 
 const base = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "agentd-planted-")))
 const canary = path.join(base, "canary-was-here")
@@ -193,7 +194,10 @@ const hasLfs = spawnSync("git-lfs", ["version"]).status === 0
 
 describe("what an agent plants in its checkout is not run by the daemon's git", () => {
   const fires: Array<string> = []
-  VECTORS.forEach((vector, n) => {
+  sample(
+    VECTORS,
+    VECTORS.filter(({ more }) => more === undefined)
+  ).forEach((vector, n) => {
     it.live.skipIf(vector.needs === "git-lfs" && !hasLfs)(vector.name, () =>
       Effect.gen(function* () {
         const of = planted(vector, n)
@@ -208,6 +212,6 @@ describe("what an agent plants in its checkout is not run by the daemon's git", 
   })
 
   it("and the plants work: a person's git runs most of them (the others need another version of git, or time)", () => {
-    assert.isAtLeast(fires.length, 38, fires.join(", "))
+    assert.isAtLeast(fires.length, sample(38, 18), fires.join(", "))
   })
 })

@@ -11,6 +11,7 @@ import { noCells } from "./checks/Tables.ts"
 import * as Coverage from "./Coverage.ts"
 import { simulate } from "./Simulation.ts"
 import { type Swarm, swarmOf } from "./Swarm.ts"
+import { long } from "../support/Long.ts"
 
 const MINUTES = 3
 /** Of the worlds of what is rare, those that together come to much in little time. */
@@ -78,18 +79,14 @@ describe("what the worlds come to", () => {
     for (const name of names) assert.includeMembers([...cellsOf(Coverage.tables[name])], Object.keys(unreached[name]))
   })
 
-  it.runIf(process.env["LONG"] === "1")(
-    "many seeds: 95 of 100 cells of each table, and of the ways to end",
-    limit,
-    () => {
-      const { cells, reached } = played([...MANY, ...MANY_BOARDS])
-      const ends = Coverage.sometimes(reached).filter(({ name }) => name === "ways to end")
-      areReached(Coverage.coverage(cells), BY_MANY)
-      areReached(ends, 1)
-    }
-  )
+  long.it("many seeds: 95 of 100 cells of each table, and of the ways to end", limit, () => {
+    const { cells, reached } = played([...MANY, ...MANY_BOARDS])
+    const ends = Coverage.sometimes(reached).filter(({ name }) => name === "ways to end")
+    areReached(Coverage.coverage(cells), BY_MANY)
+    areReached(ends, 1)
+  })
 
-  it.runIf(process.env["LONG"] === "1")("each fault while each command is open, and each refusal", limit, () => {
+  long.it("each fault while each command is open, and each refusal", limit, () => {
     const { reached } = played(LURKING, 10)
     const others = [
       played([60_006, 60_007, 60_017, 60_022], MINUTES),

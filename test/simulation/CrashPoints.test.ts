@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Boundary } from "./Boundaries.ts"
 import * as CrashPoints from "./CrashPoints.ts"
+import { long } from "../support/Long.ts"
 
-const LONG = process.env["LONG"] === "1"
 const SEED = 1
 const OF_TEAM = 102
 
@@ -37,7 +37,7 @@ describe("crash points", () => {
     assert.isAbove(tally.points, 10)
   })
 
-  it.skipIf(!LONG)("nor at any boundary", { timeout: 7_200_000 }, () => {
+  long.it("nor at any boundary", { timeout: 7_200_000 }, () => {
     for (const seed of [SEED, OF_TEAM]) {
       const { failures, kills } = CrashPoints.cutAll({ seed, seeds: 4, every: 1 }, () => {})
       assert.deepStrictEqual(failures, [])

@@ -14,7 +14,7 @@ import { storeId } from "../../src/app/Platform.ts"
 import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import { call } from "../../src/api/rpc/ControlClient.ts"
 import { PATIENCE } from "./Patience.ts"
-import { PROGRAM } from "./Program.ts"
+import { PROGRAM, QUICK } from "./Program.ts"
 
 export interface Answer {
   readonly code: number | null
@@ -64,8 +64,8 @@ export class Sandbox {
     return join(this.project, name)
   }
 
-  private spawn(args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string> = []) {
-    const [program = "", ...rest] = [...under, process.execPath, this.program, "--state", this.state, ...args]
+  private spawn(entry: string, args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string> = []) {
+    const [program = "", ...rest] = [...under, process.execPath, entry, "--state", this.state, ...args]
     return spawn(program, rest, {
       cwd,
       env: {
@@ -97,7 +97,8 @@ export class Sandbox {
 
   private answered(args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string>): Effect.Effect<Answer> {
     return Effect.callback((resume) => {
-      const child = this.spawn(args, cwd, under)
+      // as the launcher does: the quick entry first, which starts in a fifth of the time
+      const child = this.spawn(this.program === PROGRAM ? QUICK : this.program, args, cwd, under)
       child.stdin.end()
       let [stdout, stderr] = ["", ""]
       child.stdout.on("data", (chunk) => (stdout += chunk))
@@ -108,7 +109,7 @@ export class Sandbox {
 
   /** `agentd up` in the project's folder; returns when it answers, to `agentd status` or what is given. */
   readonly up = Effect.fnUntraced({ self: this }, function* (this: Sandbox, answers?: Effect.Effect<boolean>) {
-    const daemon = this.spawn(["up"], this.project, this.under)
+    const daemon = this.spawn(this.program, ["up"], this.project, this.under)
     for (const pipe of [daemon.stdout, daemon.stderr]) pipe.on("data", (chunk) => (this.output += chunk))
     this.daemon = daemon
     const isOver = () => daemon.exitCode !== null || daemon.signalCode !== null

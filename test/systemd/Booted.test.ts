@@ -6,10 +6,10 @@ import { assert, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { dirname, resolve } from "node:path"
 import { describe } from "vitest"
+import { isLong } from "../support/Long.ts"
 
-const isAsked = process.env["LONG"] === "1"
 const isAble = process.getuid?.() === 0 && spawnSync("systemd-nspawn", ["--version"]).status === 0
-if (isAsked && !isAble) console.warn("SKIPPED: a booted systemd (needs root, systemd-container, dbus-user-session)")
+if (isLong && !isAble) console.warn("SKIPPED: a booted systemd (needs root, systemd-container, dbus-user-session)")
 
 const ROOT = resolve(import.meta.dirname, "../..")
 const VITEST = resolve(ROOT, "node_modules/.bin/vitest")
@@ -18,7 +18,7 @@ for i in $(seq 50); do [ -S /run/user/0/bus ] && break; sleep 0.1; done
 export XDG_RUNTIME_DIR=/run/user/0 THROWAWAY_MACHINE=1
 exec "${VITEST}" run test/systemd --exclude test/systemd/Booted.test.ts --reporter=agent`
 
-describe.skipIf(!isAsked || !isAble)("booted", () => {
+describe.skipIf(!isLong || !isAble)("booted", () => {
   it("the tests that need a systemd of the user's", () => {
     const { error, status, stderr, stdout } = spawnSync(
       "bash",

@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as Machine from "../support/Machine.ts"
+import { isLong } from "../support/Long.ts"
 
-const isAsked = process.env["LONG"] === "1"
 /** Machines of their own are booted with LONG=1, as root, where systemd-nspawn is. */
-export const isAble = isAsked && Machine.missing.length === 0
+export const isAble = isLong && Machine.missing.length === 0
 if (!isAble) {
-  const why = isAsked ? `no ${Machine.missing.join(", no ")} here` : "LONG=1 boots them"
+  const why = isLong ? `no ${Machine.missing.join(", no ")} here` : "LONG=1 boots them"
   console.warn(`SKIPPED: machines of their own with a real systemd (${why})`)
 }
 

@@ -13,6 +13,7 @@ import type { Page } from "playwright-core"
 import * as Stage from "../support/Stage.ts"
 import { browser, DESK, freePort, isMissing, linkOf, missing, openPage, PHONE } from "./Browser.ts"
 import * as InPage from "./InPage.ts"
+import { isLong } from "../support/Long.ts"
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 const SHOTS = process.env["SHOTS"]
@@ -43,8 +44,8 @@ const looking = (found: Array<string>) => {
   let turn = 0
   return async (name: string, page: Page) => {
     await page.evaluate(AXE)
-    const isLong = SHOTS !== undefined || process.env["LONG"] !== undefined
-    for (const [size, colorScheme] of isLong ? LOOKS : [LOOKS[turn++ % LOOKS.length]!]) {
+    const inAllWays = SHOTS !== undefined || isLong
+    for (const [size, colorScheme] of inAllWays ? LOOKS : [LOOKS[turn++ % LOOKS.length]!]) {
       await page.setViewportSize(size)
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
       const violations = (await page.evaluate(InPage.axe)) as ReadonlyArray<string>

@@ -20,6 +20,7 @@ import {
   type Size
 } from "./Browser.ts"
 import * as InPage from "./InPage.ts"
+import { sample } from "../support/Long.ts"
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 /** A folder for pictures of each page, in each size and theme. */
@@ -121,7 +122,7 @@ const violations = async (page: Page): Promise<ReadonlyArray<string>> => {
 }
 
 const themes = (size: Size): ReadonlyArray<"light" | "dark"> =>
-  process.env["LONG"] !== undefined ? ["light", "dark"] : [size === DESK ? "light" : "dark"]
+  sample(["light", "dark"], [size === DESK ? "light" : "dark"])
 
 const PAGES = [
   ["goals", "#/goals"],

@@ -9,8 +9,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { explore, say } from "./Explore.ts"
 import { type Definition, floorModel, type Options } from "./FloorModel.ts"
-
-const LONG = process.env["LONG"] === "1"
+import { long } from "../../support/Long.ts"
 
 const two: Options = {
   agents: ["pm", "dev"],
@@ -52,7 +51,7 @@ describe("the floor of a channel", () => {
     assert.deepStrictEqual(sizes(options), [3750, 11_173])
   })
 
-  it.runIf(LONG)("a person gives the floor to three agents, and puts them back", () => {
+  long.it("a person gives the floor to three agents, and puts them back", () => {
     const options = { agents: three, person: ["post", "grant", "requeue"] } as const
     assert.deepStrictEqual(sizes(options), [483_953, 2_724_898])
   })

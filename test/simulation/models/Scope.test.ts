@@ -10,14 +10,13 @@ import type { Unit } from "../../../src/core/event-log/Log.ts"
 import { HeldLog } from "../../event-actor/Lab.ts"
 import { explore, say } from "./Explore.ts"
 import { type Options, scopeModel, type Sent } from "./ScopeModel.ts"
-
-const LONG = process.env["LONG"] === "1"
+import { sample } from "../../support/Long.ts"
 
 const sentBy = (hows: string, tos: string): ReadonlyArray<Sent> =>
   [...tos].map((to, index) => ({ to: to as Sent["to"], how: hows[index] === "?" ? "ask" : "tell", tellsOn: true }))
 
 /** Asked (?) or told (!), to one of the two. */
-const HOWS = LONG ? ["!!!", "?!!", "!?!", "!!?", "??!", "?!?", "!??", "???"] : ["?!?"]
+const HOWS = sample(["!!!", "?!!", "!?!", "!!?", "??!", "?!?", "!??", "???"], ["?!?"])
 const TOS = ["aaa", "aab", "aba", "abb"]
 const WAYS = HOWS.flatMap((hows) => TOS.map((tos) => sentBy(hows, tos)))
 
@@ -37,17 +36,17 @@ const total = (options: Omit<Options, "sent">, ways = WAYS) => {
 
 describe("a scope's macrosteps over failures and a crash", () => {
   it("siblings of one scope", () => {
-    assert.deepStrictEqual(total({ ...bounds, scopes: 1 }), LONG ? [5140, 7756] : [636, 908])
+    assert.deepStrictEqual(total({ ...bounds, scopes: 1 }), sample([5140, 7756], [636, 908]))
   })
 
   it("actors of two scopes", () => {
-    assert.deepStrictEqual(total({ ...bounds, scopes: 2 }), LONG ? [38_280, 65_182] : [4511, 7319])
+    assert.deepStrictEqual(total({ ...bounds, scopes: 2 }), sample([38_280, 65_182], [4511, 7319]))
   })
 
   it("one macrostep on its way at a time, and two deaths", () => {
     assert.deepStrictEqual(
-      total({ ...bounds, scopes: 2, share: 1, deaths: LONG ? 2 : 1 }),
-      LONG ? [90_583, 191_788] : [4901, 8074]
+      total({ ...bounds, scopes: 2, share: 1, deaths: sample(2, 1) }),
+      sample([90_583, 191_788], [4901, 8074])
     )
   })
 

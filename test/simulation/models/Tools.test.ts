@@ -11,8 +11,7 @@ import type { AnyActor } from "../../../src/core/event-actor/Member.ts"
 import type { EventSourcedActor } from "../../../src/core/event-actor/EventSourcedActor.ts"
 import { explore, say } from "./Explore.ts"
 import { type Options, toolsModel } from "./ToolsModel.ts"
-
-const LONG = process.env["LONG"] === "1"
+import { long } from "../../support/Long.ts"
 
 const none: Options = {
   calls: 1,
@@ -43,7 +42,7 @@ describe("one result for each call", () => {
 })
 
 // what is on its way comes after anything else
-describe.runIf(LONG)("one result for each call, with all that comes between", () => {
+long.describe("one result for each call, with all that comes between", () => {
   it("a run that lies, a person who interrupts, and a death", () => {
     assert.deepStrictEqual(sizes({ lies: true, interrupts: true, deaths: 1, ahead: 1 }), [18_990, 33_911])
   })

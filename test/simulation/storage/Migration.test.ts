@@ -19,11 +19,11 @@ import * as Scratch from "../../support/Scratch.ts"
 import { Chance } from "../Chance.ts"
 import { TornDisk } from "./TornDisk.ts"
 import { WasmSqlite } from "./WasmSqlite.ts"
+import { sample } from "../../support/Long.ts"
 
 const FILE = "/state/runes.db"
-const isLong = process.env["LONG"] !== undefined
 /** Each so many operations the power goes. */
-const EVERY = isLong ? 1 : 7
+const EVERY = sample(1, 7)
 
 let wasm: WasmSqlite
 let old: Uint8Array

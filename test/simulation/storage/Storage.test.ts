@@ -7,10 +7,10 @@ import { PATIENCE } from "../../support/Patience.ts"
 import { plants } from "./Plants.ts"
 import { type Options, type Report, StorageStory } from "./StorageStory.ts"
 import { WasmSqlite } from "./WasmSqlite.ts"
+import { isLong, sample } from "../../support/Long.ts"
 
 const only = process.env["SEED"]
-const isLong = process.env["LONG"] !== undefined
-const SEEDS = isLong ? 4_000 : 40
+const SEEDS = sample(4_000, 40)
 const HOUR = 3_600_000
 
 /** Where a mistake is looked for. */
@@ -51,7 +51,7 @@ describe("a disk that tears and forgets", () => {
       assert.isAbove(total.get("cuts")!, seeds.length * 2)
       if (isLong) console.log(`${seeds.length} seeds: ${JSON.stringify(Object.fromEntries(total))}`)
     },
-    isLong ? HOUR : 3 * PATIENCE
+    sample(HOUR, 3 * PATIENCE)
   )
 
   it("tells the same story twice", async () => {
