@@ -4,6 +4,7 @@
  * Guarantees: an answer that streamed is not shown twice; a thing that changes is a new value, and all others are the
  * same as before; what is held is bounded, the oldest goes first.
  */
+import { ConversationView, KINDS as ALL, type Item as Told } from "../board/ConversationView.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
 
 export interface Said {
@@ -70,21 +71,15 @@ export interface RunOf {
   readonly tokens: number
 }
 
+/** Kinds that only tell how an agent came to be, which its page shows otherwise. */
+const LIFE: ReadonlySet<string> = new Set([
+  ...["ready", "terminated", "failed", "budget_exhausted", "spawned"].map((name) => `agent.${name}`),
+  "run.started",
+  "worker.started",
+  "inbox.dismissed"
+])
 /** Kinds that are shown. */
-export const KINDS: ReadonlyArray<string> = [
-  ...["received", "withdrawn", "dropped", "asked_again"].map((name) => `inbox.${name}`),
-  ...["started", "assistant_delta", "completed", "interrupted", "error"].map((name) => `turn.${name}`),
-  ...["call", "approval_requested", "approved", "denied", "progress", "result"].map((name) => `tool.${name}`),
-  ...["asked", "reported", "bound_reached", "usage"].map((name) => `agent.${name}`),
-  ...["output", "thought", "notice", "memory_lost"].map((name) => `run.${name}`),
-  "worker.moved"
-]
-
-type Fields = { readonly [name: string]: unknown }
-const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {})
-const textOf = (value: unknown): string =>
-  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
-const numberOf = (value: unknown): number => (typeof value === "number" ? value : 0)
+export const KINDS: ReadonlyArray<string> = ALL.filter((kind) => !LIFE.has(kind))
 
 const MAX_ITEMS = 2_000
 const MAX_RUNS = 50
@@ -99,13 +94,12 @@ const STATUS: { readonly [status: string]: ToolUse["status"] } = {
 }
 
 export class Talk {
+  private readonly view = new ConversationView()
   private readonly byKey = new Map<string, Item>()
   private readonly runsById = new Map<string, RunOf>()
-  /** The answer whose words come now, by its turn. */
+  /** The words that come now. */
   private open: string | undefined
-  /** Turns whose words were seen as they came. */
-  private readonly streamed = new Set<string>()
-  private run: string | undefined
+  private run = ""
 
   /** Oldest first. */
   get items(): ReadonlyArray<Item> {
@@ -118,12 +112,8 @@ export class Talk {
   }
 
   feed(rune: Rune): void {
-    const [topic = "", name = ""] = rune.kind.split(".", 2)
-    if (topic === "inbox") this.inbox(rune)
-    else if (topic === "turn") this.turn(rune, name)
-    else if (topic === "tool") this.tool(rune, name)
-    else if (topic === "worker") this.worker(rune)
-    else this.other(rune)
+    for (const [at, item] of this.view.feed(rune).entries())
+      this.take(item, `${item.eventId}${at === 0 ? "" : `/${at}`}`)
     for (const key of this.byKey.keys()) {
       if (this.byKey.size <= MAX_ITEMS) break
       this.byKey.delete(key)
@@ -134,178 +124,135 @@ export class Talk {
     this.byKey.set(item.key, item)
   }
 
-  private change<K extends Item["is"]>(key: string, is: K, change: Partial<Extract<Item, { readonly is: K }>>): void {
-    const item = this.byKey.get(key)
-    if (item?.is === is) this.put({ ...item, ...change } as Item)
-  }
-
   /** Ends the words that came. */
   private close(): void {
-    const open = this.open === undefined ? undefined : this.byKey.get(this.open)
-    if (open?.is === "said" || open?.is === "thought") this.put({ ...open, isOpen: false })
+    const open = this.opened
+    if (open !== undefined) this.put({ ...open, isOpen: false })
     this.open = undefined
   }
 
-  private note({ at, eventId }: Rune, text: string, isBad = false): void {
-    this.put({ is: "note", key: `${eventId}`, at, text, isBad })
+  private get opened(): Said | Thought | undefined {
+    const open = this.byKey.get(this.open ?? "")
+    return open?.is === "said" || open?.is === "thought" ? open : undefined
   }
 
-  private inbox(rune: Rune): void {
-    const event = fieldsOf(rune.payload["event"])
-    if (event["_tag"] === "Received") {
-      const { from, messageId, steer, text, urgent } = fieldsOf(event["message"])
-      const how = steer === true ? "steered" : urgent === true ? "urgent" : ""
-      const by = textOf(from).replace(/^agent:/, "")
-      const said = {
-        is: "said",
-        at: rune.at,
-        by,
-        text: cut(textOf(text)),
-        how,
-        isWaiting: true,
-        isOpen: false
-      } as const
-      return this.put({ ...said, key: textOf(messageId) })
+  private take(item: Told, key: string): void {
+    const { at, level, text } = item
+    if (item.is === "piece") return this.piece(item, key)
+    if (item.is === "call" || item.is === "begin" || item.is === "over" || item.is === "answer") this.close()
+    switch (item.is) {
+      case "begin":
+        return this.begins(item)
+      case "answer":
+        return this.put({ is: "said", key, at, by: "", text: cut(text), how: "", isWaiting: false, isOpen: false })
+      case "printed":
+        return this.printed(item, key)
+      case "message": {
+        const { by, how, id } = item
+        const said = { is: "said", key: id, at, text: cut(text), how, isWaiting: true, isOpen: false } as const
+        return this.put({ ...said, by: by.replace(/^agent:/, "") })
+      }
+      case "inbox":
+        return this.inbox(item, key)
+      case "over":
+        return item.how === "completed" ? undefined : this.note(key, at, text, level === "error")
+      case "call":
+      case "asks":
+      case "answered":
+      case "progress":
+      case "result":
+        return this.tool(item)
+      case "run":
+        if (item.how === "badly" || item.how === "stopped") this.note(key, at, text, item.how === "badly")
+        return this.ends(item.runId, at, item.end, item.how === "badly" || item.how === "cut short")
+      case "usage": {
+        const run = this.runsById.get(this.run)
+        if (run === undefined) return
+        return void this.runsById.set(run.id, { ...run, usd: run.usd + item.usd, tokens: run.tokens + item.tokens })
+      }
+      case "note":
+        return this.note(key, at, text, level !== "notice" && level !== "info" && item.sign !== "?")
     }
-    if (event["_tag"] === "Withdrawn") this.byKey.delete(textOf(event["messageId"]))
-    if (event["_tag"] === "Dropped") {
-      for (const id of (event["messageIds"] ?? []) as ReadonlyArray<string>) this.heard(id)
-      this.note(rune, `came to no answer: ${textOf(event["reason"])}`, true)
-    }
-    if (event["_tag"] === "AskedAgain") this.note(rune, `asked again by ${textOf(event["by"])}`)
+  }
+
+  private note(key: string, at: number, text: string, isBad: boolean): void {
+    this.put({ is: "note", key, at, text, isBad })
+  }
+
+  private inbox({ at, did, messages, text }: Extract<Told, { readonly is: "inbox" }>, key: string): void {
+    if (did === "withdrawn") for (const { from } of messages) this.byKey.delete(from)
+    if (did === "dropped") for (const { from } of messages) this.heard(from)
+    if (did === "dropped" || did === "asked again") this.note(key, at, text, did === "dropped")
   }
 
   private heard(id: string): void {
-    this.change(id, "said", { isWaiting: false })
+    const item = this.byKey.get(id)
+    if (item?.is === "said") this.put({ ...item, isWaiting: false })
   }
 
-  private turn(rune: Rune, name: string): void {
-    const { at, eventId, payload } = rune
-    const turn = textOf(payload["turn_id"])
-    if (name === "assistant_delta") return this.delta(turn, rune)
-    this.close()
-    if (name === "started") {
-      const run = this.runsById.get(this.run ?? "")
-      if (run !== undefined) this.runsById.set(run.id, { ...run, turns: run.turns + 1 })
-      for (const id of (fieldsOf(payload["event"])["messageIds"] ?? []) as ReadonlyArray<string>) this.heard(id)
-    } else if (name === "completed") {
-      const text = textOf(payload["final_output"])
-      if (text !== "" && !this.streamed.has(turn)) this.answer(`${eventId}`, at, text)
-      if (fieldsOf(payload["event"])["exit"] !== undefined) this.ends(this.run, at, "ended well", false)
-    } else if (name === "interrupted") this.note(rune, `the turn was interrupted: ${textOf(payload["reason"])}`)
-    else if (name === "error") {
-      const half = textOf(payload["partial_output"])
-      if (half !== "" && !this.streamed.has(turn)) this.answer(`${eventId} half`, at, half)
-      this.note(rune, `the turn failed: ${textOf(payload["error_type"])}: ${textOf(payload["message"])}`, true)
+  private begins({ at, isRun, messageIds, turnId }: Extract<Told, { readonly is: "begin" }>): void {
+    if (isRun) {
+      this.run = turnId
+      this.runsById.set(turnId, { id: turnId, began: at, end: "", isBad: false, turns: 0, usd: 0, tokens: 0 })
+      const [oldest] = this.runsById.keys()
+      if (this.runsById.size > MAX_RUNS && oldest !== undefined) this.runsById.delete(oldest)
+      return
     }
+    const run = this.runsById.get(this.run)
+    if (run !== undefined) this.runsById.set(run.id, { ...run, turns: run.turns + 1 })
+    for (const id of messageIds) this.heard(id)
   }
 
-  private answer(key: string, at: number, text: string): void {
-    this.put({ is: "said", key, at, by: "", text: cut(text), how: "", isWaiting: false, isOpen: false })
-  }
-
-  private delta(turn: string, { at, eventId, payload }: Rune): void {
-    this.streamed.add(turn)
-    const text = textOf(payload["content"])
-    const open = this.open === undefined ? undefined : this.byKey.get(this.open)
-    if (open?.is === "said") return this.put({ ...open, text: cut(open.text + text) })
+  private piece({ at, of, text }: Extract<Told, { readonly is: "piece" }>, key: string): void {
+    const open = this.opened
+    if (open?.is === "said" && of === "answer") return this.put({ ...open, text: cut(open.text + text) })
+    if (open?.is === "thought" && of === "thought")
+      return this.put({ ...open, text: cut(open.text + text), took: at - open.at })
     this.close()
-    this.open = `${eventId}`
-    this.put({ is: "said", key: this.open, at, by: "", text, how: "", isWaiting: false, isOpen: true })
+    this.open = key
+    if (of === "thought") return this.put({ is: "thought", key, at, text, isOpen: true, took: 0 })
+    this.put({ is: "said", key, at, by: "", text, how: "", isWaiting: false, isOpen: true })
   }
 
-  private thought({ at, eventId, payload }: Rune): void {
-    const text = textOf(payload["text"])
-    const open = this.open === undefined ? undefined : this.byKey.get(this.open)
-    if (open?.is === "thought") return this.put({ ...open, text: cut(open.text + text), took: at - open.at })
-    this.close()
-    this.open = `${eventId}`
-    this.put({ is: "thought", key: this.open, at, text, isOpen: true, took: 0 })
+  private printed({ at, isError, text }: Extract<Told, { readonly is: "printed" }>, key: string): void {
+    const last = this.items.at(-1)
+    if (last?.is === "printed" && last.isError === isError)
+      return this.put({ ...last, text: cut(`${last.text}\n${text}`) })
+    this.put({ is: "printed", key, at, text: cut(text), isError })
   }
 
-  private tool({ at, payload }: Rune, name: string): void {
-    this.close()
-    const id = textOf(payload["call_id"])
+  private tool(told: Extract<Told, { readonly is: "answered" | "asks" | "call" | "progress" | "result" }>): void {
+    const { at, id } = told
     const key = `call ${id}`
-    const item = this.byKey.get(key)
-    if (name === "call") {
-      const [tool, input] = [textOf(payload["tool_name"]), payload["arguments"]]
+    if (told.is === "call") {
+      const { input, tool } = told
       return this.put({ is: "tool", key, at, id, tool, input, status: "running", output: "", by: "" })
     }
+    const item = this.byKey.get(key)
     if (item?.is !== "tool") return
-    if (name === "approval_requested") this.put({ ...item, status: "asks" })
-    else if (name === "approved") this.put({ ...item, status: "running", by: textOf(payload["approver"]) })
-    else if (name === "denied") {
-      const event = fieldsOf(payload["event"])
-      this.put({ ...item, status: "denied", output: textOf(payload["reason"]), by: textOf(event["approver"]) })
-    } else if (name === "progress") {
-      if (item.took === undefined) this.put({ ...item, output: cut(item.output + textOf(payload["chunk"])) })
-    } else if (name === "result") {
-      const { error, output, reason, status } = payload
-      const text = cut(textOf(output ?? error ?? reason ?? item.output))
-      const is = STATUS[textOf(status)] ?? "failed"
-      const said = text === "" ? item.output : text
-      // a call that ends without a word says at least how
-      const shown = said === "" && is === "failed" ? `[${textOf(status)}]` : said
-      this.put({ ...item, status: is, output: shown, took: at - item.at })
-    }
-  }
-
-  private ends(id: string | undefined, at: number, end: string, isBad: boolean): void {
-    const run = this.runsById.get(id ?? "")
-    if (run !== undefined && run.ended === undefined) this.runsById.set(run.id, { ...run, ended: at, end, isBad })
-  }
-
-  private worker(rune: Rune): void {
-    const event = fieldsOf(rune.payload["event"])
-    switch (event["_tag"]) {
-      case "PromptReady": {
-        this.run = textOf(event["runId"])
-        const fresh = { id: this.run, began: rune.at, end: "", isBad: false, turns: 0, usd: 0, tokens: 0 }
-        this.runsById.set(this.run, fresh)
-        const [oldest] = this.runsById.keys()
-        if (this.runsById.size > MAX_RUNS && oldest !== undefined) this.runsById.delete(oldest)
-        return
-      }
-      case "SessionExited": {
-        const { _tag: tag, message } = fieldsOf(event["outcome"])
-        const isBad = tag !== "Success"
-        const why = textOf(message)
-        if (isBad) this.note(rune, `the run ended: ${why === "" ? textOf(tag) : why}`, true)
-        return this.ends(
-          textOf(event["runId"]),
-          rune.at,
-          isBad ? why.split("\n")[0]! || textOf(tag) : "ended well",
-          isBad
+    switch (told.is) {
+      case "asks":
+        return this.put({ ...item, status: "asks" })
+      case "answered":
+        return this.put(
+          told.isAllowed
+            ? { ...item, status: "running", by: told.by }
+            : { ...item, status: "denied", output: told.reason, by: told.by }
         )
+      case "progress":
+        return item.took === undefined ? this.put({ ...item, output: cut(item.output + told.text) }) : undefined
+      case "result": {
+        const is = STATUS[told.status] ?? "failed"
+        const said = told.output === "" ? item.output : cut(told.output)
+        // a call that ends without a word says at least how
+        const output = said === "" && is === "failed" ? `[${told.status}]` : said
+        return this.put({ ...item, status: is, output, took: at - item.at })
       }
-      case "GraceExceeded":
-        return this.ends(textOf(event["runId"]), rune.at, "cut short", true)
-      case "OperatorStop":
-        this.note(rune, `stopped by ${textOf(event["by"])}`)
-        return this.ends(this.run, rune.at, `stopped by ${textOf(event["by"])}`, false)
     }
   }
 
-  private other(rune: Rune): void {
-    const { at, eventId, kind, payload } = rune
-    if (kind === "agent.usage") {
-      const run = this.runsById.get(this.run ?? "")
-      if (run === undefined) return
-      const [usd, tokens] = [run.usd + numberOf(payload["usd"]), run.tokens + numberOf(payload["tokens"])]
-      this.runsById.set(run.id, { ...run, usd, tokens })
-    } else if (kind === "run.output") {
-      const source = textOf(payload["source"])
-      if (source === "assistant") return
-      const last = this.items.at(-1)
-      const text = textOf(payload["text"])
-      const isError = source === "stderr"
-      if (last?.is === "printed" && last.isError === isError) this.put({ ...last, text: cut(`${last.text}\n${text}`) })
-      else this.put({ is: "printed", key: `${eventId}`, at, text: cut(text), isError })
-    } else if (kind === "run.thought") this.thought(rune)
-    else if (kind === "agent.asked") this.note(rune, `asks you: ${textOf(payload["question"])}`)
-    else if (kind === "agent.reported")
-      this.note(rune, `reports ${textOf(payload["status"])}: ${textOf(payload["summary"])}`)
-    else this.note(rune, textOf(payload["text"]), kind !== "run.notice")
+  private ends(id: string, at: number, end: string, isBad: boolean): void {
+    const run = this.runsById.get(id)
+    if (run !== undefined && run.ended === undefined) this.runsById.set(run.id, { ...run, ended: at, end, isBad })
   }
 }

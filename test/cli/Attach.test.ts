@@ -3,7 +3,8 @@ import { Effect, Option, Scope, type Terminal } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import { recent } from "../../src/cli/tui/Attach.ts"
 import { answered, chosen, parse } from "../../src/cli/tui/AttachInput.ts"
-import { AttachView, KINDS, type Line } from "../../src/cli/tui/AttachView.ts"
+import { SHOWN } from "../../src/board/ConversationView.ts"
+import { AttachView, type Line } from "../../src/cli/tui/AttachView.ts"
 import { type Editing, empty, press, shown } from "../../src/cli/tui/LineEditor.ts"
 import { compose, tailOf } from "../../src/cli/tui/LiveScreen.ts"
 import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
@@ -59,8 +60,8 @@ const feed = (view: AttachView, ...drafts: ReadonlyArray<RuneDraft>): ReadonlyAr
 
 describe("the view", () => {
   it("asks only for kinds that there are, and not for more than one may", () => {
-    expect(KINDS.filter((kind) => kinds.get(kind) === undefined)).toEqual([])
-    expect(KINDS.length).toBeLessThanOrEqual(Limits.kinds)
+    expect(SHOWN.filter((kind) => kinds.get(kind) === undefined)).toEqual([])
+    expect(SHOWN.length).toBeLessThanOrEqual(Limits.kinds)
   })
 
   it("an answer comes line by line as it streams, and is not told again at the turn's end", () => {

@@ -1,20 +1,12 @@
 /** `agentd log --text`: lines of output and of decisions, whose they are, and how they look. */
+import { agentOf } from "../../src/board/ConversationView.ts"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { ConfigProvider, Console, Effect, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { ascii, isAsciiOnly } from "../../src/cli/render/Ascii.ts"
 import { behind } from "../../src/cli/render/DoorConsole.ts"
 import { chosen } from "../../src/cli/log/LogsChoice.ts"
-import {
-  agentOf,
-  type Entry,
-  KINDS,
-  lineOf,
-  LogsView,
-  Names,
-  type Printing,
-  valueOf
-} from "../../src/cli/log/LogsView.ts"
+import { type Entry, KINDS, lineOf, LogsView, Names, type Printing, valueOf } from "../../src/cli/log/LogsView.ts"
 import { levelOf, patternOf } from "../../src/cli/log/LogsWords.ts"
 import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
 import { kinds } from "../../src/app/EventKinds.ts"

@@ -7,7 +7,8 @@ import { assert, describe, expect, it } from "@effect/vitest"
 import { Arbitrary, Console, Effect, Schema, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { RpcSchema } from "effect/rpc"
-import { AttachView, KINDS } from "../../src/cli/tui/AttachView.ts"
+import { SHOWN } from "../../src/board/ConversationView.ts"
+import { AttachView } from "../../src/cli/tui/AttachView.ts"
 import { linesOf } from "../../src/cli/parse/DeclaredVerb.ts"
 import { declared } from "../../src/cli/parse/DeclaredVerbs.ts"
 import { behind } from "../../src/cli/render/DoorConsole.ts"
@@ -138,7 +139,7 @@ it("a live screen shows what is said, and obeys none of it", () => {
 })
 
 it("an agent's runes say nothing to a terminal that is attached", () => {
-  for (const kind of KINDS) {
+  for (const kind of SHOWN) {
     const event = { _tag: "Received", message: { from: HOSTILE, text: HOSTILE, urgent: false } }
     const payload = new Proxy({ event } as object, { get: (of, name) => (name in of ? event : HOSTILE) })
     const rune = { kind, actor: `tool/builder/${HOSTILE}`, at: 1, payload } as never

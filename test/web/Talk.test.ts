@@ -28,7 +28,18 @@ const started = (...messageIds: ReadonlyArray<string>) =>
 const delta = (content: string) => rune("turn.assistant_delta", { turn_id: "t", content })
 const completed = (final_output: string) => rune("turn.completed", { turn_id: "t", final_output, event: {} })
 const call = (call_id: string, at = 0) =>
-  rune("tool.call", { call_id, tool_name: "shell", arguments: { command: "ls" } }, at)
+  rune(
+    "tool.call",
+    {
+      call_id,
+      tool_name: "shell",
+      arguments: { command: "ls" },
+      event: { _tag: "call_requested", turnId: "t", callId: call_id, tool: "shell", input: { command: "ls" } }
+    },
+    at
+  )
+const result = (call_id: string, at: number, more: object) =>
+  rune("tool.result", { call_id, event: { _tag: "exec_failed" }, ...more }, at)
 
 const talkOf = (...runes: ReadonlyArray<Rune>): Talk => {
   const talk = new Talk()
@@ -57,8 +68,8 @@ describe("a conversation", () => {
       started(),
       delta("I look"),
       call("c", 10),
-      rune("tool.progress", { call_id: "c", chunk: "a" }),
-      rune("tool.result", { call_id: "c", status: "error", error: "no such file" }, 30),
+      rune("tool.progress", { call_id: "c", chunk: "a", event: { _tag: "exec_progress", stream: "stdout" } }),
+      result("c", 30, { status: "error", error: "no such file" }),
       delta("It is gone")
     ]
     assert.deepStrictEqual(told(...runes), [":I look", "shell failed no such file", ":It is gone …"])
@@ -67,11 +78,14 @@ describe("a conversation", () => {
   })
 
   it("a call asks, is denied with its reason, or is let run by somebody", () => {
-    const asks = [call("c"), rune("tool.approval_requested", { call_id: "c" })]
+    const asks = [call("c"), rune("tool.approval_requested", { call_id: "c", event: { _tag: "approval_needed" } })]
     assert.deepStrictEqual(told(...asks), ["shell asks "])
-    const denied = rune("tool.denied", { call_id: "c", reason: "not now", event: { approver: "ada" } })
+    const denied = rune("tool.denied", { call_id: "c", reason: "not now", event: { _tag: "denied", approver: "ada" } })
     assert.deepStrictEqual(told(...asks, denied), ["shell denied not now"])
-    assert.deepStrictEqual(told(...asks, rune("tool.approved", { call_id: "c", approver: "ada" })), ["shell running "])
+    assert.deepStrictEqual(
+      told(...asks, rune("tool.approved", { call_id: "c", approver: "ada", event: { _tag: "approved" } })),
+      ["shell running "]
+    )
   })
 
   it("what did not change is the same value", () => {
@@ -95,7 +109,7 @@ describe("a conversation", () => {
       rune("agent.usage", { usd: 0.5, tokens: 100 }),
       rune(
         "worker.moved",
-        { event: { _tag: "SessionExited", runId: "r1", outcome: { _tag: "Failure", message: "exit 3" } } },
+        { event: { _tag: "SessionExited", runId: "r1", outcome: { _tag: "Error", detail: "exit 3" } } },
         9
       ),
       rune("worker.moved", { event: { _tag: "PromptReady", runId: "r2" } }, 10)

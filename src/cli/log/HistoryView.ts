@@ -5,8 +5,8 @@
  * Guarantees: what agents and agentd ask among themselves is left out; each thing is one row, which says how it stands in a word
  * for people; texts are bounded, and so is what is held.
  */
-import { agentKinds } from "../../agents/machines/AgentKinds.ts"
 import { OWN } from "../../agents/machines/ToolResult.ts"
+import { agentOf, ConversationView, type Item, textOf } from "../../board/ConversationView.ts"
 import { channelKinds } from "../../channels/ChannelKinds.ts"
 import { isAssistant, isPerson } from "../../domain/Frame.ts"
 import { LOOKS, type Word } from "../../domain/Words.ts"
@@ -14,7 +14,6 @@ import { reader } from "../../core/event-log/EventKinds.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { goalKinds } from "../../goals/GoalKinds.ts"
 import { type Field, moment } from "../render/Csv.ts"
-import { agentOf } from "./LogsView.ts"
 import { type Cell, clock, cut, lookColour, plain, table } from "../render/Output.ts"
 
 export interface AskedRow {
@@ -43,7 +42,7 @@ export const KINDS: ReadonlyArray<string> = [
   "channel.posted"
 ]
 
-const kinds = { ...agentKinds, ...goalKinds, ...channelKinds }
+const kinds = { ...goalKinds, ...channelKinds }
 const read = reader(kinds)
 
 /** Characters of one text. */
@@ -54,8 +53,6 @@ const MAX_OPEN = 10_000
 
 const asksAsPerson = (from: string): boolean => from === "http" || isAssistant(from) || isPerson(from)
 
-const textOf = (value: unknown): string =>
-  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 const brief = (text: string): string => cut(plain(text.slice(0, LONG)), SHORT)
 
 /** A map that forgets its oldest. */
@@ -82,6 +79,7 @@ type Mutable = { -readonly [F in keyof AskedRow]: AskedRow[F] }
 export class HistoryView {
   private readonly rowsByKey = new Map<string, Mutable>()
   private readonly most: number
+  private readonly views = new Recent<ConversationView>()
   /** Messages of a turn, by the turn. */
   private readonly carried = new Recent<ReadonlyArray<string>>()
   private readonly calls = new Recent<{ readonly text: string; readonly turn: string }>()
@@ -99,43 +97,59 @@ export class HistoryView {
   }
 
   feed(any: Rune): void {
+    for (const item of this.viewOf(any).feed(any)) this.take(any, item)
     const rune = read(any)
-    if (rune === undefined) return
-    const { stream } = rune
-    if (rune.kind === "channel.posted") {
+    if (rune?.kind === "channel.posted") {
       const { by, from, text } = rune.payload
       const to = `#${agentOf(any)}`
       if (by === "person")
         this.add(`${any.eventId}`, any, { by: from, what: "post", to, text, word: "done", detail: "posted" })
-      return
+    } else if (rune?.kind.startsWith("plan.") === true) this.goal(any)
+  }
+
+  private viewOf(any: Rune): ConversationView {
+    const key = `${any.stream}/${agentOf(any)}`
+    const view = this.views.get(key) ?? new ConversationView()
+    this.views.set(key, view)
+    return view
+  }
+
+  private take(any: Rune, item: Item): void {
+    const { stream } = any
+    switch (item.is) {
+      case "begin":
+        if (item.isRun) return
+        this.carried.set(`${stream}/${item.turnId}`, item.messageIds)
+        return this.settle(stream, item.messageIds, "working", "its turn goes on")
+      case "over":
+        return this.over(any, item)
+      case "message": {
+        if (!asksAsPerson(item.by)) return
+        const row = { by: item.by, what: "message", to: agentOf(any), text: item.text, word: "waiting" } as const
+        return this.add(`${stream}/${item.id}`, any, { ...row, detail: "" })
+      }
+      case "inbox":
+        return this.inbox(stream, item)
+      case "call":
+      case "answered":
+      case "result":
+        return this.call(any, item)
     }
-    if (rune.kind.startsWith("inbox.")) return this.inbox(any)
-    if (rune.kind.startsWith("plan.")) return this.goal(any)
-    if (rune.kind.startsWith("tool.")) return this.call(any)
-    switch (rune.kind) {
-      case "turn.started": {
-        const { event, turn_id: turn } = rune.payload
-        const ids = "messageIds" in event ? event.messageIds : []
-        this.carried.set(`${stream}/${turn}`, ids)
-        return this.settle(stream, ids, "working", "its turn goes on")
-      }
-      case "turn.completed": {
-        const { final_output: output, turn_id: turn } = rune.payload
-        const { expired, ran } = this.turns.get(`${stream}/${turn}`) ?? { expired: 0, ran: true }
+  }
+
+  private over(any: Rune, { how, isAgain, output, turnId }: Extract<Item, { readonly is: "over" }>): void {
+    switch (how) {
+      case "completed": {
+        const { expired, ran } = this.turns.get(`${any.stream}/${turnId}`) ?? { expired: 0, ran: true }
         const without = expired === 0 ? "" : `${expired === 1 ? "a call" : `${expired} calls`} expired; `
-        return this.ended(any, turn, ran ? "done" : "failed", without + brief(textOf(output)))
+        return this.ended(any, turnId, ran ? "done" : "failed", without + brief(output))
       }
-      case "turn.interrupted": {
-        const { event, reason, turn_id: turn } = rune.payload
-        const isKept = "keep" in event && event.keep === true
-        const [word, more] = isKept ? (["waiting", "; asked again"] as const) : (["done", ""] as const)
-        return this.ended(any, turn, word, `interrupted: ${brief(reason)}${more}`)
+      case "interrupted": {
+        const [word, more] = isAgain ? (["waiting", "; asked again"] as const) : (["done", ""] as const)
+        return this.ended(any, turnId, word, `interrupted: ${brief(output)}${more}`)
       }
-      case "turn.error": {
-        const { event, message, turn_id: turn } = rune.payload
-        const isAgain = "retry" in event && event.retry === true
-        return this.ended(any, turn, isAgain ? "retrying" : "failed", brief(textOf(message)))
-      }
+      case "failed":
+        return this.ended(any, turnId, isAgain ? "retrying" : "failed", brief(output))
     }
   }
 
@@ -163,72 +177,36 @@ export class HistoryView {
     this.carried.delete(key)
   }
 
-  private inbox(any: Rune): void {
-    const rune = read(any)
-    if (rune === undefined || !("event" in rune.payload)) return
-    const { event } = rune.payload
-    const { stream } = rune
-    switch (event._tag) {
-      case "Received": {
-        const { from, messageId, text } = event.message
-        if (!asksAsPerson(from)) return
-        const row = { by: from, what: "message", to: agentOf(any), text, word: "waiting", detail: "" } as const
-        return this.add(`${stream}/${messageId}`, any, row)
-      }
-      case "Withdrawn":
-        return this.settle(stream, [event.messageId], "done", "taken back")
-      case "Dropped":
-        return this.settle(stream, event.messageIds, "failed", `came to no answer: ${brief(event.reason)}`)
-      case "AskedAgain":
-        for (const { as, messageId } of event.messages) {
-          const row = this.rowsByKey.get(`${stream}/${messageId}`)
-          if (row === undefined) continue
-          this.rowsByKey.set(
-            `${stream}/${as}`,
-            Object.assign(row, { word: "waiting", detail: `asked again by ${event.by}` })
-          )
-          this.rowsByKey.delete(`${stream}/${messageId}`)
-        }
-        return
-      case "Dismissed":
-        return this.settle(stream, event.messageIds, "done", `let go by ${event.by}`)
+  private inbox(stream: string, { did, messages, text }: Extract<Item, { readonly is: "inbox" }>): void {
+    for (const { from, to } of messages) {
+      const row = this.rowsByKey.get(`${stream}/${from}`)
+      if (did === "asked again" && row !== undefined && to !== undefined) {
+        this.rowsByKey.delete(`${stream}/${from}`)
+        this.rowsByKey.set(`${stream}/${to}`, Object.assign(row, { word: "waiting", detail: text }))
+      } else this.settle(stream, [from], did === "dropped" ? "failed" : "done", brief(text))
     }
   }
 
-  private call(any: Rune): void {
-    const rune = read(any)
-    if (rune === undefined) return
-    const keyOf = (id: string) => `${rune.stream}/${agentOf(any)}/${id}`
-    switch (rune.kind) {
-      case "tool.call": {
-        const { arguments: input, call_id: id, event, tool_name: tool } = rune.payload
-        const turn = event._tag === "call_requested" ? `${rune.stream}/${event.turnId}` : ""
-        return this.calls.set(keyOf(id), { turn, text: `${brief(textOf(tool))} ${brief(textOf(input))}` })
-      }
-      case "tool.approved": {
-        const { approver, call_id: id, event } = rune.payload
-        if (event._tag !== "approved" || !asksAsPerson(textOf(approver))) return
-        const said = event.answers === undefined ? "allowed" : `answered: ${event.answers.map(brief).join("; ")}`
-        return this.answered(any, keyOf(id), event.approver, "working", said)
-      }
-      case "tool.denied": {
-        const { call_id: id, event } = rune.payload
-        if (event._tag !== "denied" || event.approver === OWN || !asksAsPerson(event.approver)) return
-        return this.answered(any, keyOf(id), event.approver, "done", `denied: ${brief(event.reason)}`)
-      }
-      case "tool.result": {
-        const key = keyOf(rune.payload.call_id)
-        const row = this.rowsByKey.get(key)
-        const { event, status } = rune.payload
-        this.resulted(any, key, event._tag === "approval_timeout")
-        if (row?.word === "working")
-          Object.assign(row, {
-            word: status === "success" || status === "cancelled" ? "done" : "failed",
-            detail: `${row.detail}; the call came to: ${status}`
-          })
-        return this.calls.delete(key)
-      }
+  private call(any: Rune, item: Extract<Item, { readonly is: "answered" | "call" | "result" }>): void {
+    const key = `${any.stream}/${agentOf(any)}/${item.id}`
+    if (item.is === "call") {
+      const turn = item.turnId === "" ? "" : `${any.stream}/${item.turnId}`
+      return this.calls.set(key, { turn, text: `${brief(item.tool)} ${brief(textOf(item.input))}` })
     }
+    if (item.is === "answered") {
+      const { answers, by, isAllowed, reason } = item
+      if (by === OWN || !asksAsPerson(by)) return
+      const said = answers === undefined ? "allowed" : `answered: ${answers.map(brief).join("; ")}`
+      return this.answered(any, key, by, isAllowed ? "working" : "done", isAllowed ? said : `denied: ${brief(reason)}`)
+    }
+    const row = this.rowsByKey.get(key)
+    this.resulted(any, key, item.isExpired)
+    if (row?.word === "working")
+      Object.assign(row, {
+        word: item.status === "success" || item.status === "cancelled" ? "done" : "failed",
+        detail: `${row.detail}; the call came to: ${item.status}`
+      })
+    this.calls.delete(key)
   }
 
   private resulted(any: Rune, key: string, isExpired: boolean): void {

@@ -4,6 +4,7 @@
  * Guarantees: however much there is, only the lines that are asked for are held; nothing of others speaks to the
  * terminal; without -f it ends, and works without the daemon, too.
  */
+import { agentOf } from "../../board/ConversationView.ts"
 import { Clock, Console, Effect, Stream } from "effect"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
@@ -12,7 +13,7 @@ import { following } from "./Following.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import { definedOf, onSource, refused, type Source } from "./LogSource.ts"
 import { type Chosen, chosen } from "./LogsChoice.ts"
-import { agentOf, type Entry, KINDS, lineOf, LogsView, Names, type Style, valueOf, type What } from "./LogsView.ts"
+import { type Entry, KINDS, lineOf, LogsView, Names, type Style, valueOf, type What } from "./LogsView.ts"
 import { atOf, type Moment } from "../parse/Moment.ts"
 import { plain } from "../render/Output.ts"
 import { READS, runNamed, runsOf } from "./Runs.ts"

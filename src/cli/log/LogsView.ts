@@ -5,16 +5,14 @@
  * Guarantees: the lines of one agent come in its runes' order, each once; each is of bounded length and cannot speak
  * to the terminal; what a program said is never taken for a decision, nor the other way round.
  */
-import { agentKinds } from "../../agents/machines/AgentKinds.ts"
-import { reader } from "../../core/event-log/EventKinds.ts"
+import { type About, agentOf, ConversationView, SHOWN } from "../../board/ConversationView.ts"
 import type { Rune } from "../../core/event-log/Rune.ts"
 import { ascii } from "../render/Ascii.ts"
-import { AttachView, KINDS as SHOWN, type Line, turnIn } from "../tui/AttachView.ts"
+import { AttachView, type ItemLine } from "../tui/AttachView.ts"
 import { LEVELS } from "./LogsWords.ts"
 import { clock, type Colour, paint } from "../render/Output.ts"
 
-/** `output`: said by the agent's program; `decision`: by agentd, or a person. */
-export type What = "output" | "decision"
+export type What = About["what"]
 
 export interface Entry {
   /** ms since the epoch */
@@ -30,52 +28,18 @@ export interface Entry {
   readonly restsOn: number
 }
 
-const [ERR, WARNING, NOTICE, INFO] = [3, 4, 5, 6]
+const [ERR, WARNING] = [3, 4]
+/** Levels as syslog numbers them. */
+const NUMBERS: { readonly [L in About["level"]]: number } = { error: ERR, warning: WARNING, notice: 5, info: 6 }
 
 export const KINDS: ReadonlyArray<string> = SHOWN
-
-/** Kinds that are the agent's own words, deeds and questions. */
-const OUTPUT: ReadonlySet<string> = new Set([
-  "run.output",
-  "run.thought",
-  "turn.assistant_delta",
-  "tool.call",
-  "tool.progress",
-  "tool.result",
-  "agent.reported",
-  "agent.asked"
-])
-/** Kinds of which a line may go on with the next. */
-const PIECES: ReadonlySet<string> = new Set(["turn.assistant_delta", "run.thought"])
-/** Kinds with an agent's answer, whose lines have no colour, and a decision about it, whose lines have one. */
-const BOTH: ReadonlySet<string> = new Set(["turn.completed", "turn.error"])
-
-const read = reader(agentKinds)
-
-/** The agent whose machine signed it; a tool call is a machine of its own. */
-export const agentOf = ({ actor }: Pick<Rune, "actor">): string => {
-  const from = actor.indexOf("/") + 1
-  return actor.startsWith("tool/") ? actor.slice(from, actor.lastIndexOf("/")) : actor.slice(from)
-}
-
-/** The stream of the program's that a rune tells of. */
-const sourceOf = (any: Rune): string | undefined => {
-  const rune = read(any)
-  if (rune?.kind === "run.output") return rune.payload.source
-  return rune?.kind === "tool.progress" && "stream" in rune.payload.event ? rune.payload.event.stream : undefined
-}
-
-const levelIn = ({ colour }: Line, what: What, source: string | undefined): number => {
-  if (colour === "red") return ERR
-  if (colour === "yellow" || source === "stderr") return WARNING
-  return what === "decision" ? NOTICE : INFO
-}
 
 /** Agents whose lines are under way at one time; the oldest is let go. */
 const MAX_VIEWS = 1_000
 
 interface Following {
-  readonly view: AttachView
+  readonly items: ConversationView
+  readonly lines: AttachView
   run: string | null
 }
 
@@ -83,49 +47,28 @@ export class LogsView {
   private readonly views = new Map<string, Following>()
 
   feed(rune: Rune): ReadonlyArray<Entry> {
-    const agent = agentOf(rune)
-    const one = this.of(`${rune.stream}/${agent}`)
-    const begin = turnIn(rune)
-    const source = sourceOf(rune)
-    const entry = (line: Line, what: What): Entry => ({
-      at: rune.at,
-      conversation: rune.stream,
-      agent,
-      run: one.run,
-      what,
-      level: levelIn(line, what, source),
-      text: line.text,
-      restsOn: rune.eventId
+    const one = this.of(`${rune.stream}/${agentOf(rune)}`)
+    return one.items.feed(rune).flatMap((item) => {
+      // the words before it are of the run so far, whatever it is
+      const rest = item.is === "piece" ? [] : entries(rune, agentOf(rune), one.run, one.lines.flush())
+      if (item.is === "begin" && item.isRun) one.run = item.turnId
+      else if ("runId" in item && item.is !== "run") one.run = item.runId ?? one.run
+      const shown = entries(rune, agentOf(rune), one.run, one.lines.show(item))
+      if (item.is === "run" && (item.how === "well" || item.how === "badly")) one.run = null
+      return [...rest, ...shown]
     })
-    // the words before it are the program's, whatever it is
-    const rest = PIECES.has(rune.kind) ? [] : one.view.flush().map((line) => entry(line, "output"))
-    const known = runOf(rune)
-    if (known !== undefined) one.run = known
-    const lines = one.view.feed(rune)
-    const entries = shownOf(rune, lines, begin !== undefined).map((line) => entry(line, whatOf(rune, line, source)))
-    if (endsRun(rune)) one.run = null
-    return [...rest, ...entries]
   }
 
   /** Lines that have not ended. */
   flush(rune: Pick<Rune, "at" | "eventId">): ReadonlyArray<Entry> {
-    return [...this.views].flatMap(([key, { run, view }]) => {
-      const [conversation = "", ...agent] = key.split("/")
-      return view.flush().map(({ text }): Entry => ({
-        at: rune.at,
-        conversation,
-        agent: agent.join("/"),
-        run,
-        what: "output",
-        level: INFO,
-        text,
-        restsOn: rune.eventId
-      }))
+    return [...this.views].flatMap(([key, { lines, run }]) => {
+      const [stream = "", ...agent] = key.split("/")
+      return entries({ ...rune, stream }, agent.join("/"), run, lines.flush())
     })
   }
 
   private of(key: string): Following {
-    const known = this.views.get(key) ?? { view: new AttachView(), run: null }
+    const known = this.views.get(key) ?? { items: new ConversationView(), lines: new AttachView(), run: null }
     this.views.delete(key)
     this.views.set(key, known)
     const [oldest] = this.views.keys()
@@ -134,29 +77,24 @@ export class LogsView {
   }
 }
 
-const runOf = (any: Rune): string | undefined => {
-  const begin = turnIn(any)
-  if (begin?.isRun === true) return begin.turnId
-  const rune = read(any)
-  return rune?.kind === "run.output" || rune?.kind === "run.notice" ? rune.payload.runId : undefined
-}
-
-const endsRun = (any: Rune): boolean => {
-  const rune = read(any)
-  if (rune?.kind === "worker.moved") return rune.payload.event._tag === "SessionExited"
-  return rune?.kind === "turn.completed" && "exit" in rune.payload.event && rune.payload.event.exit !== undefined
-}
-
-/** Of a turn's begin its input is left out, and of a question how it is answered where it stands. */
-const shownOf = (rune: Rune, lines: ReadonlyArray<Line>, begins: boolean): ReadonlyArray<Line> => {
-  if (begins) return lines.slice(1, 2)
-  return rune.kind === "tool.approval_requested" ? lines.filter(({ text }) => !/^ {2}(\/|type )/.test(text)) : lines
-}
-
-const whatOf = ({ kind }: Rune, { colour }: Line, source: string | undefined): What => {
-  if (source === "agentd") return "decision"
-  return OUTPUT.has(kind) || (BOTH.has(kind) && colour === undefined) ? "output" : "decision"
-}
+const entries = (
+  { at, eventId, stream }: Pick<Rune, "at" | "eventId" | "stream">,
+  agent: string,
+  run: string | null,
+  lines: ReadonlyArray<ItemLine>
+): ReadonlyArray<Entry> =>
+  lines
+    .filter(({ isHint }) => isHint !== true)
+    .map(({ level, text, what }) => ({
+      at,
+      conversation: stream,
+      agent,
+      run,
+      what,
+      level: NUMBERS[level],
+      text,
+      restsOn: eventId
+    }))
 
 export type Style = "short" | "short-iso" | "json" | "cat"
 

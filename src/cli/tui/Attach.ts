@@ -9,6 +9,7 @@
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Console, Effect, Stdio, Stream, Terminal } from "effect"
+import { beginsTurn, endsTurn, KEPT, SHOWN } from "../../board/ConversationView.ts"
 import { call, type Client } from "../../api/rpc/ControlClient.ts"
 import type { AgentInfo } from "../../domain/Messages.ts"
 import { predicate } from "../../domain/Words.ts"
@@ -16,7 +17,7 @@ import type { Rune } from "../../core/event-log/Rune.ts"
 import * as ApprovalView from "../agents/ApprovalView.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
 import * as AttachKept from "./AttachKept.ts"
-import { AttachView, endsTurn, KEPT, KINDS, type Line, turnIn } from "./AttachView.ts"
+import { AttachView, type Line } from "./AttachView.ts"
 import { following } from "../log/Following.ts"
 import { Invocation } from "../parse/Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
@@ -41,7 +42,7 @@ const CHOOSE = "It asks you to choose: /answer and the number of an option."
 const beginnings = (runes: ReadonlyArray<Rune>): ReadonlyArray<number> => {
   const begun = new Set<string>()
   return runes.flatMap((rune, index) => {
-    const turnId = turnIn(rune)?.turnId
+    const turnId = beginsTurn(rune)
     if (turnId === undefined || begun.has(turnId)) return []
     begun.add(turnId)
     return [index]
@@ -249,7 +250,7 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
       return asked._tag === "Quit"
     })
   const lost = (message: string) => notice(`${plain(message)} It goes on here when the daemon is back.`, "red")
-  const seeing = following({ agent: `${agent.project}/${agent.agent}`, kinds: KINDS }, after, take, lost)
+  const seeing = following({ agent: `${agent.project}/${agent.agent}`, kinds: SHOWN }, after, take, lost)
   yield* Effect.raceFirst(place.typed(enter), seeing)
   const unsent = kept.count()
   if (unsent > 0) yield* notice(`Not sent, since the daemon is away: ${unsent} of what you typed.`, "red")
@@ -262,7 +263,7 @@ export const run = Effect.fnUntraced(function* (input: Input) {
     Effect.gen(function* () {
       const { after, shown } = yield* looking(client, input.agent, input.turns)
       yield* Effect.forEach(shown, (rune) => Console.log(jsonOf(rune)), { discard: true })
-      const coming = client.Log({ agent: input.agent, kinds: KINDS, after, follow: true, caller })
+      const coming = client.Log({ agent: input.agent, kinds: SHOWN, after, follow: true, caller })
       yield* Stream.runForEach(coming, (rune) => Console.log(jsonOf(rune)))
     })
   )

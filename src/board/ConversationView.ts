@@ -1,0 +1,487 @@
+/**
+ * ConversationView: the runes of one agent as a person reads its conversation: items, each with a level and a text.
+ * Whatever shows a conversation (attach, logs, history, the board, the page) renders these. Pure but for what it
+ * remembers of the turn under way.
+ *
+ * Guarantees: a rune becomes a bounded number of items; an answer that streamed is not told twice; what an agent's
+ * program said is never told as a decision, nor the other way round. Fields are read as they were checked when they
+ * were written: the page has no Schema.
+ */
+import type { agentKinds } from "../agents/machines/AgentKinds.ts"
+import type { RuneOf } from "../core/event-log/EventKinds.ts"
+import type { Rune } from "../core/event-log/Rune.ts"
+import { ENDINGS } from "../domain/Endings.ts"
+import * as HalfAnswer from "../domain/HalfAnswer.ts"
+import { words } from "../runs/FileWords.ts"
+import type { Outcome } from "../runs/Outcome.ts"
+import type { Question } from "../runs/Question.ts"
+
+type Known = RuneOf<typeof agentKinds>
+type Kind = Known["kind"]
+type Of<K extends Kind> = Extract<Known, { readonly kind: K }>
+
+/** As syslog has them. */
+export type Level = "error" | "warning" | "notice" | "info"
+
+export interface About {
+  /** ms since the epoch */
+  readonly at: number
+  readonly eventId: number
+  /** `output`: said by the agent's program; `decision`: by agentd, or a person. */
+  readonly what: "output" | "decision"
+  readonly level: Level
+  readonly text: string
+}
+
+type Is<Name extends string, More extends object = object> = About & { readonly is: Name } & Readonly<More>
+
+interface Begin {
+  readonly turnId: string
+  readonly input: string
+  readonly messageIds: ReadonlyArray<string>
+  /** The run begins with it, and its id is the turn's. */
+  readonly isRun: boolean
+  /** It began with its run, which was told. */
+  readonly isTold: boolean
+}
+interface Over {
+  readonly how: "completed" | "interrupted" | "failed"
+  readonly turnId: string
+  /** Its messages are asked again. */
+  readonly isAgain: boolean
+  /** What came of it, whether it was told already or not. */
+  readonly output: string
+  /** ms; undefined: its begin was not seen. */
+  readonly took: number | undefined
+  /** What it used, in words with a blank before them. */
+  readonly usage: string
+}
+/** `answers`: to its questions. */
+interface Answered {
+  readonly id: string
+  readonly by: string
+  readonly isAllowed: boolean
+  readonly reason: string
+  readonly answers?: ReadonlyArray<string> | undefined
+}
+/** Messages that come to no turn, or are asked again under another id. */
+interface InboxMove {
+  readonly did: "withdrawn" | "dropped" | "asked again" | "dismissed"
+  readonly messages: ReadonlyArray<{ readonly from: string; readonly to?: string }>
+}
+
+export type Item =
+  | Is<"begin", Begin>
+  /** A piece of an answer or a thought, whose words go on with the next. */
+  | Is<"piece", { of: "answer" | "thought" }>
+  | Is<"answer">
+  | Is<"printed", { isError: boolean; runId: string }>
+  | Is<"over", Over>
+  | Is<"call", { id: string; turnId: string; tool: string; input: unknown }>
+  | Is<"asks", { id: string; questions: ReadonlyArray<Question> | undefined }>
+  | Is<"answered", Answered>
+  | Is<"withdrawn", { id: string }>
+  | Is<"progress", { id: string }>
+  | Is<"result", { id: string; status: string; output: string; isExpired: boolean }>
+  | Is<"message", { id: string; by: string; how: "" | "steered" | "urgent"; files: ReadonlyArray<string> }>
+  | Is<"inbox", InboxMove>
+  | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
+  | Is<"usage", { tokens: number; usd: number }>
+  /** Its sign: a deed of agentd's, a warning, a failure, an end, a report, a question. */
+  | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; runId?: string }>
+
+type Told = Item extends infer I ? (I extends Item ? Omit<I, "at" | "eventId"> : never) : never
+type Note = Extract<Told, { readonly is: "note" }>
+
+const names = (topic: string, ...all: ReadonlyArray<string>) => all.map((name) => `${topic}.${name}`)
+
+/** Kinds of which a person sees each. */
+export const SHOWN: ReadonlyArray<string> = [
+  ...names("turn", "started", "assistant_delta", "completed", "interrupted", "error"),
+  ...names("tool", "call", "approval_requested", "approval_withdrawn", "approved", "denied", "progress", "result"),
+  ...names("agent", "ready", "terminated", "failed", "budget_exhausted", "spawned", "reported", "asked"),
+  "agent.bound_reached",
+  ...names("run", "started", "output", "thought", "notice", "memory_lost"),
+  ...names("worker", "started", "moved"),
+  "inbox.received"
+]
+/** Kinds that come in pieces while something goes on, and are of no use afterwards. */
+const PASSING: ReadonlyArray<string> = ["turn.assistant_delta", "run.thought", "tool.progress"]
+export const KEPT: ReadonlyArray<string> = SHOWN.filter((kind) => !PASSING.includes(kind))
+/** All kinds that are read: of these some only change what was shown. */
+export const KINDS: ReadonlyArray<string> = [
+  ...SHOWN,
+  ...names("inbox", "withdrawn", "dropped", "asked_again", "dismissed"),
+  "agent.usage"
+]
+
+const known = new Set(KINDS)
+
+/** A payload that was erased or archived says nothing. */
+const read = (rune: Rune): Known | undefined => {
+  const [first] = Object.entries(rune.payload)
+  const isGone = first === undefined || (first[0] === "archived" && first[1] === true)
+  return known.has(rune.kind) && !isGone ? (rune as unknown as Known) : undefined
+}
+
+/** Text of a provider's or a tool's value. */
+export const textOf = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
+const numberOf = (value: unknown): number => (typeof value === "number" ? value : 0)
+
+/** The agent whose machine signed it; a tool call is a machine of its own. */
+export const agentOf = ({ actor }: Pick<Rune, "actor">): string => {
+  const from = actor.indexOf("/") + 1
+  return actor.startsWith("tool/") ? actor.slice(from, actor.lastIndexOf("/")) : actor.slice(from)
+}
+
+/** How calls end that were stopped, and did not fail. */
+const CALLED_OFF: ReadonlySet<string> = new Set(["cancelled", "denied"])
+
+/** `1200 tokens in, 56 out, $0.02`: as far as it is known. */
+const usageOf = (usage: unknown): string => {
+  const of = (typeof usage === "object" && usage !== null ? usage : {}) as { readonly [name: string]: unknown }
+  const [input = 0, output = 0, usd = 0] = ["inputTokens", "outputTokens", "usd"].map((name) => numberOf(of[name]))
+  const parts = [
+    ...(input + output === 0 ? [] : [`${input} tokens in, ${output} out`]),
+    ...(usd === 0 ? [] : [`$${usd.toFixed(usd < 0.01 ? 4 : 2)}`])
+  ]
+  return parts.length === 0 ? "" : ` (${parts.join(", ")})`
+}
+
+/**
+ * The turn that a rune begins: a run's first begins with the run, and not when the run counts as started. A command
+ * has to live for a moment for that, and may have said much by then.
+ */
+const beginOf = (rune: Known): Begin | undefined => {
+  if (rune.kind === "turn.started") {
+    const { event, input, turn_id: turnId } = rune.payload
+    const messageIds = "messageIds" in event ? event.messageIds : []
+    return { turnId, input: textOf(input), messageIds, isRun: false, isTold: false }
+  }
+  if (rune.kind !== "worker.moved" || rune.payload.event._tag !== "PromptReady") return undefined
+  const { prompt, runId } = rune.payload.event
+  return { turnId: runId, input: textOf(prompt), messageIds: [], isRun: true, isTold: false }
+}
+
+/** The id of the turn that a rune begins. */
+export const beginsTurn = (any: Rune): string | undefined => {
+  const rune = read(any)
+  return rune === undefined ? undefined : beginOf(rune)?.turnId
+}
+
+export const endsTurn = (any: Rune): boolean => {
+  const rune = read(any)
+  if (rune?.kind === "worker.moved") return rune.payload.event._tag === "SessionExited"
+  return rune?.kind === "turn.completed" || rune?.kind === "turn.interrupted" || rune?.kind === "turn.error"
+}
+
+const isEnding = (reason: string): reason is keyof typeof ENDINGS => Object.hasOwn(ENDINGS, reason)
+
+const endingOf = (outcome: Outcome): string => {
+  if ("detail" in outcome && outcome.detail !== undefined) return outcome.detail
+  if ("reason" in outcome) return isEnding(outcome.reason) ? ENDINGS[outcome.reason] : outcome.reason
+  return outcome._tag === "Timeout" ? "it took too long" : outcome._tag
+}
+
+const output = { what: "output", level: "info" } as const
+const decision = { what: "decision", level: "notice" } as const
+const warning = { what: "decision", level: "warning" } as const
+const failure = { what: "decision", level: "error" } as const
+
+const note = (sign: Note["sign"], text: string, how: Pick<About, "level" | "what">): Note => ({
+  is: "note",
+  sign,
+  text,
+  ...how
+})
+
+export class ConversationView {
+  /** The turn whose answer has been told as it came. */
+  private streamed: string | null = null
+  private turnId: string | null = null
+  private startedAt: number | undefined = undefined
+  /** The turn that was told to begin with its run. */
+  private begun: string | null = null
+  private run = ""
+
+  feed(any: Rune): ReadonlyArray<Item> {
+    const rune = read(any)
+    if (rune === undefined) return []
+    const begin = beginOf(rune)
+    const told = begin === undefined ? this.told(rune) : this.begins(begin, any.at)
+    return told.map((one) => ({ at: any.at, eventId: any.eventId, ...one }))
+  }
+
+  private begins(begin: Begin, at: number): ReadonlyArray<Told> {
+    if (begin.isRun) this.run = begin.turnId
+    const isTold = begin.turnId === this.begun
+    if (begin.isRun) this.begun = begin.turnId
+    if (!isTold) [this.turnId, this.streamed, this.startedAt] = [begin.turnId, null, at]
+    return [{ is: "begin", ...begin, isTold, ...decision, text: "a turn begins" }]
+  }
+
+  private told(rune: Known): ReadonlyArray<Told> {
+    switch (rune.kind) {
+      case "turn.assistant_delta":
+        this.streamed = rune.payload.turn_id
+        return [{ is: "piece", of: "answer", ...output, text: textOf(rune.payload.content) }]
+      case "run.thought":
+        return [{ is: "piece", of: "thought", ...output, text: rune.payload.text }]
+      case "run.output":
+        return this.printed(rune.payload)
+      case "turn.completed":
+      case "turn.interrupted":
+      case "turn.error":
+        return this.over(rune)
+      case "worker.moved":
+        return moved(rune, this.run)
+      default:
+        return toldOf(rune)
+    }
+  }
+
+  /** A run without turns says all it says this way; what a turn says came as its own. */
+  private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
+    if (source === "assistant") return this.streamed === null ? [{ is: "answer", ...output, text }] : []
+    // what a command prints is its answer
+    if (source === "stdout") this.streamed = this.turnId ?? runId
+    const how =
+      source === "agentd" ? decision : source === "stderr" ? ({ ...output, level: "warning" } as const) : output
+    return [{ is: "printed", isError: source === "stderr", runId, ...how, text }]
+  }
+
+  private over(rune: Of<"turn.completed" | "turn.error" | "turn.interrupted">): ReadonlyArray<Told> {
+    const { turn_id: turnId } = rune.payload
+    const isSeen = this.streamed === turnId
+    const took = this.startedAt === undefined ? undefined : rune.at - this.startedAt
+    const of = { is: "over", turnId, took, usage: "", isAgain: false } as const
+    const answer = (text: string): ReadonlyArray<Told> =>
+      text === "" || isSeen ? [] : [{ is: "answer", ...output, text }]
+    switch (rune.kind) {
+      case "turn.completed": {
+        const { event, final_output: final, usage } = rune.payload
+        const text = textOf(final)
+        const end: Told = {
+          ...of,
+          how: "completed",
+          output: text,
+          usage: usageOf(usage),
+          ...decision,
+          text: "the turn is over"
+        }
+        const isLast = "exit" in event && event.exit !== undefined
+        return [...answer(text), end, ...(isLast ? [ran(this.run)] : [])]
+      }
+      case "turn.interrupted": {
+        const { event, reason } = rune.payload
+        const isAgain = "keep" in event && event.keep === true
+        const text = `the turn was interrupted: ${reason}`
+        return [{ ...of, how: "interrupted", output: reason, isAgain, ...warning, text }]
+      }
+      case "turn.error": {
+        const { error_type: type, event, message, partial_output: part } = rune.payload
+        const half = textOf(part)
+        const isAgain = "retry" in event && event.retry === true
+        return [
+          ...answer(half),
+          ...(half === "" ? [] : [note("", HalfAnswer.MARK, warning)]),
+          {
+            ...of,
+            how: "failed",
+            output: textOf(message),
+            isAgain,
+            ...failure,
+            text: `the turn failed: ${type}: ${textOf(message)}`
+          }
+        ]
+      }
+    }
+  }
+}
+
+const ran = (runId: string): Told => ({
+  is: "run",
+  runId,
+  how: "well",
+  end: "ended well",
+  ...decision,
+  text: "the run has ended"
+})
+
+const askedFor = ({ call_id: id, event, policy_reason: reason }: Of<"tool.approval_requested">["payload"]): Told => {
+  const questions = "questions" in event ? event.questions : undefined
+  const text = questions === undefined ? `it asks: ${textOf(reason)}` : "it asks you to choose"
+  return { is: "asks", id, questions, ...warning, text }
+}
+
+const approved = ({ approver, call_id: id, event }: Of<"tool.approved">["payload"]): Told => {
+  const answers = "answers" in event ? event.answers : undefined
+  const by = textOf(approver)
+  const text = answers === undefined ? `approved by ${by}` : `${by} answered: ${answers.join("; ")}`
+  return { is: "answered", id, by, isAllowed: true, reason: "", answers, ...decision, text }
+}
+
+const resultOf = ({ call_id: id, error, event, output: given, reason, status }: Of<"tool.result">["payload"]): Told => {
+  const level = status === "success" ? "info" : CALLED_OFF.has(status) ? "warning" : "error"
+  const isExpired = event._tag === "approval_timeout"
+  return {
+    is: "result",
+    id,
+    status,
+    output: textOf(given ?? error ?? reason),
+    isExpired,
+    ...output,
+    level,
+    text: status
+  }
+}
+
+const inboxOf = (rune: Extract<Known, { readonly kind: `inbox.${string}` }>): ReadonlyArray<Told> => {
+  if (!("event" in rune.payload)) return []
+  const { event } = rune.payload
+  const of = (did: InboxMove["did"], ids: ReadonlyArray<string>, text: string): ReadonlyArray<Told> => [
+    { is: "inbox", did, messages: ids.map((from) => ({ from })), ...decision, text }
+  ]
+  switch (event._tag) {
+    case "Received": {
+      const { files = [], from, messageId, steer, text, urgent } = event.message
+      const how = steer === true ? "steered" : urgent ? "urgent" : ""
+      return [{ is: "message", id: messageId, by: from, how, files: files.map(words), ...decision, text }]
+    }
+    case "Withdrawn":
+      return of("withdrawn", [event.messageId], "taken back")
+    case "Dropped":
+      return of("dropped", event.messageIds, `came to no answer: ${event.reason}`)
+    case "Dismissed":
+      return of("dismissed", event.messageIds, `let go by ${event.by}`)
+    case "AskedAgain": {
+      const messages = event.messages.map(({ as, messageId }) => ({ from: messageId, to: as }))
+      return [{ is: "inbox", did: "asked again", messages, ...decision, text: `asked again by ${event.by}` }]
+    }
+    default:
+      return []
+  }
+}
+
+const toldOf = (rune: Known): ReadonlyArray<Told> => {
+  switch (rune.kind) {
+    case "tool.call": {
+      const { arguments: input, call_id: id, event, tool_name: tool } = rune.payload
+      const turnId = event._tag === "call_requested" ? event.turnId : ""
+      return [
+        { is: "call", id, turnId, tool: textOf(tool), input, ...output, text: `${textOf(tool)} ${textOf(input)}` }
+      ]
+    }
+    case "tool.approval_requested":
+      return [askedFor(rune.payload)]
+    case "tool.approved":
+      return [approved(rune.payload)]
+    case "tool.denied": {
+      const { call_id: id, event, reason } = rune.payload
+      const by = "approver" in event ? textOf(event.approver) : ""
+      return [
+        {
+          is: "answered",
+          id,
+          by,
+          isAllowed: false,
+          reason: textOf(reason),
+          ...warning,
+          text: `denied: ${textOf(reason)}`
+        }
+      ]
+    }
+    case "tool.approval_withdrawn":
+      return [{ is: "withdrawn", id: rune.payload.call_id, ...decision, text: "it has taken its question back" }]
+    case "tool.progress": {
+      const { call_id: id, chunk, event } = rune.payload
+      const isError = "stream" in event && event.stream === "stderr"
+      return [{ is: "progress", id, ...output, level: isError ? "warning" : "info", text: textOf(chunk) }]
+    }
+    case "tool.result":
+      return [resultOf(rune.payload)]
+    case "inbox.received":
+    case "inbox.withdrawn":
+    case "inbox.dropped":
+    case "inbox.asked_again":
+    case "inbox.dismissed":
+      return inboxOf(rune)
+    case "agent.usage":
+      return [
+        { is: "usage", tokens: numberOf(rune.payload.tokens), usd: numberOf(rune.payload.usd), ...decision, text: "" }
+      ]
+    default:
+      return noteOf(rune)
+  }
+}
+
+const noteOf = (rune: Known): ReadonlyArray<Told> => {
+  switch (rune.kind) {
+    case "run.memory_lost":
+    case "run.notice":
+      return [{ ...note("!", rune.payload.text, warning), runId: rune.payload.runId }]
+    case "agent.bound_reached":
+      return [note("!", rune.payload.text, warning)]
+    case "run.started":
+      return [note("—", "a run has started", decision)]
+    case "agent.reported":
+      return [note("★", `it reports ${rune.payload.status}: ${rune.payload.summary}`, output)]
+    case "agent.asked":
+      return [note("?", `it asks a person: ${rune.payload.question}`, { ...output, level: "warning" })]
+    case "agent.spawned":
+      return [note("—", `it has a sub-agent: ${rune.payload.agent_id}`, decision)]
+    case "agent.ready":
+      return [note("—", "the agent is ready", decision)]
+    case "agent.budget_exhausted":
+      return [note("!", `its budget of ${textOf(rune.payload.resource)} is spent`, failure)]
+    case "agent.failed":
+      return [note("✗", `the agent failed: ${textOf(rune.payload.error)}`, failure)]
+    case "agent.terminated":
+      return [note("■", `the agent has ended: ${textOf(rune.payload.reason)}`, warning)]
+    case "worker.started":
+      return [note("—", `started by ${rune.payload.by ?? "agentd"}`, decision)]
+    default:
+      return []
+  }
+}
+
+/** The run's end, and what becomes of the agent by it. */
+const exited = ({ payload, to }: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
+  const { consecutiveErrors = 0, event, totalErrors = 0 } = payload
+  if (event._tag !== "SessionExited") return []
+  const { outcome } = event
+  if (outcome._tag === "Success") return [ran(event.runId ?? runId)]
+  const end = endingOf(outcome)
+  const isCounted = outcome._tag !== "Uncounted"
+  const counted = isCounted && totalErrors > 0 ? ` (error ${consecutiveErrors} in a row, ${totalErrors} in all)` : ""
+  const next = to === "CoolingDown" ? "; it tries again" : to === "Stopped" ? "; it has stopped for good" : ""
+  const text = `the run has ended: ${end}${counted}${next}`
+  return [{ is: "run", runId: event.runId ?? runId, how: "badly", end, ...(isCounted ? failure : warning), text }]
+}
+
+/** Of the worker's moves those that a person would not see otherwise. */
+const moved = (rune: Of<"worker.moved">, runId: string): ReadonlyArray<Told> => {
+  const { event } = rune.payload
+  switch (event._tag) {
+    case "SessionExited":
+      return exited(rune, runId)
+    case "GraceExceeded": {
+      const text = "the run did not end in its grace, and is killed"
+      return [{ is: "run", runId: event.runId, how: "cut short", end: "cut short", ...warning, text }]
+    }
+    case "UrgentMessage": {
+      const by = event.messageId === null ? "a person" : "an urgent message"
+      return [note("—", `the run is interrupted by ${by}`, decision)]
+    }
+    case "OperatorStop": {
+      const by = `stopped by ${event.by}`
+      const text = event.reason === undefined ? by : `${by}: ${event.reason}`
+      return [{ is: "run", runId, how: "stopped", end: by, ...decision, text }]
+    }
+    case "FatalError":
+      return [note("✗", `it cannot go on: ${event.message}`, failure)]
+    default:
+      return []
+  }
+}
