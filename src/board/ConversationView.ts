@@ -41,19 +41,19 @@ interface Begin {
   readonly messageIds: ReadonlyArray<string>
   /** The run begins with it, and its id is the turn's. */
   readonly isRun: boolean
-  /** It began with its run, which was told. */
+  /** Whether the run that it began with was told. */
   readonly isTold: boolean
 }
 interface Over {
   readonly how: "completed" | "interrupted" | "failed"
   readonly turnId: string
-  /** Its messages are asked again. */
+  /** Whether the messages are asked again. */
   readonly isAgain: boolean
-  /** What came of it, whether it was told already or not. */
+  /** The answer, half answer or reason, whether it was told already or not. */
   readonly output: string
   /** ms; undefined: its begin was not seen. */
   readonly took: number | undefined
-  /** What it used, in words with a blank before them. */
+  /** Tokens and money in words, with a blank before them. */
   readonly usage: string
 }
 /** `answers`: to its questions. */
@@ -87,7 +87,7 @@ export type Item =
   | Is<"inbox", InboxMove>
   | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
   | Is<"usage", { tokens: number; usd: number }>
-  /** Its sign: a deed of agentd's, a warning, a failure, an end, a report, a question. */
+  /** The sign: a deed of agentd's, a warning, a failure, an end, a report, a question. */
   | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; runId?: string }>
 
 type Told = Item extends infer I ? (I extends Item ? Omit<I, "at" | "eventId"> : never) : never
