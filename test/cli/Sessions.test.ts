@@ -26,7 +26,7 @@ import * as Server from "../../src/api/http/Server.ts"
 import { agentInfo, boardOf, callInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
-import { agentd, launch } from "./Child.ts"
+import { agentd, inProcess, launch } from "./Child.ts"
 
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (holds() ? Effect.void : Effect.andThen(Effect.sleep(5), eventually(holds))))
@@ -433,6 +433,16 @@ describe("the board", () => {
       const { code, err } = yield* agentd(["--state", yield* folder, "ps", "--watch"])
       expect(code).toBe(2)
       expect(err).toContain("ps --json")
+    })
+  )
+
+  it.live("watch takes no filter that its board would not keep to", () =>
+    Effect.gen(function* () {
+      for (const given of ["builder", "--csv", "--all", "--project=web", "--is=failed", "--sort=age", "--by=project"]) {
+        const { code, err } = yield* inProcess(["--state", yield* folder, "ps", "--watch", given])
+        expect(code).toBe(2)
+        expect(err).toContain(`${given.startsWith("--") ? given.split("=")[0] : "A name"} does not go with --watch`)
+      }
     })
   )
 

@@ -115,6 +115,12 @@ const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
     Effect.catch(() => Effect.succeed(undefined))
   )
 
+/** Fails where the declaration says that what was given is wrong. */
+const refusing = Effect.fnUntraced(function* (verb: DeclaredVerb, input: object) {
+  const wrong = verb.wrong?.(input as never, (yield* Invocation).caller)
+  if (wrong !== undefined) return yield* new VerbFailed(wrong)
+})
+
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
@@ -122,8 +128,7 @@ const carriedOut = (verb: DeclaredVerb) =>
     for (const [field, { kind }] of Object.entries(verb.args)) {
       if (kind === "maybeText" && given[field] === "-") input[field] = yield* textOf("-")
     }
-    const wrong = verb.wrong?.(input as never, caller)
-    if (wrong !== undefined) return yield* new VerbFailed(wrong)
+    yield* refusing(verb, input)
     for (const [field, { kind }] of Object.entries(verb.args)) {
       if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
     }
@@ -177,8 +182,12 @@ export const commandOf = <const A extends Args, E = never, R = never, EB = never
     const input = given as Input<A>
     const declared = (): Effect.Effect<unknown, Failed | EB, Invocation | Stdio.Stdio | Prompt.Environment | RB> =>
       life.before === undefined ? run(given) : Effect.andThen(life.before(input), run(given))
-    const load: () => Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | Prompt.Environment | RB>> =
-      life.program?.(input) ?? (() => Promise.resolve({ run: declared }))
+    const program = life.program?.(input)
+    const load = async (): Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | Prompt.Environment | RB>> => {
+      if (program === undefined) return { run: declared }
+      const { run: own } = await program()
+      return { run: () => Effect.andThen(refusing(verb, input), own()) }
+    }
     return loaded(load)(undefined)
   }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples), unlistedMode)
 }

@@ -59,14 +59,34 @@ export const ps = declare({
     csv: off("As comma-separated values"),
     ascii: off("No characters but those of ASCII as marks")
   },
-  wrong: ({ bell, notify, watch }) =>
-    watch || (!bell && !notify)
-      ? undefined
-      : {
-          message: `--${bell ? "bell" : "notify"} is for the board that stays.`,
-          remedy: "Give --watch with it: agentd ps --watch --bell",
-          exitCode: ExitCode.usage
-        },
+  wrong: (input) => {
+    const { bell, notify, watch } = input
+    if (!watch && (bell || notify)) {
+      return {
+        message: `--${bell ? "bell" : "notify"} is for the board that stays.`,
+        remedy: "Give --watch with it: agentd ps --watch --bell",
+        exitCode: ExitCode.usage
+      }
+    }
+    const { all, ascii, by, csv, is, names, project, sort } = input
+    const others = {
+      all,
+      ascii,
+      csv,
+      by: by !== "state",
+      is: is !== "any",
+      project: project !== undefined,
+      sort: sort !== "state"
+    }
+    const given = names.length > 0 ? "A name" : `--${Object.entries(others).find(([, isGiven]) => isGiven)?.[0] ?? ""}`
+    if (!watch || given === "--") return undefined
+    return {
+      message: `${given} does not go with --watch: the board shows every row.`,
+      remedy:
+        "Open it and choose there: / finds rows by words, and s sorts them. Of a label: agentd ps --watch --label LABEL",
+      exitCode: ExitCode.usage
+    }
+  },
   rpc: ({ all, ascii, by, csv, is, labels, names, project, sort }, { config }) =>
     map(read("Board", { all }), (board) => ({
       board: {
