@@ -69,7 +69,7 @@ export const DaemonStatus = Schema.Struct({
       ),
       /** In words: runes that were acknowledged are not there. */
       behind: Schema.optionalKey(Schema.String),
-      /** In words: archives of an older agentd that could not be put back into the log. */
+      /** Archives of an older agentd that could not be put back into the log: a line for each conversation, in words. */
       archives: Schema.optionalKey(Schema.String),
       /** Parts that are not ready yet. */
       waiting: Schema.Array(Schema.String)

@@ -617,14 +617,21 @@ const ofLog = ({ archives, behind, startedAt: since = 0 }: Given): ReadonlyArray
     details: ["A backup may have it. The daemon goes on with what is there; this is said until it starts anew."],
     commands: [run("see what is there", "verify")]
   })
-  const unread = matter({
-    ...of,
-    id: "archives",
-    text: "lacks what an older agentd had archived, which could not be put back",
-    details: [archives ?? "", "The files stay. Until then, agentd log does not show what those runes hold."],
-    commands: [run("restart the daemon, when that is done", "restart")]
+  const unread = (archives?.split("\n") ?? []).map((line) => {
+    const [who = ""] = line.split(": ", 1)
+    return matter({
+      ...of,
+      who,
+      id: `archives/${who}`,
+      text: "lacks what an older agentd had archived, which could not be put back",
+      details: [
+        line.slice(who.length + 2),
+        "The file stays. Until then, agentd log does not show what those runes hold."
+      ],
+      commands: [run("restart the daemon, when that is done", "restart")]
+    })
   })
-  return [...(behind === undefined ? [] : [lost]), ...(archives === undefined ? [] : [unread])]
+  return [...(behind === undefined ? [] : [lost]), ...unread]
 }
 
 const ofKeeper = ({ keeper }: Given): ReadonlyArray<Row> =>

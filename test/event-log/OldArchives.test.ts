@@ -10,6 +10,7 @@ import { textsIn, without } from "../../src/core/event-log/Erasure.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import { hashPayload } from "../../src/core/event-log/HashChain.ts"
 import { FreeBytes } from "../../src/core/event-log/Room.ts"
+import { SegmentFile, SegmentWriter } from "../../src/core/event-log/SegmentFile.ts"
 import { archivedRune, closing, meddle, note, output, storeFile, withInlineLog, withLog } from "./Disk.ts"
 
 const STREAM = "shop-1a2b3c4d"
@@ -38,22 +39,22 @@ const payloads = (log: EventLog["Service"], stream: string) =>
 const payloadsIn = (file: string, stream = STREAM) => withInlineLog({ file }, (log) => payloads(log, stream))
 
 /** Writes the file of the stream as the older agentd did, and takes its payloads out of the store. `upTo`: as far as that had come. */
-const takeOut = (file: string, upTo = EVER): void => {
+const takeOut = (file: string, upTo = EVER, stream = STREAM): void => {
   const database = new DatabaseSync(file)
   const rows = database
     .prepare("SELECT event_id, payload, payload_hash FROM runes WHERE stream = ? ORDER BY event_id")
-    .all(STREAM)
+    .all(stream)
   database.close()
   const lines = rows.map(
     ({ event_id, payload, payload_hash }) =>
       `{"eventId":${Number(event_id)},"payloadHash":"${String(payload_hash)}","payload":${String(payload)}}`
   )
-  const head = JSON.stringify({ agentd: "archive", version: 1, stream: STREAM })
-  mkdirSync(join(dirname(file), "archive"))
-  writeFileSync(join(dirname(file), "archive", `${STREAM}.jsonl.gz`), gzipSync(`${[head, ...lines].join("\n")}\n`))
+  const head = JSON.stringify({ agentd: "archive", version: 1, stream })
+  mkdirSync(join(dirname(file), "archive"), { recursive: true })
+  writeFileSync(join(dirname(file), "archive", `${stream}.jsonl.gz`), gzipSync(`${[head, ...lines].join("\n")}\n`))
   meddle(
     file,
-    `UPDATE runes SET payload = NULL WHERE stream = '${STREAM}' AND event_id <= ${Math.min(upTo, COUNT + 1)}`
+    `UPDATE runes SET payload = NULL WHERE stream = '${stream}' AND event_id <= ${Math.min(upTo, 2 * COUNT)}`
   )
 }
 
@@ -209,6 +210,60 @@ describe("an archive of an older agentd", () => {
       yield* isBack(of)
     })
   )
+
+  const damages: ReadonlyArray<readonly [name: string, damage: (path: string) => void]> = [
+    ["that is missing", (path) => rmSync(path)],
+    [
+      // the file is one that a put-back could have left, but for a time of day
+      "in which a rune was changed",
+      (path) => {
+        const file = new SegmentFile(path)
+        const writer = new SegmentWriter(dirname(path))
+        for (let block = 0; block < file.blocks; block++) {
+          writer.add(file.rows(block).map((row) => (row.event_id === 3 ? { ...row, at: row.at + 1 } : row)))
+        }
+        writer.finish(file.footer.heads)
+      }
+    ]
+  ]
+  for (const [name, damage] of damages) {
+    it.live(`waits where it needs a segment ${name}, and says so; the archive of another conversation goes back`, () =>
+      Effect.gen(function* () {
+        const of = yield* sealed
+        const late = "yard-1a2b3c4d"
+        const before = yield* withInlineLog({ file: of.file }, (log) =>
+          Effect.gen(function* () {
+            yield* log.append([note(late, 1, "a text"), closing(late), archivedRune(late)])
+            return yield* payloads(log, late)
+          })
+        ).pipe(Effect.provideService(FreeBytes, () => 0))
+        takeOut(of.file, EVER, late)
+        const path = join(dirname(of.file), "segments", "1-200.zst")
+        const whole = readFileSync(path)
+        damage(path)
+        const damaged = existsSync(path) ? readFileSync(path) : undefined
+        yield* withInlineLog({ file: of.file }, (log) =>
+          Effect.gen(function* () {
+            yield* isTold(log)
+            assert.match(
+              (yield* told(log)) ?? "",
+              /^shop-1a2b3c4d: .*shop-1a2b3c4d.jsonl.gz is not put back into the log: /
+            )
+            assert.match(
+              (yield* told(log)) ?? "",
+              /1-200\.zst.*\. See what is wrong \(agentd verify\), mend the log .*, then restart the daemon$/
+            )
+            yield* until(Effect.sync(() => readdirSync(of.folder).length === 1))
+            assert.deepStrictEqual(yield* payloads(log, late), before)
+            assert.include((yield* log.verify).problems.map(({ message }) => message).join("\n"), path)
+          })
+        )
+        assert.deepStrictEqual(existsSync(path) ? readFileSync(path) : undefined, damaged)
+        writeFileSync(path, whole)
+        yield* isBack(of)
+      })
+    )
+  }
 
   for (const upTo of [0, 100, COUNT]) {
     it.live(`a kill when payloads up to rune ${upTo} were out of the store: the rest goes back`, () =>

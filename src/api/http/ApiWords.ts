@@ -108,7 +108,8 @@ export const fields: { readonly [field: string]: string } = {
   answers: "An answer to each question: the numbers of options, or own words.",
   approval: "The call of the session that waits for leave; null: none.",
   approvals: "How calls are approved.",
-  archives: "Archives of an older agentd that could not be put back into the log, in words.",
+  archives:
+    "Archives of an older agentd that could not be put back into the log: a line for each conversation, in words.",
   archive: "Always null: an older agentd named a file here.",
   arguments: "The call's input, as JSON.",
   aside: "Parts of the log that are left out, since they cannot be read.",

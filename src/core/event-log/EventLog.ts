@@ -117,7 +117,7 @@ export interface Reading {
   readonly aside: ReadonlyArray<SetAside>
   /** In words: runes that were acknowledged are not there. */
   readonly behind?: string
-  /** In words: archives of an older agentd that could not be put back into the log. */
+  /** Archives of an older agentd that could not be put back into the log: a line for each conversation, in words. */
   readonly archives?: string
 }
 

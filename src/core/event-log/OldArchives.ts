@@ -7,11 +7,12 @@
  *
  * Guarantees: a payload is compared with its hash in the chain before it goes back, into the store or into the segment
  * that holds its rune. A file is removed only when no rune of its stream lacks a payload, so a kill loses nothing and
- * the next start goes on. Without room on the disk nothing is changed. A damaged file stays, with what it still has.
+ * the next start goes on. Each archive goes back by itself: one that is damaged, needs a segment that is, or lacks room
+ * stays, and is tried again at the next start.
  */
 import { Effect, Schema, type Semaphore, Stream } from "effect"
 import * as fs from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { createGunzip } from "node:zlib"
 import type { Appender } from "./Appender.ts"
@@ -28,10 +29,13 @@ import { storageError } from "./StorageFailure.ts"
 /** Beside the store. */
 export const FOLDER = "archive"
 const END = ".jsonl.gz"
+const ACTOR = "log/archives"
 /** Characters of payloads in memory at once: a segment is written anew once for all of them. */
 const MOST = 16_000_000
 /** Characters of payloads in one transaction of the store. */
 const PIECE = 500_000
+/** Archives that are told of one by one. */
+const MAX_TOLD = 20
 const LINE = /^\{"eventId":(\d+),"payloadHash":"[^"]*","payload":/
 
 /** The reason why an archive is still there. */
@@ -94,11 +98,12 @@ export const problemOf = ({ folder, kept }: Archives, stream: string): string | 
     : `its payload was in ${path}, the archive of an older agentd, which is missing`
 }
 
-/** In words, for a person; undefined: no archive is left. */
+/** For a person, a line for each conversation: its name and, in words, why it waits. Undefined: no archive is left. */
 export const told = ({ kept }: Archives): string | undefined => {
-  const [first, ...others] = [...new Set([...kept.values()].map(({ message }) => message))]
-  if (first === undefined) return undefined
-  return others.length === 0 ? first : `${first}; and ${others.length} more`
+  if (kept.size === 0) return undefined
+  const lines = Array.from(kept, ([stream, { message }]) => `${stream}: ${message}`)
+  const more = lines.length > MAX_TOLD ? [`log: ${lines.length - MAX_TOLD} more archives are not put back`] : []
+  return [...lines.slice(0, MAX_TOLD), ...more].join("\n")
 }
 
 const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
@@ -144,7 +149,7 @@ const checked = (payload: string, hash: string, erasing: Erasing | undefined): s
 
 /** Payloads go into the store, or into the segments that hold their runes. */
 const place = Effect.fnUntraced(function* (
-  { append, home, putBack, segments }: Parts,
+  { putBack, segments, ...parts }: Parts,
   payloads: ReadonlyMap<number, string>
 ): Effect.fn.Return<void, StorageError | RuneRefused> {
   const listed = segments?.segments.listed ?? []
@@ -162,7 +167,7 @@ const place = Effect.fnUntraced(function* (
   }
   if (piece.length > 0) yield* putBack(piece)
   if (segments === undefined) return
-  const remake = SegmentLog.remake(segments, append, home, "log/archives")
+  const remake = SegmentLog.remake(segments, { ...parts, actor: ACTOR })
   for (const segment of listed) {
     if (![...payloads.keys()].some((eventId) => segment.first <= eventId && eventId <= segment.last)) continue
     yield* remake(segment, (row) =>
@@ -208,74 +213,71 @@ const read = Effect.fnUntraced(function* (parts: Parts, { lacking, path }: Volum
 const attempt = <A>(path: string, work: () => A) =>
   Effect.try({ try: work, catch: (cause) => storageError(path, cause) })
 
-const restore = Effect.fnUntraced(function* (parts: Parts, volume: Volume) {
-  const { path, stream } = volume
-  const broken = yield* read(parts, volume)
-  const lacking = yield* lackingIn(parts, stream)
+/** Answers why the archive stays; undefined: all of it is in the log. */
+const restore = Effect.fnUntraced(function* (parts: Parts, path: string, stream: string) {
+  const before = yield* lackingIn(parts, stream)
+  if (before.size > 0) {
+    const lack = yield* Room.lacking(dirname(path), yield* neededFor(parts, path))
+    if (lack !== undefined) {
+      const message = `${path} of an older agentd is not put back into the log: ${lack}. Make room, then restart the daemon`
+      return { message, isDamaged: false }
+    }
+  }
+  const broken = before.size === 0 ? undefined : yield* read(parts, { stream, path, lacking: before })
+  const lacking = before.size === 0 ? before : yield* lackingIn(parts, stream)
   const [first] = lacking.keys()
   if (first === undefined) {
     yield* attempt(path, () => remove(path))
-    return yield* Effect.logInfo(`${path} is back in the log: ${volume.lacking.size} payloads of ${stream}`)
+    yield* Effect.logInfo(`${path} is back in the log: ${before.size} payloads of ${stream}`)
+    return undefined
   }
   const message = `${path} does not hold ${lacking.size} payloads of ${stream}, from rune ${first} on${broken === undefined ? "" : ` (${broken})`}: put back a backup of it, then restart the daemon`
-  parts.archives.kept.set(stream, { message, isDamaged: true })
-  yield* Effect.logError(`runes: ${message}`)
+  return { message, isDamaged: true }
 })
 
-/** Bytes that the disk must have while the archives are put back: the store, its write-ahead log, one segment twice. */
-const neededFor = Effect.fnUntraced(function* ({ segments }: Parts, volumes: ReadonlyArray<Volume>) {
-  const sizes = yield* Effect.forEach(volumes, ({ path }) => sizeOf(path))
-  const text = sizes.reduce((sum, size) => sum + size, 0)
-  return 2 * text + Math.max(0, ...(segments?.segments.listed ?? []).map(({ bytes }) => bytes))
-})
+/** Bytes that the disk must have while an archive is put back: the store, its write-ahead log, one segment twice. */
+const neededFor = ({ segments }: Parts, path: string): Effect.Effect<number> =>
+  Effect.map(
+    sizeOf(path),
+    (text) => 2 * text + Math.max(0, ...(segments?.segments.listed ?? []).map(({ bytes }) => bytes))
+  )
 
 /** A kill between a segment's new file and the rune that says so leaves a file that the store lists as it was before. */
-const relisted = Effect.fnUntraced(function* ({ append, home, segments }: Parts) {
+const relisted = Effect.fnUntraced(function* ({ segments, ...parts }: Parts) {
   if (segments === undefined) return
-  const remake = SegmentLog.remake(segments, append, home, "log/archives")
+  const remake = SegmentLog.remake(segments, { ...parts, actor: ACTOR })
   for (const { content, ...segment } of segments.segments.open) {
-    if ((yield* attempt(content.path, () => content.sha256)) !== segment.sha256) yield* remake(segment, (row) => row)
+    yield* Effect.gen(function* () {
+      if ((yield* attempt(content.path, () => content.sha256)) !== segment.sha256) yield* remake(segment, (row) => row)
+    }).pipe(Effect.catch(({ message }) => Effect.logWarning(`runes: ${message}`)))
     yield* Effect.yieldNow
   }
-})
-
-const volumesIn = Effect.fnUntraced(function* (parts: Parts, folder: string) {
-  const volumes: Array<Volume> = []
-  yield* relisted(parts)
-  for (const name of namesIn(folder)) {
-    const path = join(folder, name)
-    const stream = streamOf(name)
-    // an older agentd was killed while it wrote the file, and had taken nothing out of the log yet
-    if (name.endsWith(`${END}.part`)) yield* attempt(path, () => remove(path))
-    if (stream === undefined) continue
-    const lacking = yield* lackingIn(parts, stream)
-    if (lacking.size === 0) yield* attempt(path, () => remove(path))
-    else volumes.push({ stream, path, lacking })
-  }
-  return volumes
 })
 
 /** Whether an older agentd has left archives. */
 export const areThere = ({ folder }: Archives): boolean => folder !== undefined && fs.existsSync(folder)
 
-/** Puts back all archives that are there. What could not be put back is in `kept`, and its file stays. */
+/** Puts back all archives that are there, each by itself. What could not be put back is in `kept`, and its file stays. */
 export const restoreAll = (parts: Parts): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { folder, kept } = parts.archives
     if (folder === undefined) return
-    const volumes = yield* parts.lock.withPermit(volumesIn(parts, folder))
-    const lack = yield* Room.lacking(folder, yield* neededFor(parts, volumes))
-    if (lack !== undefined) {
-      const message = `${folder} of an older agentd is not put back into the log: ${lack}. Make room, then restart the daemon`
-      for (const { stream } of volumes) kept.set(stream, { message, isDamaged: false })
-      return yield* Effect.logError(`runes: ${message}`)
-    }
-    for (const volume of volumes) {
-      yield* Effect.catch(Effect.uninterruptible(restore(parts, volume)), ({ message }) => {
-        const text = `${volume.path} is not put back into the log: ${message}`
-        kept.set(volume.stream, { message: text, isDamaged: false })
-        return Effect.logError(`runes: ${text}`)
-      }).pipe(parts.lock.withPermit)
+    yield* parts.lock.withPermit(relisted(parts))
+    for (const name of namesIn(folder)) {
+      const path = join(folder, name)
+      const stream = streamOf(name)
+      // an older agentd was killed while it wrote the file, and had taken nothing out of the log yet
+      if (name.endsWith(`${END}.part`)) yield* attempt(path, () => remove(path))
+      if (stream === undefined) continue
+      const why = yield* Effect.catch(Effect.uninterruptible(restore(parts, path, stream)), ({ message }) =>
+        Effect.succeed({
+          message: `${path} is not put back into the log: ${message.replace(/\.$/, "")}. See what is wrong (agentd verify), mend the log (agentd repair) or put back a backup, then restart the daemon`,
+          isDamaged: false
+        })
+      ).pipe(parts.lock.withPermit)
+      if (why === undefined) continue
+      kept.set(stream, why)
+      yield* Effect.logError(`runes: ${why.message}`)
     }
     yield* attempt(folder, () => namesIn(folder).length === 0 && fs.rmdirSync(folder))
   }).pipe(

@@ -4,12 +4,13 @@
  *
  * Guarantees: each step is durable before the next; a kill between two of them loses nothing, and the next start
  * removes a file that no rune names, and lists one that a rune names and an older agentd did not list. Texts are erased in segments, too: the file is
- * written anew, and a rune says so.
+ * written anew, and a rune says so; never one that is damaged: a new hash would hide that.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import type { Appender } from "./Appender.ts"
+import { ChainWalk } from "./ChainWalk.ts"
 import { type Erasing, without } from "./Erasure.ts"
 import type { RuneRefused, Sealing, StorageError } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
@@ -20,9 +21,12 @@ import { filesIn, type Made, SegmentFile, type SegmentHead, SegmentWriter } from
 import type { RuneRow } from "./RuneRow.ts"
 import type { Listed, Segments } from "./Segments.ts"
 import { storageError } from "./StorageFailure.ts"
+import type { StoredRune } from "./StoredRune.ts"
 
 /** Streams whose heads the rune names one by one; of more it has the hash alone. */
 const MAX_HEADS = 500
+/** SQLite's own code for a damaged file. */
+const CORRUPT = 11
 
 /** The thread's part. */
 export interface Store {
@@ -100,13 +104,42 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
     yield* Forgetting.swept(parts)
   })
 
-/** Writes a segment anew with its rows changed, and a rune that says so. Done twice it makes the same file. */
-export const remake = ({ folder, relist, segments }: Parts, append: Appender["append"], home: string, actor: string) =>
+/** The log, as those see it that write segments anew. */
+export interface Remaking {
+  readonly append: Appender["append"]
+  readonly home: string
+  readonly actor: string
+  /** By the rune whose texts were erased. */
+  readonly erasures: Effect.Effect<ReadonlyMap<number, Erasing>, StorageError>
+}
+
+/** Whether each rune of the file is as it was appended, or as an erasure has left it. */
+const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures: ReadonlyMap<number, Erasing>) => {
+  const before = ({ prev, stream }: StoredRune) => segments.at(prev) ?? segments.beginning?.head(stream)
+  const walk = new ChainWalk({ after: first - 1, before })
+  for (const [eventId, { left }] of erasures) walk.erasures.set(eventId, left)
+  for (let block = 0; block < file.blocks; block++) file.runes(block).forEach((rune) => walk.next(rune))
+  walk.end()
+  return walk.problems.length === 0
+}
+
+/**
+ * Writes a segment anew with its rows changed, and a rune that says so. Done twice it makes the same file. A kill before
+ * that rune leaves a whole file that is listed as it was before; any other one that is not as it is listed is damaged.
+ */
+export const remake = ({ folder, relist, segments }: Parts, { actor, append, erasures, home }: Remaking) =>
   Effect.fnUntraced(function* (segment: Listed, changed: (row: RuneRow) => RuneRow) {
     if (isBeginning(segment.file)) return
     const path = join(folder, segment.file)
     const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(path) })
     const file = new SegmentFile(path)
+    if ((yield* attempt(() => file.sha256)) !== segment.sha256) {
+      const erased = yield* erasures
+      yield* attempt(() => {
+        if (isWhole(segments, file, segment.first, erased)) return
+        throw Object.assign(new Error("it is not as it was made"), { errcode: CORRUPT })
+      })
+    }
     const heads = yield* attempt(() => file.footer.heads)
     const writer = yield* attempt(() => new SegmentWriter(folder))
     const made = yield* Effect.gen(function* () {
@@ -124,8 +157,8 @@ export const remake = ({ folder, relist, segments }: Parts, append: Appender["ap
   })
 
 /** Erases the texts of a rune in its segment. */
-export const rewrite = (parts: Parts, append: Appender["append"], home: string) => {
-  const remade = remake(parts, append, home, "log/eraser")
+export const rewrite = (parts: Parts, by: Omit<Remaking, "actor">) => {
+  const remade = remake(parts, { ...by, actor: "log/eraser" })
   return ({ eventId, fields, left }: Erasing) => {
     const segment = parts.segments.listed.find(({ first, last }) => first <= eventId && eventId <= last)
     if (segment === undefined) return Effect.void

@@ -150,10 +150,11 @@ const erasing = (
     readonly recent: RecentEvents
     readonly append: Appender["append"]
     readonly lock: Semaphore.Semaphore
+    readonly erasures: OldArchives.Parts["erasures"]
   }
 ) => {
   const { reader, rewrite, segments, unfinished } = of
-  const { append, lock, recent } = parts
+  const { append, erasures, lock, recent } = parts
 
   const look = looking(of, rules)
 
@@ -162,7 +163,7 @@ const erasing = (
     Effect.gen(function* () {
       const { by, eventId, stream } = begun
       yield* rewrite(begun)
-      if (segments !== undefined) yield* SegmentLog.rewrite(segments, append, rules.home)(begun)
+      if (segments !== undefined) yield* SegmentLog.rewrite(segments, { append, erasures, home: rules.home })(begun)
       const [stored] = yield* reader.at([eventId])
       if (stored !== undefined && stored.payload !== null) recent.replace(eventId, parsePayload(stored) ?? {})
       yield* append([
@@ -397,8 +398,8 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   })
   const lock = Semaphore.makeUnsafe(1)
   const files = Semaphore.makeUnsafe(READERS)
-  const eraser = erasing(of, rules, { recent, append: appender.append, lock })
   const erasures = erasuresIn(queries, rules.home)
+  const eraser = erasing(of, rules, { recent, append: appender.append, lock, erasures })
   const parts = { ...of, segments: of.segments, append: appender.append, home: rules.home, erasures, lock }
   yield* resuming(of, lock, { erasures: eraser.resume, archives: OldArchives.restoreAll(parts) })
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
