@@ -8,7 +8,7 @@
  */
 import { Context, Deferred, Effect, Layer, Semaphore } from "effect"
 import { createHash, createHmac, randomBytes } from "node:crypto"
-import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, refuse } from "../domain/Messages.ts"
 import * as Proof from "../domain/PageProof.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
 import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
@@ -127,15 +127,17 @@ const draft = (kind: string, payload: RuneDraft["payload"]): RuneDraft => ({
   payload
 })
 
-const tooMany = new CommandRefused({
-  message: `There are ${MAX_GRANTS} tokens already.`,
-  remedy: "Revoke those that nobody uses: agentd access ls, then agentd access revoke ID"
-})
+const tooMany = refuse(
+  "full",
+  `There are ${MAX_GRANTS} tokens already.`,
+  "Revoke those that nobody uses: agentd access ls, then agentd access revoke ID"
+)
 
-const used = new CommandRefused({
-  message: "This link was used already, or is older than two minutes.",
-  remedy: "Get a new one: agentd open"
-})
+const used = refuse(
+  "conflict",
+  "This link was used already, or is older than two minutes.",
+  "Get a new one: agentd open"
+)
 
 /** The grants that are in force, and who waits for the end of one. */
 class Book {
@@ -170,10 +172,11 @@ class Book {
     const found = [...this.grants.values()].filter((one) => id !== "" && one.id.startsWith(id))
     const [one] = found
     if (one !== undefined && found.length === 1) return one
-    return new CommandRefused({
-      message: one === undefined ? `There is no token "${id}".` : `${found.length} tokens begin with "${id}".`,
-      remedy: "See which there are: agentd access ls"
-    })
+    return refuse(
+      one === undefined ? "not_found" : "ambiguous",
+      one === undefined ? `There is no token "${id}".` : `${found.length} tokens begin with "${id}".`,
+      "See which there are: agentd access ls"
+    )
   }
 }
 

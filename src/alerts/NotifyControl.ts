@@ -13,7 +13,7 @@ import * as Route from "./Route.ts"
 import * as Telling from "./Telling.ts"
 import { channelsFor, NOTICE_KINDS, type ChannelConfig, type NotifyConfig } from "../config/NotifyConfig.ts"
 import type { NotifyRow } from "../domain/AlertMessages.ts"
-import { CommandRefused } from "../domain/Messages.ts"
+import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Check } from "../board/DaemonMessages.ts"
 
 /** Somebody waits for what a check says. */
@@ -63,8 +63,9 @@ export const checks = Effect.map(rows, (all): ReadonlyArray<Check> =>
 
 const unknown = (name: string, notify: NotifyConfig | undefined, userConfig: string) => {
   const names = Object.keys(notify?.channels ?? {})
-  return new CommandRefused(
-    names.length === 0
+  return new CommandRefused({
+    code: "not_found",
+    ...(names.length === 0
       ? {
           message: "No channel is configured.",
           remedy: `Add "notify" to ${userConfig}: docs/notifications.md has examples, agentd schema --user all there is.`
@@ -72,8 +73,8 @@ const unknown = (name: string, notify: NotifyConfig | undefined, userConfig: str
       : {
           message: `There is no channel "${name}"; there are ${names.join(", ")}.`,
           remedy: "See them: agentd alert channels"
-        }
-  )
+        })
+  })
 }
 
 /** A message by the channel, now, whatever the hour. */
@@ -98,9 +99,7 @@ export const test = (userConfig: string) =>
     const { response } = yield* Effect.flatMap(Telling.implementation(config), (channel) =>
       Telling.bounded({ config, name }, channel.send(config, message))
     ).pipe(
-      Effect.mapError(
-        ({ message, remedy }) => new CommandRefused({ message: `${name} did not take it: ${message}`, remedy })
-      )
+      Effect.mapError(({ message, remedy }) => refuse("unavailable", `${name} did not take it: ${message}`, remedy))
     )
     return { message: `${name} took it: ${response}` }
   })

@@ -21,7 +21,7 @@ import * as Readiness from "../board/Readiness.ts"
 import { treeOf, type TreeRow } from "../board/TreeMessages.ts"
 import type { Supervisor } from "../core/supervision/Supervisor.ts"
 import { counted } from "../domain/ErrorLimit.ts"
-import { CommandRefused } from "../domain/Messages.ts"
+import { refuse, refusedBy } from "../domain/Messages.ts"
 import { Weather } from "../domain/Weather.ts"
 import * as Keeper from "../runs/keeper/Keeper.ts"
 import { Redact } from "../core/event-log/Redact.ts"
@@ -226,10 +226,11 @@ const partsOf = (root: ReturnType<Facts["root"]>, redact: Redact["Service"]): Re
   )
 
 const nobodyIsMailed = ({ userConfig }: Facts) =>
-  new CommandRefused({
-    message: "Nobody is mailed: no mail section is configured.",
-    remedy: `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
-  })
+  refuse(
+    "not_found",
+    "Nobody is mailed: no mail section is configured.",
+    `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
+  )
 
 /** Where pages are answered; the port is asked for. */
 const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
@@ -243,17 +244,17 @@ const addressOf = ({ ask, report }: Listening.Listening["Service"]) =>
       Effect.timeoutOrElse({ duration: PORT_WAIT, orElse: () => report })
     )
     if (listening) return `http://127.0.0.1:${port}`
-    return yield* new CommandRefused({
-      message: `No page can be opened: ${problem?.message ?? "the daemon does not listen on its port yet"}.`,
-      remedy: problem?.remedy ?? "Try again in a moment."
-    })
+    return yield* refuse(
+      "unavailable",
+      `No page can be opened: ${problem?.message ?? "the daemon does not listen on its port yet"}.`,
+      problem?.remedy ?? "Try again in a moment."
+    )
   })
 
 const pagesAt = (listening: Listening.Listening["Service"]) => ({
   address: addressOf(listening),
-  pagePort: Effect.mapError(
-    listening.openPage,
-    ({ message, remedy }) => new CommandRefused({ message: `No page can be opened: ${message}.`, remedy })
+  pagePort: Effect.mapError(listening.openPage, ({ message, remedy }) =>
+    refuse("unavailable", `No page can be opened: ${message}.`, remedy)
   )
 })
 
@@ -291,7 +292,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts, zone = zoneOf(fac
     const answers = yield* Effect.forEach(sections, (mail) =>
       Alerter.sendTest(mail).pipe(
         Effect.map(({ response, to }) => `${mail.smtp.host} took it for ${to.join(", ")}: ${response}`),
-        Effect.mapError(({ message, remedy }) => new CommandRefused({ message, remedy }))
+        Effect.mapError((error) => refusedBy(error))
       )
     )
     return { message: answers.join("\n") }

@@ -12,7 +12,7 @@ import { isOf } from "../config/ProjectName.ts"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
 import type { Agents } from "../projects/service/Agents.ts"
 import type { Answer } from "../agents/machines/CallRow.ts"
-import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
+import { type Caller, type CallInfo, type PlateInfo, refuse } from "../domain/Messages.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Plates } from "../plates/Plates.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
@@ -97,17 +97,18 @@ interface Deciders {
 /** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
 const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, name: string, { config }: Caller) {
   if (name.trim() === "") {
-    return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
+    return yield* refuse("invalid", "No call is named.", "See what waits: agentd approve")
   }
   const known = yield* asks(log, name)
   // One id may be the beginning of another: a call that is over must not stand for one that asks.
   if (known.exact) return { _tag: "Call", callId: name } as const
   const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
   if (which._tag === "Several")
-    return yield* new CommandRefused({
-      message: `"${name}" fits ${which.which.length} that wait for an answer.`,
-      remedy: `Say which, by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
-    })
+    return yield* refuse(
+      "ambiguous",
+      `"${name}" fits ${which.which.length} that wait for an answer.`,
+      `Say which, by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
+    )
   if (which._tag !== "None") return which
   // The agents say what became of it.
   return known.begins === undefined

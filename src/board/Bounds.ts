@@ -8,12 +8,16 @@
 import { Schema, type SchemaIssue } from "effect"
 import { quoted } from "../runs/FileWords.ts"
 import { MAX_NAME } from "../runs/GivenFile.ts"
-import { CommandRefused } from "../domain/Messages.ts"
+import { CommandRefused, refuse } from "../domain/Messages.ts"
+import type { RefusalCode } from "../domain/RefusalCode.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"
 import { Limits } from "./Limits.ts"
 
 /** How a value beyond the bound is refused. */
-type Refusal<A> = (field: string, value: A) => { readonly message: string; readonly remedy: string }
+type Refusal<A> = (
+  field: string,
+  value: A
+) => { readonly code?: RefusalCode; readonly message: string; readonly remedy: string }
 
 const REFUSAL = "agentd/refusal"
 
@@ -58,7 +62,11 @@ export const text = (
   Schema.String.check(
     bound<string>(
       (value) => Buffer.byteLength(value) <= limit,
-      (field, value) => ({ message: tooLong(field, Buffer.byteLength(value), limit, "bytes"), remedy }),
+      (field, value) => ({
+        code: "too_large",
+        message: tooLong(field, Buffer.byteLength(value), limit, "bytes"),
+        remedy
+      }),
       { maxLength: limit }
     ),
     bound<string>(
@@ -177,9 +185,9 @@ export const refusalOf = (whole: SchemaIssue.Issue): CommandRefused => {
   const remedy = "Give it as this daemon's version has it. Where agentd itself sent it, the two differ: agentd restart."
   if (issue._tag === "Filter") {
     const says = issue.filter.annotations?.[REFUSAL] as Refusal<unknown> | undefined
-    if (says !== undefined) return new CommandRefused(says(field, issue.input))
+    if (says !== undefined) return new CommandRefused({ code: "invalid", ...says(field, issue.input) })
   }
-  if (issue._tag === "MissingKey") return new CommandRefused({ message: `${field} is missing.`, remedy })
-  if (issue._tag === "UnexpectedKey") return new CommandRefused({ message: `${field} is not known.`, remedy })
-  return new CommandRefused({ message: `${field} cannot be ${shown(issue.input)}.`, remedy })
+  if (issue._tag === "MissingKey") return refuse("invalid", `${field} is missing.`, remedy)
+  if (issue._tag === "UnexpectedKey") return refuse("invalid", `${field} is not known.`, remedy)
+  return refuse("invalid", `${field} cannot be ${shown(issue.input)}.`, remedy)
 }

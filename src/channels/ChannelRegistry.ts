@@ -7,7 +7,7 @@
  */
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { Member } from "../domain/AgentPort.ts"
-import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, refuse } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import { ChannelActor } from "./ChannelActor.ts"
 import type { Presence } from "./Presence.ts"
@@ -22,8 +22,6 @@ export interface Home {
 }
 
 const MAX_NAMED = 10
-
-const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
 export class ChannelRegistry {
   readonly presence: Presence
@@ -99,11 +97,12 @@ export class ChannelRegistry {
   }
 
   homeOf({ config }: Caller): Home | CommandRefused {
-    if (config === null) return no("There is no project here.", "Go to a folder with an agentd.jsonc, or below one.")
+    if (config === null)
+      return refuse("not_found", "There is no project here.", "Go to a folder with an agentd.jsonc, or below one.")
     return (
       [...this.homes.values()].find((home) => home.config === config) ??
       [...this.homes.values()].find((home) => ProjectName.isOf(config, home.conversation)) ??
-      no("The daemon does not keep this project.", "Let it: agentd start")
+      refuse("not_found", "The daemon does not keep this project.", "Let it: agentd start")
     )
   }
 
@@ -143,10 +142,11 @@ export class ChannelRegistry {
             : `${this.homes.get(channel.conversation)?.project ?? channel.conversation}/${channel.name}`
         )
         .join(", ")
-    if (others.length > 0) return no(`There is no channel "${name}" in this project.`, `Say which: ${named(others)}`)
+    if (others.length > 0)
+      return refuse("not_found", `There is no channel "${name}" in this project.`, `Say which: ${named(others)}`)
     const own = conversation === undefined ? this.all : this.of(conversation)
     const remedy = own.length === 0 ? "Make it: agentd channel new NAME AGENT…" : `There are: ${named(own)}`
-    return no(`There is no channel "${name}".`, remedy)
+    return refuse("not_found", `There is no channel "${name}".`, remedy)
   }
 
   /** Where the agent has the floor; of several the one that is named. */
@@ -157,7 +157,7 @@ export class ChannelRegistry {
       return own.find(({ channel }) => channel.name === plain) ?? this.unknown(plain, [], conversation)
     return (
       own.find(({ channel }) => channel.queue.current === agent) ??
-      no("You have the floor of no channel now.", "End your turn: you are called when a floor is yours.")
+      refuse("not_now", "You have the floor of no channel now.", "End your turn: you are called when a floor is yours.")
     )
   }
 }

@@ -21,7 +21,7 @@ import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.t
 import type { ChannelInfo, ChannelView as Shown, Utterance } from "../domain/ChannelMessages.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"
 import * as Ids from "../domain/Ids.ts"
-import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done, refuse, refusedBy } from "../domain/Messages.ts"
 import { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import { type Channel, unborn } from "./ChannelState.ts"
 import { ChannelActor, type Surroundings } from "./ChannelActor.ts"
@@ -120,13 +120,7 @@ class LiveChannels {
     return actor.ask(input).pipe(
       Effect.catchIf(
         (error) => !(error instanceof StorageError) && !(error instanceof CommandRefused),
-        (error) =>
-          Effect.fail(
-            new CommandRefused({
-              message: error.message,
-              remedy: "remedy" in error ? error.remedy : "See `agentd log` for what led to it."
-            })
-          )
+        (error) => Effect.fail(refusedBy(error))
       )
     )
   }
@@ -149,10 +143,11 @@ class LiveChannels {
       const known = this.registry.named(conversation, name)
       if (known !== undefined) return yield* this.asked(known, input)
       if (this.registry.of(conversation).length >= MAX_CHANNELS) {
-        return yield* new CommandRefused({
-          message: `There are ${MAX_CHANNELS} channels already.`,
-          remedy: "Close one: agentd channel close NAME"
-        })
+        return yield* refuse(
+          "full",
+          `There are ${MAX_CHANNELS} channels already.`,
+          "Close one: agentd channel close NAME"
+        )
       }
       const actor = yield* this.enter(unborn(conversation, name, input.settings))
       return yield* Effect.onError(this.asked(actor, input), () =>
@@ -195,10 +190,7 @@ class LiveChannels {
     Effect.gen({ self: this }, function* () {
       yield* Deferred.await(this.started)
       if (!NAME.test(name)) {
-        return yield* new CommandRefused({
-          message: `"${name}" cannot be a channel's name.`,
-          remedy: `Use ${NAME_FORM}.`
-        })
+        return yield* refuse("invalid", `"${name}" cannot be a channel's name.`, `Use ${NAME_FORM}.`)
       }
       const home = this.registry.homeOf(caller)
       if (home instanceof CommandRefused) return yield* home
@@ -211,10 +203,11 @@ class LiveChannels {
       const actor = this.registry.find(name, caller)
       if (actor instanceof CommandRefused) return yield* actor
       if (actor.channel.origin === "config") {
-        return yield* new CommandRefused({
-          message: `#${actor.channel.name} is in the project's agentd.jsonc.`,
-          remedy: "Take it out there: then it is closed."
-        })
+        return yield* refuse(
+          "conflict",
+          `#${actor.channel.name} is in the project's agentd.jsonc.`,
+          "Take it out there: then it is closed."
+        )
       }
       return yield* this.closed(actor, caller.by)
     })

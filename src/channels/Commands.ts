@@ -5,20 +5,19 @@
  * changes nothing.
  */
 import { Equal } from "effect"
-import { CommandRefused } from "../domain/Messages.ts"
+import { refuse } from "../domain/Messages.ts"
 import { isFor, isResting, MAX_INJECTED, propertiesOf, type Seated, seatOf } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
-
-const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
 export const create = (
   transaction: ChannelTransaction,
   { by, origin, settings }: Extract<Input, { _tag: "Create" }>
 ) => {
   const { channel } = transaction
-  if (channel.epoch > 0) return no(`There is a channel #${channel.name} already.`, "Choose another name.")
+  if (channel.epoch > 0)
+    return refuse("conflict", `There is a channel #${channel.name} already.`, "Choose another name.")
   transaction.record("channel.created", { name: channel.name, origin, by, settings }, "create")
   for (const agent of settings.agents) assign(transaction, agent, by)
   return `#${channel.name} is made.`
@@ -36,7 +35,8 @@ export const configure = (transaction: ChannelTransaction, { by, settings }: Ext
 export const assign = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const seated = transaction.seat(agent)
-  if (seated?.stand.data.member === true) return no(`${agent} is in #${name} already.`, "Nothing is to be done.")
+  if (seated?.stand.data.member === true)
+    return refuse("conflict", `${agent} is in #${name} already.`, "Nothing is to be done.")
   if (!transaction.channel.assigned.includes(agent)) transaction.record("channel.assigned", { agent, by }, "assign")
   if (transaction.view.online(agent)) came(transaction, agent)
   const offline = transaction.seat(agent)?.stand.state === "OFFLINE"
@@ -50,7 +50,7 @@ export const remove = (transaction: ChannelTransaction, agent: string, by: strin
   const seated = transaction.seat(agent)
   const isAssigned = transaction.channel.assigned.includes(agent)
   if (!isAssigned && seated?.stand.data.member !== true) {
-    return no(`${agent} is not in #${name}.`, `See who is: agentd channel show ${name}`)
+    return refuse("not_found", `${agent} is not in #${name}.`, `See who is: agentd channel show ${name}`)
   }
   if (isAssigned) transaction.record("channel.unassigned", { agent, by }, "remove")
   transaction.move(agent, { _tag: "Removed", by })
@@ -117,7 +117,8 @@ export const arrange = (
 ) => {
   const { name } = transaction.channel
   const unknown = agents.find((agent) => seatOf(transaction.channel, agent) === undefined)
-  if (unknown !== undefined) return no(`${unknown} is not in #${name}.`, `See who is: agentd channel show ${name}`)
+  if (unknown !== undefined)
+    return refuse("not_found", `${unknown} is not in #${name}.`, `See who is: agentd channel show ${name}`)
   transaction.record("channel.ordered", { order, agents, by }, "order")
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
 }
@@ -133,11 +134,19 @@ export const grant = (transaction: ChannelTransaction, agent: string, by: string
   }
   const seated = transaction.seat(agent)
   if (seated?.stand.data.member !== true) {
-    return no(`${agent} is not in the cycle of #${name}.`, `Assign it: agentd channel assign ${name} ${agent}`)
+    return refuse(
+      "not_found",
+      `${agent} is not in the cycle of #${name}.`,
+      `Assign it: agentd channel assign ${name} ${agent}`
+    )
   }
-  if (!view.open) return no("Who is alive is not settled yet.", "Try again in a moment.")
+  if (!view.open) return refuse("not_now", "Who is alive is not settled yet.", "Try again in a moment.")
   if (!view.idle(agent)) {
-    return no(`${agent} is at work on something else.`, `Wait until it is idle, or end that: agentd interrupt ${agent}`)
+    return refuse(
+      "not_now",
+      `${agent} is at work on something else.`,
+      `Wait until it is idle, or end that: agentd interrupt ${agent}`
+    )
   }
   if (holder !== undefined) transaction.move(holder.agent, override("QUEUED"))
   if (seated.stand.state === "WAITING") transaction.move(agent, override("ACTIVE"))
@@ -151,7 +160,8 @@ export const grant = (transaction: ChannelTransaction, agent: string, by: string
 export const skip = (transaction: ChannelTransaction, by: string) => {
   const { holder } = transaction
   const { name } = transaction.channel
-  if (holder === undefined) return no(`Nobody has the floor of #${name}.`, `See who waits: agentd channel show ${name}`)
+  if (holder === undefined)
+    return refuse("conflict", `Nobody has the floor of #${name}.`, `See who waits: agentd channel show ${name}`)
   transaction.move(holder.agent, { _tag: "HumanOverride", by, to: "QUEUED", at: transaction.view.now })
   return `${holder.agent} has lost the floor of #${name}.`
 }
@@ -161,7 +171,8 @@ export const requeue = (transaction: ChannelTransaction, agent: string, by: stri
   const { name } = transaction.channel
   const state = transaction.seat(agent)?.stand.state
   if (state !== "WAITING" && state !== "ACTIVE") {
-    return no(
+    return refuse(
+      "conflict",
       `${agent} neither waits in #${name} nor has its floor.`,
       `See who does: agentd channel show ${name}; give it a seat: agentd channel assign ${name} ${agent}`
     )

@@ -4,7 +4,7 @@
  * Guarantees: every input is decided; what is refused changes nothing; after it
  * the floor is with somebody, or there is nobody for it.
  */
-import { CommandRefused } from "../domain/Messages.ts"
+import { CommandRefused, refuse } from "../domain/Messages.ts"
 import type { Channel } from "./ChannelState.ts"
 import * as Commands from "./Commands.ts"
 import { say, told } from "./Facts.ts"
@@ -28,9 +28,7 @@ export const decide = (channel: Channel, view: View, input: Input, first: First)
 
 /** A command comes too late, a fact concerns nobody any more. */
 const over = ({ name }: Channel, input: Input): string | CommandRefused =>
-  isFact(input)
-    ? ""
-    : new CommandRefused({ message: `#${name} is closed.`, remedy: "Make a new one: agentd channel new NAME" })
+  isFact(input) ? "" : refuse("closed", `#${name} is closed.`, "Make a new one: agentd channel new NAME")
 
 const run = (transaction: ChannelTransaction, input: Input): string | CommandRefused => {
   switch (input._tag) {

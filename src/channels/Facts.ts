@@ -7,15 +7,13 @@
  */
 import type { Signal as SaidSignal } from "../domain/ChannelMessages.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
-import { CommandRefused } from "../domain/Messages.ts"
+import { refuse } from "../domain/Messages.ts"
 import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated, seqOf } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
 import type { Ended, Fact, Input } from "./Input.ts"
 import * as Signal from "./Signal.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
 import { isSolo } from "./TurnQueue.ts"
-
-const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
 export const told = (transaction: ChannelTransaction, input: Fact): void => {
   switch (input._tag) {
@@ -50,7 +48,11 @@ export const say = (
   const { name, posts } = transaction.channel
   const seated = transaction.seat(agent)
   if (seated === undefined || !propertiesOf(seated).responds) {
-    return no(`You do not have the floor of #${name}.`, "End your turn: you are called when the floor is yours.")
+    return refuse(
+      "not_now",
+      `You do not have the floor of #${name}.`,
+      "End your turn: you are called when the floor is yours."
+    )
   }
   if (utterance._tag !== "Post") {
     transaction.record("channel.signalled", { agent, signal: utterance }, utterance._tag)
@@ -58,7 +60,8 @@ export const say = (
   }
   if (posts.some((other) => other.messageId === messageId)) return `It stands in #${name} already.`
   if (isResting(transaction.channel)) {
-    return no(
+    return refuse(
+      "paused",
       `#${name} rests: its agents have talked for long among themselves.`,
       "End your turn: a person has the word."
     )

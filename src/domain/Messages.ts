@@ -2,11 +2,12 @@
  * Messages: the shapes about agents that cross a boundary (control socket, siblings),
  * with their errors.
  */
-import { Schema } from "effect"
+import { Option, Schema, SchemaGetter } from "effect"
 import { Command, Offer } from "../runs/Offers.ts"
 import { Question } from "../runs/Question.ts"
 import { Consequence } from "../config/ConfigChange.ts"
 import { Reason, Word } from "./BoardMessages.ts"
+import { codeOf, isRefusalCode, type RefusalCode, refusalCodes } from "./RefusalCode.ts"
 
 /** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
 export const ProjectInfo = Schema.Struct({
@@ -187,11 +188,36 @@ export const Done = Schema.Struct({
 })
 export type Done = typeof Done.Type
 
+export const Code = Schema.Literals(Object.keys(refusalCodes) as ReadonlyArray<RefusalCode>)
+
 /** The command cannot be carried out; nothing was changed. `remedy` says what to do next. */
 export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
+  /** Undefined: an older daemon sent none, or a newer one sent a code that is not known here. */
+  code: Schema.optionalKey(Schema.String).pipe(
+    Schema.decodeTo(Schema.UndefinedOr(Code), {
+      decode: SchemaGetter.transformOptional((code) =>
+        Option.some(Option.getOrUndefined(Option.filter(code, isRefusalCode)))
+      ),
+      encode: SchemaGetter.transformOptional((code) => Option.flatMap(code, Option.fromUndefinedOr))
+    })
+  ),
   message: Schema.String,
   remedy: Schema.String
 }) {}
+
+export const refuse = (code: RefusalCode, message: string, remedy: string) =>
+  new CommandRefused({ code, message, remedy })
+
+/** An error of any layer that has a message, and mostly a remedy. */
+export interface Trouble {
+  readonly _tag: string
+  readonly message: string
+  readonly remedy?: string
+}
+
+/** The refusal of a command that met this error. */
+export const refusedBy = (error: Trouble, remedy = "See `agentd log` for what led to it."): CommandRefused =>
+  new CommandRefused({ code: codeOf(error), message: error.message, remedy: error.remedy ?? remedy })
 
 /** The person or program that asks, and the project asked from: names are looked up there first. */
 export const Caller = Schema.Struct({

@@ -19,7 +19,7 @@ import type { Environment } from "../runs/process/ChildProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import { inTurns, type Steps } from "../domain/InTurns.ts"
-import { CommandRefused, type Report } from "../domain/Messages.ts"
+import { refuse, type Report } from "../domain/Messages.ts"
 import { readWork } from "../domain/WorkKinds.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
@@ -361,8 +361,9 @@ export const readGoal = Effect.fnUntraced(function* (
     })
   )
   if (!isArchived) return state
-  return yield* new CommandRefused({
-    message: `${goalId} is in the archive of its conversation: the log no longer tells of it.`,
-    remedy: `See where that is: agentd project show ${conversation}`
-  })
+  return yield* refuse(
+    "closed",
+    `${goalId} is in the archive of its conversation: the log no longer tells of it.`,
+    `See where that is: agentd project show ${conversation}`
+  )
 })

@@ -27,7 +27,7 @@ import {
   TASKS_NAMED
 } from "../domain/GoalMessages.ts"
 import * as CallHash from "../domain/CallHash.ts"
-import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done, refuse, refusedBy, type Trouble } from "../domain/Messages.ts"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
 import { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import * as GitMerge from "./GitMerge.ts"
@@ -94,13 +94,16 @@ const TAKEN_BACK = 5_000
 /** Most failed tasks that one retry opens again: a rune names each. */
 const MAX_RETRIED = 2_000
 
-const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
-
 /** The refusal for a caller who stands in no project. */
 const nowhere = (name?: string): CommandRefused =>
   name === undefined
-    ? refuse("There is no agentd.jsonc here, so nobody could work on it.", "Go to the project's folder, then again.")
+    ? refuse(
+        "not_found",
+        "There is no agentd.jsonc here, so nobody could work on it.",
+        "Go to the project's folder, then again."
+      )
     : refuse(
+        "not_found",
         `Which ${name}? There is no agentd.jsonc here.`,
         "Name its project too: PROJECT/GOAL. See: agentd goal ls --all"
       )
@@ -112,8 +115,9 @@ const isWhole = (goal: GoalActor): boolean => goal.isComplete && goal.state.revi
 
 const nothingToApprove = (goal: GoalActor): CommandRefused =>
   goal.state.stand.state === "planning"
-    ? refuse(`The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show")
+    ? refuse("not_now", `The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show")
     : refuse(
+        "conflict",
         `${goal.goalId} is ${goal.state.stand.state}: there is nothing to approve.`,
         `See where it stands: agentd goal show ${goal.goalId}`
       )
@@ -141,18 +145,12 @@ const hashNow = Effect.fnUntraced(function* (goal: GoalActor) {
   }
 })
 
-interface Explained {
-  readonly _tag: string
-  readonly message: string
-  readonly remedy?: string
-}
-
-const explained = (error: Explained): CommandRefused | StorageError =>
+const explained = (error: Trouble): CommandRefused | StorageError =>
   error instanceof StorageError || error instanceof CommandRefused
     ? error
-    : refuse(error.message, error.remedy ?? "See agentd goal show for where it stands.")
+    : refusedBy(error, "See agentd goal show for where it stands.")
 
-const carriedOut = <A, E extends Explained, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
+const carriedOut = <A, E extends Trouble, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
 
 /** The tasks that a person looks for first in a long plan: in flight, then failed. */
 const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
@@ -185,6 +183,7 @@ class Commands {
     const found = conversations.flatMap((conversation) => this.registry.records.get(conversation)?.get(goalId) ?? [])
     if (found.length === 1) return found[0]!
     return yield* refuse(
+      found.length === 0 ? "not_found" : "ambiguous",
       found.length === 0 ? `There is no goal "${name}".` : `"${name}" names ${found.length} goals.`,
       found.length === 0
         ? "See which there are: agentd goal ls --all"
@@ -200,6 +199,7 @@ class Commands {
       if (goal !== undefined) return goal
       const ended = isFinal(record.stand)
       return yield* refuse(
+        ended ? "conflict" : "closed",
         ended
           ? `${record.goalId} has ended: ${record.stand.state}.`
           : `The conversation of ${record.goalId} is closed.`,
@@ -247,6 +247,28 @@ class Commands {
     }).pipe(Effect.provideContext(context))
   }
 
+  /** The config of a project that takes goals. */
+  private readonly configOf = Effect.fnUntraced({ self: this }, function* (this: Commands, conversation: string) {
+    const config = yield* this.registry.parts.options.projects.config(conversation)
+    if (this.registry.isSealed(conversation)) {
+      return yield* refuse(
+        "closed",
+        "The conversation of this project is closed.",
+        "Begin a new one: agentd project new"
+      )
+    }
+    if (config === undefined)
+      return yield* refuse("unavailable", "The project's config cannot be read.", "Mend it: agentd doctor")
+    if (this.registry.isUnread(conversation)) {
+      return yield* refuse(
+        "unavailable",
+        "The goals that this project has cannot be read from the log.",
+        "See what is wrong with the log: agentd verify"
+      )
+    }
+    return config
+  })
+
   private readonly submitting = Effect.fnUntraced(
     { self: this },
     function* (this: Commands, request: GoalRequest, caller: Caller, key: string | undefined) {
@@ -254,27 +276,22 @@ class Commands {
       const { agents, options: around, ready } = parts
       yield* Deferred.await(ready)
       const conversation = yield* Effect.mapError(around.projects.ofCaller(caller), () => nowhere())
-      const config = yield* around.projects.config(conversation)
-      if (this.registry.isSealed(conversation)) {
-        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd project new")
-      }
-      if (config === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
-      if (this.registry.isUnread(conversation)) {
-        return yield* refuse(
-          "The goals that this project has cannot be read from the log.",
-          "See what is wrong with the log: agentd verify"
-        )
-      }
+      const config = yield* this.configOf(conversation)
       const options = optionsOf(request, config.goals)
       if (request.plan === null && options.planner === null) {
         return yield* refuse(
+          "invalid",
           "planner: nobody makes a plan for it.",
           "Name an agent (--planner NAME, or goals.planner in agentd.jsonc), or give a plan: --plan FILE"
         )
       }
       const { target } = options
       if (target !== null && !(yield* this.hasBranch(config.root, target))) {
-        return yield* refuse(`target: there is no branch "${target}".`, "Make it, or name another: --target BRANCH")
+        return yield* refuse(
+          "not_found",
+          `target: there is no branch "${target}".`,
+          "Make it, or name another: --target BRANCH"
+        )
       }
       yield* agents.recovered
       const members = yield* agents.members(conversation)
@@ -284,7 +301,11 @@ class Commands {
         (record) => !isFinal(record.stand) && this.registry.find(record) !== undefined
       )
       if (open.length >= MAX_OPEN) {
-        return yield* refuse(`${MAX_OPEN} goals are under way in this project.`, "Cancel one: agentd goal cancel GOAL")
+        return yield* refuse(
+          "full",
+          `${MAX_OPEN} goals are under way in this project.`,
+          "Cancel one: agentd goal cancel GOAL"
+        )
       }
       const tasks =
         request.plan === null ? undefined : yield* PlanFile.load(request.plan, { workers: workersOf(options, members) })
@@ -326,6 +347,7 @@ class Commands {
         const next = yield* event(goal)
         const { eventId } = yield* Effect.catchTag(goal.move(next), "Refused", () =>
           refuse(
+            "conflict",
             `${goal.goalId} is ${goal.state.stand.state}: there is nothing to ${verb}.`,
             `See where it stands: agentd goal show ${goal.goalId}`
           )
@@ -379,7 +401,7 @@ class Commands {
           own,
           `agentd goal approve ${goal.goalId}`
         )
-        if (refused !== undefined) return yield* new CommandRefused(refused)
+        if (refused !== undefined) return yield* new CommandRefused({ code: "conflict", ...refused })
         return { _tag: "plan_approved", by: caller.by } as const
       }),
       "is approved: its tasks are given out."
@@ -414,6 +436,7 @@ class Commands {
         const meant = task === null ? failed : failed.filter((node) => node.task.id === task)
         if (task !== null && meant.length === 0) {
           return refuse(
+            "not_found",
             `There is no failed task "${task}" in ${goal.goalId}.`,
             `See its tasks: agentd goal show ${goal.goalId}`
           )
@@ -430,13 +453,14 @@ class Commands {
         const goal = yield* this.findOpen(name, caller)
         if (goal.state.stand.state !== "goal_received" || goal.entering) {
           return yield* refuse(
+            "conflict",
             `${goal.goalId} waits for no plan: it is ${goal.state.stand.state}.`,
             `Send the plan that it has back first: agentd goal reject ${goal.goalId}`
           )
         }
         const workers = (yield* goal.members).map(({ agent }) => agent)
         const tasks = yield* PlanFile.load(path, { workers, known: usedBy(goal.state) })
-        if (tasks.length === 0) return yield* refuse("tasks: holds no task", "Give at least one.")
+        if (tasks.length === 0) return yield* refuse("invalid", "tasks: holds no task", "Give at least one.")
         yield* goal.silence
         yield* goal.enterPlan(tasks)
         return { eventId: goal.state.stand.entered, message: submitted(goal.goalId, goal.options, tasks.length) }
@@ -534,6 +558,7 @@ const onlyItsOwn = Effect.fnUntraced(function* (
     const all = `agentd goal merge ${goalId} --all`
     if (beneath.includes(undefined)) {
       return yield* refuse(
+        "conflict",
         `${work.branch} holds ${ReviewGate.strangers(others)}.`,
         `Take them along: ${all}. Or merge the goal that they are of first: agentd goal ls --all`
       )
@@ -551,6 +576,7 @@ const onlyItsOwn = Effect.fnUntraced(function* (
       if ((yield* GitMerge.foreign(store, tip, other)).length === 0) first ??= id
     }
     return yield* refuse(
+      "conflict",
       `${work.branch}: what ${goalId} has made there is built on commits of ${names}: without them it conflicts in ${result.conflicts.join(", ")}.`,
       first === undefined ? `Take them along: ${all}` : `Merge that first: agentd goal merge ${first}`
     )
@@ -568,6 +594,7 @@ const deliver = Effect.fnUntraced(function* (
   const goal = yield* readGoal(log, conversation, goalId)
   if (goal.stand.state !== "goal_met" && !how.unreviewed) {
     return yield* refuse(
+      "conflict",
       `${goalId} is not met: it is ${goal.stand.state}, and its work is not reviewed.`,
       "Wait for it, or merge what is done all the same: --unreviewed"
     )
@@ -575,21 +602,24 @@ const deliver = Effect.fnUntraced(function* (
   const works = ReviewGate.worksOf(goal.plan)
   if (works.length === 0) {
     return yield* refuse(
+      "conflict",
       `There is nothing to merge: no task of ${goalId} has left a commit on a branch of its own.`,
       `See where its tasks were done: agentd goal show ${goalId}`
     )
   }
   if (registry.isSealed(conversation)) {
     return yield* refuse(
+      "closed",
       `The conversation of ${goalId} is closed: nothing can be written of it any more.`,
       `Merge by hand: git merge ${works.map(({ head }) => head.slice(0, 12)).join(" ")}`
     )
   }
   const project = yield* options.projects.config(conversation)
-  if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
+  if (project === undefined)
+    return yield* refuse("unavailable", "The project's config cannot be read.", "Mend it: agentd doctor")
   const store = yield* GitMerge.storeOf(options.stores, project.root)
   const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(store))
-  if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
+  if (target === undefined) return yield* refuse("invalid", "No branch is checked out.", "Say which: --into BRANCH")
   const what = goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT)
   const tip = how.done?.from ?? (yield* Store.commitOf(store, `refs/heads/${target}`))
   const own =

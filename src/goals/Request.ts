@@ -5,7 +5,7 @@ import { Duration, Schema } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
 import { GoalConfig } from "../config/GoalConfig.ts"
 import type { GoalOptions, GoalRequest } from "../domain/GoalMessages.ts"
-import { CommandRefused } from "../domain/Messages.ts"
+import { type CommandRefused, refuse } from "../domain/Messages.ts"
 
 /** The request's options, and the project's where the request says none. */
 export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions => ({
@@ -36,10 +36,7 @@ export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>
     ["critic", options.critic]
   ] as const) {
     if (name !== null && !names.includes(name)) {
-      return new CommandRefused({
-        message: `${role}: there is no agent "${name}".`,
-        remedy: `There are: ${names.join(", ") || "none"}`
-      })
+      return refuse("not_found", `${role}: there is no agent "${name}".`, `There are: ${names.join(", ") || "none"}`)
     }
   }
   return undefined

@@ -9,7 +9,7 @@
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { hashOf, MAX_INPUT, refusalOf } from "../domain/CallHash.ts"
-import { type AskedCall, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { type AskedCall, type Caller, CommandRefused, type Done, refuse } from "../domain/Messages.ts"
 import { chosen, type Question } from "../runs/Question.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import type { Prompt } from "./PlateState.ts"
@@ -167,10 +167,11 @@ export class Approvals {
     if (own.length === 1) return own[0]!
     return own.length === 0
       ? nothing(id, plate)
-      : new CommandRefused({
-          message: `${own.length} requests of "${id}" wait for an answer.`,
-          remedy: `Say which: ${own.map((request) => `${request.id} (${request.prompt.tool})`).join(", ")}`
-        })
+      : refuse(
+          "ambiguous",
+          `${own.length} requests of "${id}" wait for an answer.`,
+          `Say which: ${own.map((request) => `${request.id} (${request.prompt.tool})`).join(", ")}`
+        )
   }
 
   asked(id: string, plate: PlateActor | undefined): AskedCall | CommandRefused {
@@ -259,20 +260,19 @@ const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
   const agent = data?.agent ?? null
   const isOurs = agent !== null && state !== "Closed"
   if (plate === undefined || (!isOurs && state !== "AwaitingApproval" && state !== "AwaitingInput")) {
-    return new CommandRefused({
-      message: `Nothing waits for an answer under "${id}".`,
-      remedy: "See what does: agentd ps"
-    })
+    return refuse("not_found", `Nothing waits for an answer under "${id}".`, "See what does: agentd ps")
   }
   return isOurs
-    ? new CommandRefused({
-        message: `${plate.plateId} is a run of ${agent}, whose calls are answered by their own ids.`,
-        remedy: "See what waits: agentd approve"
-      })
-    : new CommandRefused({
-        message: `${plate.plateId} asks in its terminal, and cannot be answered from here.`,
-        remedy: `Answer it there: agentd focus ${plate.plateId}. From here it takes agentd hooks install --approvals, and a session that was started after it.`
-      })
+    ? refuse(
+        "not_found",
+        `${plate.plateId} is a run of ${agent}, whose calls are answered by their own ids.`,
+        "See what waits: agentd approve"
+      )
+    : refuse(
+        "unsupported",
+        `${plate.plateId} asks in its terminal, and cannot be answered from here.`,
+        `Answer it there: agentd focus ${plate.plateId}. From here it takes agentd hooks install --approvals, and a session that was started after it.`
+      )
 }
 
 const told = (tool: string, decision: Decision): string => {
@@ -286,13 +286,10 @@ const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decisi
   const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)
   if (answers === undefined) {
     const unseen = refusalOf(id, given.hash, hash)
-    return unseen === undefined ? { behavior: "allow" } : new CommandRefused(unseen)
+    return unseen === undefined ? { behavior: "allow" } : new CommandRefused({ code: "conflict", ...unseen })
   }
-  return "message" in answers ? new CommandRefused(answers) : { behavior: "allow", answers }
+  return "message" in answers ? new CommandRefused({ code: "invalid", ...answers }) : { behavior: "allow", answers }
 }
 
 const tooLate = ({ prompt }: Open) =>
-  new CommandRefused({
-    message: `The request to use ${prompt.tool} was settled elsewhere just now.`,
-    remedy: "See what waits: agentd ps"
-  })
+  refuse("conflict", `The request to use ${prompt.tool} was settled elsewhere just now.`, "See what waits: agentd ps")

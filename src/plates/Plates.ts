@@ -16,7 +16,7 @@
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
 import { type Plan, PLANS } from "../runs/claude/ClaudeTools.ts"
 import { Lookup } from "../runs/process/ProcessTable.ts"
-import { type AskedCall, type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
+import { type AskedCall, type Caller, CommandRefused, type Done, type PlateInfo, refuse } from "../domain/Messages.ts"
 import type { AgentSession } from "../domain/AgentPort.ts"
 import { ActorSystem } from "../core/event-actor/ActorSystem.ts"
 import type { ActorStopped, MailboxFull } from "../core/event-actor/ActorError.ts"
@@ -245,10 +245,8 @@ class Board {
       _tag: "Forgotten",
       at: yield* Clock.currentTimeMillis,
       by
-    }).pipe(
-      Effect.catchTag(["ActorStopped", "MailboxFull"], ({ message }) => new CommandRefused({ message, remedy: AGAIN }))
-    )
-    if (committed === undefined) return yield* new CommandRefused({ message: refused.message, remedy: AGAIN })
+    }).pipe(Effect.catchTag(["ActorStopped", "MailboxFull"], ({ message }) => refuse("not_now", message, AGAIN)))
+    if (committed === undefined) return yield* refuse("not_now", refused.message, AGAIN)
     yield* this.roster.drop(plate)
     return { eventId: committed.eventId, message: `${plate.plateId} is forgotten.` }
   })
@@ -292,13 +290,14 @@ class Board {
     if (begins.length === 1) return begins[0]!
     return begins.length === 0
       ? unknown(name)
-      : new CommandRefused({
-          message: `"${name}" begins the names of ${begins.length} plates.`,
-          remedy: `Say which: ${begins
+      : refuse(
+          "ambiguous",
+          `"${name}" begins the names of ${begins.length} plates.`,
+          `Say which: ${begins
             .slice(0, 10)
             .map(({ plateId }) => plateId)
             .join(", ")}`
-        })
+        )
   }
 
   readonly find = (name: string): Effect.Effect<PlateInfo, CommandRefused> =>
@@ -335,8 +334,7 @@ const still = (record: PlateRecord): Shown => ({
   watchable: false
 })
 
-const unknown = (name: string) =>
-  new CommandRefused({ message: `There is no plate "${name}".`, remedy: "See which there are: agentd ps" })
+const unknown = (name: string) => refuse("not_found", `There is no plate "${name}".`, "See which there are: agentd ps")
 
 const taken = (plateId: string) =>
   new EventRefused({

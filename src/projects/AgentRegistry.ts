@@ -14,7 +14,7 @@ import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import * as Prices from "../domain/Prices.ts"
 import * as Ids from "../domain/Ids.ts"
-import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
+import { type Caller, type CommandRefused, type Done, refuse, type SpawnRequest } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
 import { type AgentRecord, freshAgent } from "../agents/actors/AgentRecovery.ts"
 import { AgentScope } from "../agents/actors/AgentScope.ts"
@@ -423,10 +423,11 @@ export class AgentRegistry {
       const project = this.of.file().name
       const tree = this.members.get(parent)?.tree
       if (tree === undefined || !this.family.isRunning(parent)) {
-        return yield* new CommandRefused({
-          message: `${project}/${parent} does not run: only a running agent has sub-agents.`,
-          remedy: `Start it first: agentd start ${project}/${parent}`
-        })
+        return yield* refuse(
+          "conflict",
+          `${project}/${parent} does not run: only a running agent has sub-agents.`,
+          `Start it first: agentd start ${project}/${parent}`
+        )
       }
       const { name } = request
       const inFile = this.family.named(name) !== undefined
@@ -461,7 +462,7 @@ export class AgentRegistry {
         .append(SubAgents.drafts({ conversation: this.conversation, name, parent, config, by, task: message }))
         .pipe(
           Effect.catchTag("RuneRefused", ({ message }) =>
-            Effect.fail(new CommandRefused({ message, remedy: "Shorten the instructions or the task." }))
+            Effect.fail(refuse("too_large", message, "Shorten the instructions or the task."))
           )
         )
       const records = new Map([[this.conversation, this.of.record]])

@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import * as ConfigChange from "../config/ConfigChange.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
-import { CommandRefused, type ConfigChangeInfo, type ProjectInfo } from "../domain/Messages.ts"
+import { type CommandRefused, type ConfigChangeInfo, type ProjectInfo, refuse } from "../domain/Messages.ts"
 import type { configKinds, Untrusted } from "../domain/ConfigKinds.ts"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
@@ -143,16 +143,18 @@ export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits" | "kept" 
 export const unkept = (known: Known, hash: string | undefined): CommandRefused | undefined => {
   const { noticed } = known.trust
   if (noticed?.state !== "untrusted" || noticed.hash === null)
-    return new CommandRefused({
-      message: `${known.config}: no change waits: there is nothing to put aside.`,
-      remedy: "See what each file would do: agentd config diff"
-    })
+    return refuse(
+      "conflict",
+      `${known.config}: no change waits: there is nothing to put aside.`,
+      "See what each file would do: agentd config diff"
+    )
   return hash === undefined || hash === noticed.hash
     ? undefined
-    : new CommandRefused({
-        message: `${known.config} is not what was shown: it has changed since. It waits.`,
-        remedy: `Look at it again: agentd config diff ${known.name}`
-      })
+    : refuse(
+        "conflict",
+        `${known.config} is not what was shown: it has changed since. It waits.`,
+        `Look at it again: agentd config diff ${known.name}`
+      )
 }
 
 /** The rune that a person keeps what is in force. */
@@ -166,10 +168,11 @@ export const keptOf = ({ config, conversation, trust }: Known, by: string): Rune
 
 /** The text that was agreed to is another by now. */
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>
-  new CommandRefused({
-    message: `${config} is not what was shown: it has changed since. Nothing was trusted.`,
-    remedy: `Look at it again: agentd trust ${name}`
-  })
+  refuse(
+    "conflict",
+    `${config} is not what was shown: it has changed since. Nothing was trusted.`,
+    `Look at it again: agentd trust ${name}`
+  )
 
 /** How a project's file differs from what is in force; `before`: undefined where nothing is. */
 export const changeOf = ({ config: path, conversation, name, trust }: Known, before: ConfigFile.Project | undefined) =>

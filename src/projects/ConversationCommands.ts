@@ -5,7 +5,7 @@
  * with what is in the way and the command that helps.
  */
 import { Deferred, Effect } from "effect"
-import { type Caller, CommandRefused, type ConversationInfo, type Done } from "../domain/Messages.ts"
+import { type Caller, type CommandRefused, type ConversationInfo, type Done, refuse } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import { Allowance } from "../domain/Allowance.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
@@ -15,8 +15,6 @@ import { type Closing, refusalOf } from "./NotLiving.ts"
 import type { Project } from "./Project.ts"
 import * as ProjectStop from "../agents/machines/ProjectStop.ts"
 import type { ProjectRecord } from "./Recovery.ts"
-
-const refuse = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
 
 /** The row of one that does not live here now: closed, archived, or its file cannot be read. */
 const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): ConversationInfo =>
@@ -45,7 +43,7 @@ export const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> =>
 
 /** Refuses a command that the conversation's state does not take, or that came too late. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>
-  refuse(`The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
+  refuse("conflict", `The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
@@ -196,6 +194,7 @@ export const archive = Effect.fnUntraced(function* (
   const { agents, config, conversation, life, name } = record
   if (!isClosed(entry)) {
     return yield* refuse(
+      "conflict",
       `The conversation ${conversation} is open: only a closed one can be archived.`,
       `Close it first: agentd project close ${name}`
     )
@@ -225,7 +224,11 @@ export const archive = Effect.fnUntraced(function* (
     })
     .pipe(
       Effect.catchTag("RuneRefused", ({ message }) =>
-        refuse(`${conversation} cannot be archived: ${message}`, "agentd verify says what is wrong with its log.")
+        refuse(
+          "conflict",
+          `${conversation} cannot be archived: ${message}`,
+          "agentd verify says what is wrong with its log."
+        )
       )
     )
   if (rune === undefined) {

@@ -5,7 +5,7 @@
  * Guarantees: each refusal names what is in the way and the command that helps.
  */
 import { Duration } from "effect"
-import { CommandRefused, type ConversationInfo, type Spending } from "../domain/Messages.ts"
+import { CommandRefused, type ConversationInfo, refuse, type Spending } from "../domain/Messages.ts"
 import * as Words from "../domain/Words.ts"
 import * as Budget from "../agents/machines/Budget.ts"
 import type { ConversationSnapshot } from "./ConversationRecovery.ts"
@@ -113,6 +113,7 @@ export const spentInWords = ({ tokens, toolCalls, usd, wallTime }: Budget.Spent)
 /** Over for good: nothing leads back, a new one does. */
 export const over = ({ conversation, project }: Called): CommandRefused =>
   new CommandRefused({
+    code: "closed",
     message: `The conversation ${conversation} of ${project} is closed.`,
     remedy: "Begin a new one in the project's folder: agentd project new"
   })
@@ -120,6 +121,7 @@ export const over = ({ conversation, project }: Called): CommandRefused =>
 /** Set apart: its log is damaged. */
 export const damaged = (conversation: string, message: string): CommandRefused =>
   new CommandRefused({
+    code: "unavailable",
     message: `The conversation ${conversation} is set apart, since its log is damaged: ${message}`,
     remedy: `Mend it once the daemon is stopped: agentd repair ${conversation}; or give it up, and begin anew: agentd project close ${conversation}`
   })
@@ -129,8 +131,7 @@ export const closedToInput = (
   { conversation, project }: Called,
   snapshot: ConversationSnapshot
 ): CommandRefused | undefined => {
-  const refused = (message: string, remedy: string) =>
-    new CommandRefused({ message: `The conversation ${conversation} ${message}`, remedy })
+  const is = `The conversation ${conversation} ${standing(snapshot)}.`
   switch (snapshot.state) {
     case "[*]":
     case "created":
@@ -138,9 +139,9 @@ export const closedToInput = (
       return undefined
     case "paused":
     case "suspended":
-      return refused(`${standing(snapshot)}. It takes no new input.`, `Let it go on: agentd project resume ${project}`)
+      return refuse("paused", `${is} It takes no new input.`, `Let it go on: agentd project resume ${project}`)
     case "closing":
-      return refused(`${standing(snapshot)}.`, "When that is done, begin a new one: agentd project new")
+      return refuse("closed", is, "When that is done, begin a new one: agentd project new")
     case "closed":
     case "archived":
       return over({ conversation, project })

@@ -11,7 +11,7 @@ import { Deferred, Effect, Schema } from "effect"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import { ConversationConfig } from "../config/Config.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
-import { CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { type CommandRefused, type ProjectInfo, refuse } from "../domain/Messages.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
 import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
 import { readOwn } from "../core/event-log/OwnKinds.ts"
@@ -78,10 +78,11 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
     case "damaged":
       return ConversationRow.damaged(conversation, problem)
     case "lost":
-      return new CommandRefused({
-        message: `The conversation ${conversation} does not live: ${problem}`,
-        remedy: `Mend ${config}, or close the conversation: agentd project close ${conversation}`
-      })
+      return refuse(
+        "unavailable",
+        `The conversation ${conversation} does not live: ${problem}`,
+        `Mend ${config}, or close the conversation: agentd project close ${conversation}`
+      )
   }
 }
 

@@ -23,7 +23,9 @@ import {
   CommandRefused,
   type ConfigChangeInfo,
   type ConversationInfo,
-  type ProjectInfo
+  type ProjectInfo,
+  refuse,
+  refusedBy
 } from "../domain/Messages.ts"
 import { EventLog, StorageError } from "../core/event-log/EventLog.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
@@ -152,18 +154,12 @@ export class Projects {
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
   private look(path: string) {
-    return Effect.mapError(
-      Effect.provide(ConfigTrust.look(path), this.services),
-      ({ message, remedy }) => new CommandRefused({ message, remedy })
-    )
+    return Effect.mapError(Effect.provide(ConfigTrust.look(path), this.services), (error) => refusedBy(error))
   }
 
   /** The config of the text that was agreed to; undefined where that is gone. */
   private inForce(path: string, hash: string) {
-    return Effect.mapError(
-      Effect.provide(ConfigTrust.inForce(path, hash), this.services),
-      ({ message, remedy }) => new CommandRefused({ message, remedy })
-    )
+    return Effect.mapError(Effect.provide(ConfigTrust.inForce(path, hash), this.services), (error) => refusedBy(error))
   }
 
   /** Secrets of the config are known, and its text is kept: the log may say that it is trusted. */
@@ -186,6 +182,7 @@ export class Projects {
     if (other === undefined || name === before) return undefined
     const free = ProjectName.distinguished(path, name, (name) => called(name) !== undefined)
     return new CommandRefused({
+      code: "conflict",
       message: `A project is called ${name} already: ${other.record.config}.`,
       remedy:
         before === null
@@ -217,10 +214,11 @@ export class Projects {
       const { unreadable } = yield* this.log.reading
       const unread = unreadable.find(({ stream }) => stream === conversation)
       if (unread !== undefined) {
-        return yield* new CommandRefused({
-          message: `What the log has of ${conversation} cannot be read: ${unread.message}`,
-          remedy: "See what is wrong with the log: agentd verify"
-        })
+        return yield* refuse(
+          "unavailable",
+          `What the log has of ${conversation} cannot be read: ${unread.message}`,
+          "See what is wrong with the log: agentd verify"
+        )
       }
       yield* this.ready(seen)
       const how = before === null || !isAgreed ? "first" : typeof agreed === "object" ? "trust" : "start"
@@ -242,7 +240,7 @@ export class Projects {
   private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
     return isAbsolute(path)
       ? this.lock.withPermit(Effect.uninterruptible(command))
-      : Effect.fail(new CommandRefused({ message: `config: ${path} is not absolute.`, remedy: "Give the whole path." }))
+      : Effect.fail(refuse("invalid", `config: ${path} is not absolute.`, "Give the whole path."))
   }
 
   readonly register = (
@@ -277,10 +275,11 @@ export class Projects {
         const known = this.known(path)
         if (known !== undefined && !Finder.isClosed(known)) {
           const { conversation, name } = known.record
-          return yield* new CommandRefused({
-            message: `The conversation ${conversation} is open: a project has one at a time.`,
-            remedy: `Close it first: agentd project close ${name}`
-          })
+          return yield* refuse(
+            "conflict",
+            `The conversation ${conversation} is open: a project has one at a time.`,
+            `Close it first: agentd project close ${name}`
+          )
         }
         const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
         // what waits for a person still does
@@ -474,10 +473,11 @@ export class Projects {
 
 /** Nobody has agreed to the file, and what was agreed to is not there any more. */
 const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
-  new CommandRefused({
-    message: `${config} is not the text that was agreed to, and that one is not kept any more.`,
-    remedy: `Look at it, and agree: agentd trust ${name}`
-  })
+  refuse(
+    "conflict",
+    `${config} is not the text that was agreed to, and that one is not kept any more.`,
+    `Look at it, and agree: agentd trust ${name}`
+  )
 
 /** A file whose last conversation is closed says nothing more: a new one has to be asked for. */
 const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {

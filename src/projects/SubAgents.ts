@@ -8,7 +8,7 @@
 import { Result, Schema } from "effect"
 import { AgentConfig } from "../config/AgentConfig.ts"
 import { NAME, NAME_FORM } from "../config/Fields.ts"
-import { CommandRefused, type SpawnRequest } from "../domain/Messages.ts"
+import { type CommandRefused, refuse, type SpawnRequest } from "../domain/Messages.ts"
 import type { RuneDraft } from "../core/event-log/Rune.ts"
 import { AGENTS } from "../agents/machines/ConversationMachine.ts"
 import type * as Inbox from "../agents/machines/Inbox.ts"
@@ -76,27 +76,30 @@ export const boundOf = ({ all, depth, parent, request, today }: Asked): string |
 /** Why it cannot come to be; undefined when it can. */
 export const refusal = ({ all, depth, inFile, parent, request, today }: Asked): CommandRefused | undefined => {
   const { name, task } = request
-  const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
-  if (!NAME.test(name)) return refused(`name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
-  if (task.trim() === "") return refused("task: is empty.", "Say what the sub-agent is to do.")
+  if (!NAME.test(name))
+    return refuse("invalid", `name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
+  if (task.trim() === "") return refuse("invalid", "task: is empty.", "Say what the sub-agent is to do.")
   const living = all.filter(({ stands }) => stands !== "ended")
   if (inFile || living.some((one) => one.name === name)) {
-    return refused(`name: there is an agent "${name}" already.`, "Choose another name; see them: agentd ps")
+    return refuse("conflict", `name: there is an agent "${name}" already.`, "Choose another name; see them: agentd ps")
   }
   if (depth !== undefined && depth.of > depth.most) {
-    return refused(
+    return refuse(
+      "full",
       `${parent} gets no sub-agent of its own: it would be ${depth.of} deep, and ${depth.most} is the limit.`,
       "Do it yourself, or ask a person: conversation.maxDepth of agentd.jsonc is the limit."
     )
   }
   if (depth !== undefined && today.count >= today.most) {
-    return refused(
+    return refuse(
+      "full",
       `${parent} gets no further sub-agent today: agents have begun ${today.count}, and ${today.most} a day is the limit.`,
       "Do it yourself, or ask a person: conversation.maxSubAgentsPerDay of agentd.jsonc is the limit."
     )
   }
   if (living.length >= AGENTS.hard) {
-    return refused(
+    return refuse(
+      "full",
       `${parent} gets no further sub-agent: ${living.length} run or wait already, and ${AGENTS.hard} is the limit.`,
       `End one first: agentd stop ${living[0]!.name}`
     )

@@ -14,7 +14,7 @@ import { isZone } from "../config/Zone.ts"
 import type { CatchUp } from "../config/ScheduleConfig.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
-import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { type Caller, type CommandRefused, type Done, refuse } from "../domain/Messages.ts"
 import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
 import { EventLog, type RuneRefused, StorageError } from "../core/event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
@@ -70,12 +70,10 @@ const ENDS = [
   "plan.stopped"
 ]
 
-const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
-
 /** A refusal of the log, as a caller is told. */
 const written = <A>(effect: Effect.Effect<A, CommandRefused | StorageError | RuneRefused>): Command<A> =>
   Effect.catchTag(effect, "RuneRefused", ({ message }) =>
-    refuse(message, "See what is wrong with its conversation: agentd doctor")
+    refuse("conflict", message, "See what is wrong with its conversation: agentd doctor")
   )
 
 const wordsOf = ({ send }: Work): string => (send === undefined ? "submits a goal" : `sends to ${send.agent}`)
@@ -197,7 +195,11 @@ class Keeper {
     yield* Deferred.await(this.ready)
     const conversation = yield* Effect.mapError(this.options.ofCaller(caller), (refused) =>
       caller.config === null
-        ? refuse("There is no agentd.jsonc here, so nobody is meant.", "Go to the project's folder, then again.")
+        ? refuse(
+            "not_found",
+            "There is no agentd.jsonc here, so nobody is meant.",
+            "Go to the project's folder, then again."
+          )
         : refused
     )
     // of one that has just begun the news may not have come
@@ -207,6 +209,7 @@ class Keeper {
     const book = this.books.get(conversation)
     if (book !== undefined) return book
     return yield* refuse(
+      "closed",
       "The conversation of this project is closed, or its config cannot be read.",
       "See which it is: agentd project show"
     )
@@ -226,7 +229,11 @@ class Keeper {
           )
     const book = books.find((one) => one.plan(name) !== undefined)
     if (book !== undefined) return { book, name }
-    return yield* refuse(`There is no schedule "${named}".`, "See which there are: agentd schedule ls --all")
+    return yield* refuse(
+      "not_found",
+      `There is no schedule "${named}".`,
+      "See which there are: agentd schedule ls --all"
+    )
   })
 
   private on(
@@ -251,19 +258,24 @@ class Keeper {
       const book = yield* this.bookOf(caller)
       const { conversation } = book.around
       const from = yield* Clock.currentTimeMillis
-      if (due <= from) return yield* refuse("That time is over.", "Name one that is to come: agentd at --help")
-      if (!isZone(timeZone)) return yield* refuse(`There is no time zone "${timeZone}".`, "Such as: UTC")
+      if (due <= from)
+        return yield* refuse("invalid", "That time is over.", "Name one that is to come: agentd at --help")
+      if (!isZone(timeZone)) return yield* refuse("invalid", `There is no time zone "${timeZone}".`, "Such as: UTC")
       const { goal, send } = work
       if ((goal === undefined) === (send === undefined))
-        return yield* refuse("A schedule sends a message, or submits a goal.", "See how: agentd at --help")
+        return yield* refuse("invalid", "A schedule sends a message, or submits a goal.", "See how: agentd at --help")
       const members = (yield* this.agents.members(conversation)).map(({ agent }) => agent)
       if (send !== undefined && !members.includes(send.agent))
-        return yield* refuse(`There is no agent "${send.agent}".`, `There are: ${members.join(", ") || "none"}`)
+        return yield* refuse(
+          "not_found",
+          `There is no agent "${send.agent}".`,
+          `There are: ${members.join(", ") || "none"}`
+        )
       return yield* this.lock.withPermit(
         Effect.gen({ self: this }, function* () {
           const { added, entries } = book.state
           if (Object.values(entries).filter(({ once, over }) => once !== null && over === null).length >= MAX_ADDED)
-            return yield* refuse(`${MAX_ADDED} are waiting already.`, "Remove some: agentd schedule rm NAME")
+            return yield* refuse("full", `${MAX_ADDED} are waiting already.`, "Remove some: agentd schedule rm NAME")
           const name = `at-${added + 1}`
           const payload = { name, due, time_zone: timeZone, work, catch_up: catchUp, by: caller.by, from }
           const { eventId } = yield* written(book.append("schedule.added", { ...payload }, "person"))
@@ -298,6 +310,7 @@ class Keeper {
             message: `${name} is removed: nothing is sent.`
           }))
         : refuse(
+            "conflict",
             `${name} is in ${book.file.path}.`,
             `Take it out there, then: agentd trust ${book.file.name}. Or: agentd schedule pause ${named}`
           )
@@ -311,6 +324,7 @@ class Keeper {
         const { work } = book.plan(name)!
         if (yield* book.isUnderWay(book.entry(name)!.ran))
           return yield* refuse(
+            "not_now",
             `The last run of ${name} is still under way.`,
             "Wait for its end. See where it stands: agentd schedule ls"
           )
@@ -333,7 +347,7 @@ class Keeper {
       caller,
       Effect.fnUntraced(function* ({ book, name }) {
         if (book.entry(name)!.pausedBy === null)
-          return yield* refuse(`${name} is not paused.`, "See when it is due: agentd schedule ls")
+          return yield* refuse("conflict", `${name} is not paused.`, "See when it is due: agentd schedule ls")
         const from = yield* Clock.currentTimeMillis
         const { eventId } = yield* book.append("schedule.resumed", { name, by: caller.by, from }, "person")
         return { eventId, message: `${name} goes on.` }

@@ -196,7 +196,11 @@ export class CrewDouble {
     function* (this: CrewDouble, { agent: name }: Address, message: AgentMessage) {
       this.calls.push({ call: "post", agent: name, messageId: message.messageId })
       if (this.unreachable.has(name)) {
-        return yield* new CommandRefused({ message: `${name} takes no messages.`, remedy: "Ask later." })
+        return yield* new CommandRefused({
+          code: "closed",
+          message: `${name} takes no messages.`,
+          remedy: "Ask later."
+        })
       }
       const agent = this.of(name)
       if (!agent.fates.has(message.messageId)) {

@@ -176,4 +176,5 @@ export class CrewDouble {
   }
 }
 
-const unknown = (agent: string) => new CommandRefused({ message: `There is no agent "${agent}".`, remedy: "None." })
+const unknown = (agent: string) =>
+  new CommandRefused({ code: "not_found", message: `There is no agent "${agent}".`, remedy: "None." })

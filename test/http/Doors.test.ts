@@ -112,7 +112,7 @@ describe("verbs", () => {
       const { token } = yield* access.grant({ right: "act", label: "p" }, me)
       const bad = yield* verb("Send", { name: "builder", text: "", how: "queue" }, token)
       assert.strictEqual(bad.status, 409)
-      assert.hasAllKeys(yield* json(bad), ["error", "field", "remedy"])
+      assert.hasAllKeys(yield* json(bad), ["error", "code", "field", "remedy"])
       for (const body of ["", "[1]", '"x"', "null", "{"]) {
         const { status } = yield* ask("/v1/Send", { method: "POST", body, token })
         assert.include([400, 409], status, body)

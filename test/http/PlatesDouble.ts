@@ -70,6 +70,7 @@ export const make = (board: Board): Plates["Service"] => {
     return found === undefined
       ? Effect.fail(
           new CommandRefused({
+            code: "not_found",
             message: `There is no plate ${name}.`,
             remedy: "See which there are: agentd ps --plates --all"
           })
@@ -102,12 +103,19 @@ export const make = (board: Board): Plates["Service"] => {
         return yield* Effect.onInterrupt(Deferred.await(answer), () => Effect.sync(() => void board.abandoned++))
       }),
     asked: (id) =>
-      Effect.fail(new CommandRefused({ message: `Nothing waits under ${id}.`, remedy: "See what does: agentd ps" })),
+      Effect.fail(
+        new CommandRefused({
+          code: "not_found",
+          message: `Nothing waits under ${id}.`,
+          remedy: "See what does: agentd ps"
+        })
+      ),
     answer: (id, decision) =>
       Effect.gen(function* () {
         const waiting = board.waiting.shift()
         if (waiting === undefined) {
           return yield* new CommandRefused({
+            code: "not_found",
             message: `Nothing waits under ${id}.`,
             remedy: "See what does: agentd ps"
           })

@@ -178,7 +178,8 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
   ...over
 })
 
-const refused = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
+const refused = (message: string, remedy: string) =>
+  Effect.fail(new CommandRefused({ code: "not_found", message, remedy }))
 
 /** The part of an agent in the lists of all. */
 export const factsOf = (

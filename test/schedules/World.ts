@@ -77,7 +77,8 @@ export class World {
 
   private take(id: string, draft: RuneDraft) {
     return Effect.gen({ self: this }, function* () {
-      if (this.refused !== undefined) return yield* new CommandRefused({ message: this.refused, remedy: "Wait." })
+      if (this.refused !== undefined)
+        return yield* new CommandRefused({ code: "unavailable", message: this.refused, remedy: "Wait." })
       if (this.known.has(id)) return 0
       if (this.death === "before") return yield* Effect.die(new Error("killed before"))
       const [rune] = yield* Effect.orDie(this.log.append([draft]))

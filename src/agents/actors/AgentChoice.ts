@@ -40,13 +40,14 @@ export const choose = Effect.fnUntraced(function* (
   const choice: Choice.Choice = { model: given.model ?? before.model, mode: given.mode ?? before.mode }
   const refusal = Choice.objection(tree.config().backend, choice)
   if (refusal !== undefined)
-    return yield* new CommandRefused({ ...refusal, message: `${fullName}: ${refusal.message}.` })
+    return yield* new CommandRefused({ code: "unsupported", ...refusal, message: `${fullName}: ${refusal.message}.` })
   const { run } = live
   const asked = given.reset ? undefined : run?.choose?.({ model: given.model, mode: given.mode })
   if (asked !== undefined)
     yield* Effect.mapError(
       asked,
-      ({ message, remedy }) => new CommandRefused({ message: `${fullName}: ${message}.`, remedy: `${remedy}.` })
+      ({ message, remedy }) =>
+        new CommandRefused({ code: "unavailable", message: `${fullName}: ${message}.`, remedy: `${remedy}.` })
     )
   const { eventId } = yield* Effect.catch(
     tree.actors.life.ask<{ readonly eventId: number }>({ _tag: "Choose", choice, by }),

@@ -15,7 +15,14 @@ import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type { AgentMessage, Fate, Member as AgentMember } from "../../domain/AgentPort.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { severityOf } from "../../domain/Invariants.ts"
-import { type AskedCall, type CallInfo, type Caller, CommandRefused, type Done } from "../../domain/Messages.ts"
+import {
+  type AskedCall,
+  type Caller,
+  type CallInfo,
+  CommandRefused,
+  type Done,
+  refusedBy
+} from "../../domain/Messages.ts"
 import * as CallHash from "../../domain/CallHash.ts"
 import { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
 import { Redact } from "../../core/event-log/Redact.ts"
@@ -87,14 +94,7 @@ interface Parts {
 
 /** A person's command meets an actor's refusal: the words change, nothing else. */
 export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
-  Effect.fail(
-    error instanceof StorageError || error instanceof CommandRefused
-      ? error
-      : new CommandRefused({
-          message: error.message,
-          remedy: "remedy" in error ? error.remedy : "See `agentd log` for what led to it."
-        })
-  )
+  Effect.fail(error instanceof StorageError || error instanceof CommandRefused ? error : refusedBy(error))
 
 /** How long a run may take to end after its agent's budget was spent, besides the grace, ms. */
 const PATIENCE = 60_000
@@ -364,6 +364,7 @@ export class AgentScope {
       return barred === undefined
         ? Effect.void
         : new CommandRefused({
+            code: "closed",
             message: `${fullName} takes no messages: ${barred}.`,
             remedy: "See what to do about it: agentd project show"
           })
@@ -379,6 +380,7 @@ export class AgentScope {
       const size = sizeOf(of.text)
       if (size > MAX_PROMPT_BYTES) {
         return yield* new CommandRefused({
+          code: "too_large",
           message: `The text takes ${size} bytes in the log, and may take ${MAX_PROMPT_BYTES}: a control character takes six.`,
           remedy: "Put it in a file that the agent can read, and send its path."
         })
@@ -485,6 +487,7 @@ export class AgentScope {
         const { eventId } = yield* Effect.catch(this.interruptTurn(by, `interrupted by ${by}`), (error) =>
           error._tag === "Refused"
             ? new CommandRefused({
+                code: "conflict",
                 message: `${fullName} has nothing to interrupt: its turn has just ended.`,
                 remedy: `See what it does: agentd why ${fullName}`
               })
@@ -497,6 +500,7 @@ export class AgentScope {
       const state = worker?.state ?? "Stopped"
       if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
         return yield* new CommandRefused({
+          code: "conflict",
           message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
           remedy: `See what it does: agentd why ${fullName}`
         })
@@ -559,7 +563,8 @@ export class AgentScope {
     const told = inputOf(this.setting, this.live, callId)
     const hash = told === undefined ? undefined : hashOfInput(told)
     const whole = waiting.get(callId) ?? (told === undefined || hash === undefined ? undefined : { ...told, hash })
-    if (whole === undefined) return new CommandRefused(CallHash.refusalOf(callId, undefined, undefined)!)
+    if (whole === undefined)
+      return new CommandRefused({ code: "conflict", ...CallHash.refusalOf(callId, undefined, undefined)! })
     const of = { agent: this.name, conversation, project: project() }
     return askedCall(of, call, call.snapshot, whole, waiting.shown(whole))
   }

@@ -19,7 +19,7 @@ import {
 import { evolve, evolveBy, notJoined } from "../../core/event-actor/StateMachine.ts"
 import { joined, move } from "../../core/event-actor/StateMachineActor.ts"
 import type { Fate } from "../../domain/AgentPort.ts"
-import { CommandRefused } from "../../domain/Messages.ts"
+import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { Rune, RuneRef } from "../../core/event-log/Rune.ts"
 import type { InboxMessage } from "../machines/AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
@@ -107,10 +107,7 @@ export interface Settled {
 const NOTHING: Settled = { count: 0, eventId: 0 }
 
 const full = (name: string): CommandRefused =>
-  new CommandRefused({
-    message: `${name} has ${Inbox.MAX_WAITING} messages waiting already.`,
-    remedy: `See what keeps it: agentd why ${name}`
-  })
+  refuse("full", `${name} has ${Inbox.MAX_WAITING} messages waiting already.`, `See what keeps it: agentd why ${name}`)
 
 // The parts of one definition, over the services that they share.
 // oxlint-disable-next-line max-lines-per-function

@@ -331,7 +331,7 @@ export const make = Effect.gen(function* () {
     if (chosen instanceof CommandRefused) return new Refuse(chosen)
     const isLeave = said.behavior === "allow" && chosen === undefined
     const unseen = isLeave ? CallHash.refusalOf(callId, said.hash, call.hash) : undefined
-    if (unseen !== undefined) return new Refuse(new CommandRefused(unseen))
+    if (unseen !== undefined) return new Refuse(new CommandRefused({ code: "conflict", ...unseen }))
     const isOver = live.origin(callId) === undefined
     if (said.behavior === "deny") {
       const reason = said.reason.trim()

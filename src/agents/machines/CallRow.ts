@@ -74,7 +74,8 @@ export const askedCall = (
   input: string
 ): AskedCall | CommandRefused => {
   const { callId, folder, run, tool } = whole
-  if (hash !== whole.hash) return new CommandRefused(CallHash.refusalOf(callId, whole.hash, hash)!)
+  if (hash !== whole.hash)
+    return new CommandRefused({ code: "conflict", ...CallHash.refusalOf(callId, whole.hash, hash)! })
   return {
     id: callId,
     agent: `${project}/${agent}`,
@@ -97,6 +98,7 @@ export const tooLate = (
   call: Pick<Call, "asked" | "reason" | "snapshot"> | undefined
 ): CommandRefused =>
   new CommandRefused({
+    code: "conflict",
     message:
       ended !== undefined
         ? `Call ${callId} asks no more: ${ended}.`
@@ -115,5 +117,5 @@ export const answersOf = (
 ): ReadonlyArray<string> | undefined | CommandRefused => {
   if (behavior === "deny") return undefined
   const found = chosen({ id: callId, questions, tool }, answers)
-  return found !== undefined && "message" in found ? new CommandRefused(found) : found
+  return found !== undefined && "message" in found ? new CommandRefused({ code: "invalid", ...found }) : found
 }

@@ -1,5 +1,5 @@
 /** ProjectStop: whether a person has stopped a project as a whole, by its log. Pure. */
-import { CommandRefused } from "../../domain/Messages.ts"
+import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { projectKinds } from "../../domain/ProjectKinds.ts"
 import type { RuneOf } from "../../core/event-log/EventKinds.ts"
 
@@ -36,7 +36,8 @@ export const startOf = (name: string, stoppedBy: string | null | undefined): str
 export const refusalOf = (name: string, { stopped }: Record): CommandRefused | undefined =>
   stopped === null
     ? undefined
-    : new CommandRefused({
-        message: `The project ${name} is stopped, by ${stopped.by}: none of its agents starts.`,
-        remedy: `Start it with all of them: agentd project start ${name}`
-      })
+    : refuse(
+        "paused",
+        `The project ${name} is stopped, by ${stopped.by}: none of its agents starts.`,
+        `Start it with all of them: agentd project start ${name}`
+      )

@@ -13,7 +13,7 @@ import * as Monotonic from "../../core/supervision/Monotonic.ts"
 import { quoted, sizeInWords } from "../../runs/FileWords.ts"
 import * as GivenFile from "../../runs/GivenFile.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
-import { CommandRefused } from "../../domain/Messages.ts"
+import { refuse } from "../../domain/Messages.ts"
 
 /** Bytes and number of all contents. */
 export const MAX_TOTAL = 512 * 1024 * 1024
@@ -41,16 +41,15 @@ const HASH = /^[0-9a-f]{64}$/
 
 const hashOf = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex")
 
-const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
-
 const unkept = (error: unknown) =>
-  refused(
+  refuse(
+    "unavailable",
     `The file could not be kept: ${troubleOf(error)}.`,
     "Make room where agentd keeps its state, and see that it may write there."
   )
 
 export const gone = (filename: string) =>
-  refused(`The content of ${quoted(filename)} is not here.`, "Send the message with its files again.")
+  refuse("not_found", `The content of ${quoted(filename)} is not here.`, "Send the message with its files again.")
 
 export class MessageFiles {
   private readonly disk: FileSystem.FileSystem
@@ -93,14 +92,15 @@ export class MessageFiles {
     const kept = this.kept.get(sha256)
     if (kept !== undefined) return yield* Effect.as(this.pin(sha256), kept)
     if (this.isFull(size))
-      return yield* refused(
+      return yield* refuse(
+        "full",
         `agentd keeps files of messages up to ${sizeInWords(MAX_TOTAL)}, and has no room for this one.`,
         "Have agents answer what they were sent, or drop what nobody needs any more: agentd waiting"
       )
     const coming = this.coming.get(sha256) ?? { size, pieces: [], has: 0 }
     // said twice, or by two at once: what is here is told, and it goes on from there
     if (at !== coming.has || coming.size !== size || data.length === 0) return coming.has
-    if (at + data.length > size) return yield* refused("The file is longer than was said.", "Send it again.")
+    if (at + data.length > size) return yield* refuse("invalid", "The file is longer than was said.", "Send it again.")
     coming.pieces.push(data)
     coming.has += data.length
     this.coming.delete(sha256)
@@ -116,7 +116,9 @@ export class MessageFiles {
   /** On the disk, then under its name, then known. */
   private readonly put = (sha256: string, content: Uint8Array) => {
     if (hashOf(content) !== sha256)
-      return Effect.fail(refused("The file changed while it was sent.", "Wait until it is whole, then send it again."))
+      return Effect.fail(
+        refuse("conflict", "The file changed while it was sent.", "Wait until it is whole, then send it again.")
+      )
     const { disk, folder } = this
     const part = path.join(folder, `${sha256}.part`)
     const write = Effect.gen(function* () {
@@ -153,7 +155,8 @@ export class MessageFiles {
       }
       const type = GivenFile.mediaTypeOf(content)
       if (type === undefined)
-        return yield* refused(
+        return yield* refuse(
+          "unsupported",
           `${quoted(filename)} is of no kind that agents take.`,
           `They take ${GivenFile.KINDS}. Put any other file into the agent's workspace, and name its path.`
         )

@@ -10,7 +10,7 @@ import { join } from "node:path"
 import type { AgentConfig } from "../../config/AgentConfig.ts"
 import type * as ConfigFile from "../../config/ConfigFile.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
-import { CommandRefused } from "../../domain/Messages.ts"
+import { CommandRefused, refuse } from "../../domain/Messages.ts"
 import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
 import * as Store from "../../runs/git/Store.ts"
 import * as TreeDiff from "../../runs/git/TreeDiff.ts"
@@ -88,8 +88,13 @@ export const diff = Effect.fnUntraced(
     if (!(yield* Effect.orElseSucceed(files.exists(folder), () => false)))
       return yield* new CommandRefused(
         folder === project.root
-          ? { message: `The folder ${folder} is not there.`, remedy: "Bring it back, or remove the project." }
+          ? {
+              code: "not_found",
+              message: `The folder ${folder} is not there.`,
+              remedy: "Bring it back, or remove the project."
+            }
           : {
+              code: "not_found",
               message: `${agent} has no worktree yet: it is made for its first run.`,
               remedy: `agentd start ${project.name}/${agent}`
             }
@@ -97,16 +102,15 @@ export const diff = Effect.fnUntraced(
     const store = yield* Store.open(stores, project.root)
     const found = store === undefined ? undefined : yield* TreeDiff.diff(store, stores, folder)
     if (found !== undefined) return { folder, ...found }
-    return yield* new CommandRefused({
-      message: `${folder} is in no git checkout with a commit: there is nothing to compare it with.`,
-      remedy: "Make it one: git init, then a first commit."
-    })
+    return yield* refuse(
+      "unsupported",
+      `${folder} is in no git checkout with a commit: there is nothing to compare it with.`,
+      "Make it one: git init, then a first commit."
+    )
   },
   Effect.catchTags({
-    GitFailed: ({ message, remedy }) =>
-      Effect.fail(new CommandRefused({ message: `${message}.`, remedy: `${remedy}.` })),
-    GitUnavailable: ({ message, remedy }) =>
-      Effect.fail(new CommandRefused({ message: `${message}.`, remedy: `${remedy}.` }))
+    GitFailed: ({ message, remedy }) => Effect.fail(refuse("unavailable", `${message}.`, `${remedy}.`)),
+    GitUnavailable: ({ message, remedy }) => Effect.fail(refuse("unavailable", `${message}.`, `${remedy}.`))
   })
 )
 

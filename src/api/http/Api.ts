@@ -41,9 +41,9 @@ const RECEIVED = HttpServerResponse.empty({ status: 202 })
 const DONE = HttpServerResponse.empty({ status: 204 })
 const json = (value: unknown) => HttpServerResponse.jsonUnsafe(value)
 
-const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal(400, message, remedy, field)
+const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal("invalid", message, remedy, field)
 const notWritten = (error: EventRefused | Unwritten) =>
-  error._tag === "EventRefused" ? notAnEvent(error) : refusal(503, error.message, error.remedy)
+  error._tag === "EventRefused" ? notAnEvent(error) : refusal("unavailable", error.message, error.remedy)
 
 /** An event that has come whole is taken in, though its sender has gone meanwhile: a hook's time was up while we stood still. */
 const received = (taken: Effect.Effect<void, EventRefused>) =>
@@ -151,11 +151,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     method: "DELETE",
     path: "/plates/:id",
     needs: "full",
-    handle: ({ id }) =>
-      plates.forget(id, CALLER).pipe(
-        Effect.map(json),
-        Effect.mapError(({ _tag, message, remedy }) => refusal(_tag === "CommandRefused" ? 404 : 503, message, remedy))
-      )
+    handle: ({ id }) => plates.forget(id, CALLER).pipe(Effect.map(json), Effect.mapError(Doors.refused))
   }
 ]
 
@@ -182,21 +178,26 @@ const find = (routes: ReadonlyArray<Route>, method: string, path: string, isUnix
   if (found !== undefined) return found
   if (fitting.length === 0) {
     return refusal(
-      404,
+      "not_found",
       "There is no such route.",
       `There are: ${routes.map((r) => `${r.method} ${r.path}`).join(", ")}.${isUnix ? ` ${ELSEWHERE}` : ""}`
     )
   }
   const allow = [...new Set(fitting.map(({ route }) => route.method))].join(", ")
-  return { ...refusal(405, `${method} is not for this route.`, `Use ${allow}.`), allow }
+  return { ...refusal("invalid", `${method} is not for this route.`, `Use ${allow}.`, null, 405), allow }
 }
 
 const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
   error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
 
-const TOO_DEEP = refusal(400, `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
+const TOO_DEEP = refusal("invalid", `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
 
-const CHANGED = refusal(400, "The body is not the one that the page sent.", "Look who stands between them.", "body")
+const CHANGED = refusal(
+  "invalid",
+  "The body is not the one that the page sent.",
+  "Look who stands between them.",
+  "body"
+)
 
 /** Of an act that is refused for its session. */
 const unsure = (refused: Refusal): Refusal =>
@@ -204,7 +205,7 @@ const unsure = (refused: Refusal): Refusal =>
     ? { ...refused, field: UNSURE, remedy: "Look whether it was done, then do it again." }
     : refused
 
-const CROWDED = refusal(503, "Too many connections are open already.", "Try again in a moment.")
+const CROWDED = refusal("not_now", "Too many connections are open already.", "Try again in a moment.")
 
 const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unknown, Refusal> =>
   isTooDeep(text)
@@ -212,7 +213,12 @@ const parse = (text: string, read: (text: string) => unknown): Effect.Effect<unk
     : Effect.try({
         try: (): unknown => read(text),
         catch: (error) =>
-          refusal(400, `The body is not JSON: ${error instanceof Error ? error.message : error}`, "Send JSON.", "body")
+          refusal(
+            "invalid",
+            `The body is not JSON: ${error instanceof Error ? error.message : error}`,
+            "Send JSON.",
+            "body"
+          )
       })
 
 /** The beginning of a body that is too long; what follows is let pass. */
@@ -228,8 +234,8 @@ const textOf = (request: HttpServerRequest.HttpServerRequest, cuts = false): Eff
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(MAX_BODY)),
     Effect.mapError((error) =>
       isTooLarge(error)
-        ? refusal(413, `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
-        : refusal(400, "The body did not arrive whole.", "Send it again.", "body")
+        ? refusal("too_large", `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
+        : refusal("invalid", "The body did not arrive whole.", "Send it again.", "body")
     )
   )
 
@@ -309,10 +315,12 @@ export const make = Effect.fnUntraced(function* (about: About, doors?: Doors.Doo
       Effect.interruptible,
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
-          ? Effect.succeed(toResponse(refusal(503, "The daemon is stopping.", "Ask again when it is up.")))
+          ? Effect.succeed(toResponse(refusal("not_now", "The daemon is stopping.", "Ask again when it is up.")))
           : Effect.as(
               Effect.logError("a request crashed", cause),
-              toResponse(refusal(500, "The request crashed.", "See the daemon's log, and report it."))
+              toResponse(
+                refusal("unavailable", "The request crashed.", "See the daemon's log, and report it.", null, 500)
+              )
             )
       ),
       Effect.map((response) => paired?.prove(response) ?? response)

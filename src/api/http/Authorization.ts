@@ -47,6 +47,10 @@ export const bearer = (header: string | undefined): string | undefined => /^Bear
 const opens = (right: Right | undefined, needs: Needs): boolean =>
   needs === "view" ? right !== undefined : needs === "act" && right === "act"
 
+/** Status 401: there is no token that is known here; 403: one that does not open this. */
+const noRight = (error: string, remedy: string, status: 401 | 403 = 403) =>
+  refusal("not_allowed", error, remedy, "authorization", status)
+
 /** Undefined: come in. `right`: of the token that is shown, where it was granted, or of the page that proved itself. */
 export const turnAway = (
   door: Authorization,
@@ -58,35 +62,34 @@ export const turnAway = (
   if (door._tag === "Unix") return undefined
   const { names, port, tokens } = door
   if (!isOurs(headers["host"], port, names)) {
-    return refusal(403, "This is not the name of this server.", `Ask http://127.0.0.1:${port}.`, "host")
+    return refusal("not_allowed", "This is not the name of this server.", `Ask http://127.0.0.1:${port}.`, "host")
   }
   const origin = headers["origin"]
   if (origin !== undefined && !isOwnOrigin(origin, headers["host"], names)) {
-    return refusal(403, "Pages of other origins are not served.", "Call it from a program, not from a page.", "origin")
+    return refusal(
+      "not_allowed",
+      "Pages of other origins are not served.",
+      "Call it from a program, not from a page.",
+      "origin"
+    )
   }
   if (needs === "nothing") return undefined
   if (isPaired)
     return opens(right, needs)
       ? undefined
-      : refusal(403, `A page to ${right} does not open this.`, "Open one to act: agentd open", "authorization")
+      : noRight(`A page to ${right} does not open this.`, "Open one to act: agentd open")
   const given = bearer(headers["authorization"])
   if (given === undefined) {
-    return refusal(401, "A bearer token is missing.", "Send the one in the state folder.", "authorization")
+    return noRight("A bearer token is missing.", "Send the one in the state folder.", 401)
   }
   // whoever listens in the daemon's place hears what a browser sends
   if (origin !== undefined || headers["sec-fetch-site"] !== undefined)
-    return refusal(
-      401,
-      "A token is for programs, and opens no page.",
-      "Open the page anew: agentd open",
-      "authorization"
-    )
+    return noRight("A token is for programs, and opens no page.", "Open the page anew: agentd open", 401)
   // Both are compared always: how long it takes says nothing of which one was nearly right.
   const [full, hooks] = [same(given, tokens.full), same(given, tokens.hooks)]
   if (full || (hooks && needs === "hooks") || opens(right, needs)) return undefined
-  if (right !== undefined)
-    return refusal(403, `A token to ${right} does not open this.`, "Get one to act: agentd open", "authorization")
+  if (right !== undefined) return noRight(`A token to ${right} does not open this.`, "Get one to act: agentd open")
   return hooks
-    ? refusal(403, "The hooks' token does not open this.", "Send the full one of the state folder.", "authorization")
-    : refusal(401, "That token is not ours.", "For hooks: agentd hooks install writes the right one.", "authorization")
+    ? noRight("The hooks' token does not open this.", "Send the full one of the state folder.")
+    : noRight("That token is not ours.", "For hooks: agentd hooks install writes the right one.", 401)
 }

@@ -10,11 +10,12 @@ import { HttpServerResponse } from "effect/http"
 import type { Access, Grant } from "../../access/Access.ts"
 import type { Board } from "../../domain/BoardMessages.ts"
 import { glimpseOf } from "../../domain/Glimpse.ts"
+import { codeOf } from "../../domain/RefusalCode.ts"
 import type { Problem, Verb, Verbs } from "../../domain/Verb.ts"
 import type { Pairing } from "./Pairing.ts"
 import * as OpenApi from "./OpenApi.ts"
 import * as PageFiles from "./PageFiles.ts"
-import { type Refusal, refusal } from "./Refusal.ts"
+import { type Refusal, refusal, toBody } from "./Refusal.ts"
 import type { Call, Route } from "./Route.ts"
 
 export interface Doors {
@@ -37,11 +38,14 @@ const askerOf = (grant: Grant | undefined) => ({
   by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
 })
 
-const refused = (problem: Problem): Refusal =>
-  refusal(problem._tag === "CommandRefused" ? 409 : 503, problem.message, problem.remedy)
+/** The values of a verb were refused with 409 before there were codes. */
+export const refused = (problem: Problem): Refusal => {
+  const code = codeOf(problem) ?? "conflict"
+  return refusal(code, problem.message, problem.remedy, null, code === "invalid" ? 409 : undefined)
+}
 
 const unknown = (id: string, verbs: Verbs): Refusal =>
-  refusal(404, `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`)
+  refusal("not_found", `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`)
 
 /** A request without a body asks with nothing. */
 const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>
@@ -50,9 +54,7 @@ const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>
     : body
 
 const lines = (values: Stream.Stream<unknown, Problem>): Response => {
-  const told = Stream.catch(values, (problem) =>
-    Stream.succeed({ error: problem.message, field: null, remedy: problem.remedy })
-  )
+  const told = Stream.catch(values, (problem) => Stream.succeed(toBody(refused(problem))))
   const texts = Stream.map(told, (value) => `${JSON.stringify(value)}\n`)
   return HttpServerResponse.stream(Stream.encodeText(texts), {
     contentType: "application/x-ndjson",
@@ -69,9 +71,7 @@ interface Told {
 const events = (values: Stream.Stream<Told, Problem>): Response => {
   const told = values.pipe(
     Stream.map(({ data, id }) => `id: ${id}\ndata: ${JSON.stringify(data)}\n\n`),
-    Stream.catch(({ message, remedy }) =>
-      Stream.succeed(`event: refused\ndata: ${JSON.stringify({ error: message, remedy })}\n\n`)
-    )
+    Stream.catch((problem) => Stream.succeed(`event: refused\ndata: ${JSON.stringify(toBody(refused(problem)))}\n\n`))
   )
   // the first goes out at once: whoever asks knows that it is heard
   const beats = Stream.concat(Stream.succeed(": agentd\n\n"), Stream.as(Stream.drop(Stream.tick(BEAT), 1), ": \n\n"))
@@ -150,7 +150,7 @@ const rightOf = ({ reads }: Verb): "view" | "act" => (reads ? "view" : "act")
 const claimed = Effect.fnUntraced(function* ({ access }: Doors, pairing: Pairing, { body }: Call) {
   const { handle, page } = ((yield* body) ?? {}) as { readonly handle?: unknown; readonly page?: unknown }
   if (typeof handle !== "string" || typeof page !== "string")
-    return yield* Effect.fail(refusal(400, "The link's handle is missing.", "Get a link: agentd open", "handle"))
+    return yield* Effect.fail(refusal("invalid", "The link's handle is missing.", "Get a link: agentd open", "handle"))
   const taken = yield* Effect.mapError(access.claim(handle), refused)
   return HttpServerResponse.setHeader(json(yield* pairing.seal(taken, page)), "clear-site-data", '"cache", "storage"')
 })

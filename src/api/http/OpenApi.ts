@@ -5,6 +5,7 @@
  * says which right it needs, and which refusals it has.
  */
 import { JsonSchema, Schema, SchemaRepresentation } from "effect"
+import { Code } from "../../domain/Messages.ts"
 import type { VerbForm } from "../../domain/Verb.ts"
 import * as ApiWords from "./ApiWords.ts"
 
@@ -16,6 +17,7 @@ export interface Versions {
 
 const REFUSAL = Schema.Struct({
   error: Schema.String.annotate({ description: "What went wrong." }),
+  code: Code.annotate({ description: "Why, for programs; the reference of errors has what each means." }),
   field: Schema.NullOr(Schema.String).annotate({ description: "Of the request; null: none in particular." }),
   remedy: Schema.String.annotate({ description: "What to do." })
 })
@@ -24,8 +26,10 @@ const refusals: { readonly [status: string]: string } = {
   "400": "The body is no JSON, or did not come whole.",
   "401": "A token is missing, or is none of ours.",
   "403": "The token has not this right; or the request is by another name, or of another page's.",
-  "409": "It is refused: a value does not fit, a name means nothing, or it cannot be done now.",
-  "413": "The body is too long.",
+  "404": "What is named is not there.",
+  "409": "It is refused: a value does not fit, a name fits several, or the state of the thing does not allow it.",
+  "413": "The body, or what it gives, is too long.",
+  "501": "This machine, backend or version cannot do it.",
   "503": "The daemon is stopping, cannot write, or is full. Ask again."
 }
 

@@ -39,7 +39,7 @@ const GUARDS = {
 
 const NAME = /^[\w-]+(\.[\w-]+)*$/
 const notBuilt = refusal(
-  503,
+  "unavailable",
   "The page was not built with this agentd.",
   "Build it: npm run bundle, then agentd restart"
 )
@@ -83,7 +83,7 @@ export const file = (
     const content = NAME.test(name) ? yield* contentOf(files, name) : undefined
     if (content === undefined)
       return yield* Effect.fail(
-        name === "index.html" ? notBuilt : refusal(404, "The page has no such file.", "Load the page again.")
+        name === "index.html" ? notBuilt : refusal("not_found", "The page has no such file.", "Load the page again.")
       )
     return respond(content, name, tag === tagOf(content) ? KEPT : ASKED_AGAIN)
   })

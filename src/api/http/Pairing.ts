@@ -74,13 +74,19 @@ export interface Paired {
 }
 
 const over = refusal(
-  409,
+  "conflict",
   "The daemon began anew since this page last spoke with it.",
   "Load the page again.",
   Proof.OVER
 )
-const repeated = refusal(409, "This request was made before.", "Look whether it was done.")
-const revoked = refusal(401, "This page's right was taken back.", "Open it anew: agentd open", "authorization")
+const repeated = refusal("conflict", "This request was made before.", "Look whether it was done.")
+const revoked = refusal(
+  "not_allowed",
+  "This page's right was taken back.",
+  "Open it anew: agentd open",
+  "authorization",
+  401
+)
 
 const proven =
   (key: Buffer, n: number) =>
@@ -145,7 +151,8 @@ export const make = (
       return { id, right, label, daemon, sealed: Buffer.from(sealed).toString("base64url"), proof: granted }
     }),
     hello: Effect.fnUntraced(function* (id, page) {
-      if (!WORD.test(page)) return yield* Effect.fail(refusal(400, "The page's word is missing.", "Send it.", "page"))
+      if (!WORD.test(page))
+        return yield* Effect.fail(refusal("invalid", "The page's word is missing.", "Send it.", "page"))
       const key = yield* keyOf(id)
       const isGranted = (yield* grantOf(id)) !== undefined
       const daemon = `${life}.${++sessions}`

@@ -1,12 +1,14 @@
 /**
- * Refusal: a request that is not carried out: its status, what is wrong, with
+ * Refusal: a request that is not carried out: its status, its code, what is wrong, with
  * which field, and what to do. One shape for every route and every reason.
  */
 import { HttpServerResponse } from "effect/http"
+import { type RefusalCode, refusalCodes } from "../../domain/RefusalCode.ts"
 
 export interface Refusal {
   readonly _tag: "Refusal"
   readonly status: number
+  readonly code: RefusalCode
   readonly error: string
   /** Null: no field in particular. */
   readonly field: string | null
@@ -15,13 +17,20 @@ export interface Refusal {
   readonly allow?: string
 }
 
-export const refusal = (status: number, error: string, remedy: string, field: string | null = null): Refusal => ({
-  _tag: "Refusal",
-  status,
-  error,
-  remedy,
-  field
-})
+/** `status`: left out, it is the code's. */
+export const refusal = (
+  code: RefusalCode,
+  error: string,
+  remedy: string,
+  field: string | null = null,
+  status: number = refusalCodes[code].status
+): Refusal => ({ _tag: "Refusal", status, code, error, remedy, field })
 
-export const toResponse = ({ allow, error, field, remedy, status }: Refusal): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.jsonUnsafe({ error, field, remedy }, { status, headers: allow === undefined ? {} : { allow } })
+/** The body of an answer that refuses. */
+export const toBody = ({ code, error, field, remedy }: Refusal) => ({ error, code, field, remedy })
+
+export const toResponse = (refused: Refusal): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.jsonUnsafe(toBody(refused), {
+    status: refused.status,
+    headers: refused.allow === undefined ? {} : { allow: refused.allow }
+  })

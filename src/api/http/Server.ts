@@ -373,7 +373,7 @@ const pairingOf = Effect.fnUntraced(function* (state: string, { access }: Doors.
     Effect.provideService(FileSystem.FileSystem, fs),
     Effect.mapBoth({
       onSuccess: (text) => (known = text),
-      onFailure: ({ message, remedy }) => refusal(503, message, remedy)
+      onFailure: ({ message, remedy }) => refusal("unavailable", message, remedy)
     })
   )
   return Pairing.make(

@@ -6,11 +6,10 @@
  * at its end; the daemon's end is the end of all of them.
  */
 import { Effect, Fiber } from "effect"
-import { CommandRefused } from "../../domain/Messages.ts"
+import { type CommandRefused, refuse } from "../../domain/Messages.ts"
 import { Limits } from "../../board/Limits.ts"
 
-const full = (count: number, remedy: string) =>
-  new CommandRefused({ message: `${count} calls are under way already.`, remedy })
+const full = (count: number, remedy: string) => refuse("not_now", `${count} calls are under way already.`, remedy)
 
 /** `acquire`: takes a place, and answers how it is given back. Ends with its scope. */
 const admitting = (acquire: Effect.Effect<Effect.Effect<void>, CommandRefused>) =>

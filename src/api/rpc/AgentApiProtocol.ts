@@ -13,7 +13,7 @@ import { Rpc } from "effect/rpc"
 import type { Agents } from "../../projects/service/Agents.ts"
 import type { InboxMessage, VoiceOf } from "../../agents/actors/AgentVoice.ts"
 import { type Voice, VOICES } from "../../config/AgentConfig.ts"
-import { type Caller, CommandRefused, Done, Report } from "../../domain/Messages.ts"
+import { type Caller, Done, refuse, Report } from "../../domain/Messages.ts"
 import * as Bounds from "../../board/Bounds.ts"
 import { spawnRequest } from "./ConversationProtocol.ts"
 import { Limits } from "../../board/Limits.ts"
@@ -71,10 +71,11 @@ export const fitting = (messages: ReadonlyArray<InboxMessage>): VoiceInboxReply 
 
 const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
   const field = `agents.${of.agent}.may`
-  return new CommandRefused({
-    message: `${of.agent} may not do this: "${voice}" is not in ${field}.`,
-    remedy: `Go on without it, or let a person add "${voice}" to ${field}${config === null ? "" : ` in ${config}`}.`
-  })
+  return refuse(
+    "not_allowed",
+    `${of.agent} may not do this: "${voice}" is not in ${field}.`,
+    `Go on without it, or let a person add "${voice}" to ${field}${config === null ? "" : ` in ${config}`}.`
+  )
 }
 
 /** Checks who speaks, and whether the agent may: the first step of each procedure. Names are looked up in its conversation. */
@@ -98,10 +99,10 @@ const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: Vo
     .map(({ agent }) => agent)
   const remedy = others.length === 0 ? "There is nobody else here." : `Message one of these: ${others.join(", ")}.`
   if (found.conversation !== of.conversation) {
-    return yield* new CommandRefused({ message: `${name} belongs to another conversation.`, remedy })
+    return yield* refuse("not_allowed", `${name} belongs to another conversation.`, remedy)
   }
   if (found.agent === of.agent) {
-    return yield* new CommandRefused({ message: "A message to yourself would only come back to you.", remedy })
+    return yield* refuse("invalid", "A message to yourself would only come back to you.", remedy)
   }
 })
 

@@ -13,7 +13,7 @@ import { Context, Effect, Option } from "effect"
 import type { Socket } from "node:net"
 import type { Agents } from "../../projects/service/Agents.ts"
 import type { Peer } from "../../runs/process/PeerProcess.ts"
-import { CommandRefused } from "../../domain/Messages.ts"
+import { refuse } from "../../domain/Messages.ts"
 import type { EventLog } from "../../core/event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../../core/event-log/Rune.ts"
 import type { Voice } from "./Procedure.ts"
@@ -34,16 +34,18 @@ export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
 /** Agents that tried to decide: so many are remembered, so that each is in the log once. */
 const MAX_TRIED = 1_000
 
-const another = new CommandRefused({
-  message: "This is another run than that of the process that calls.",
-  remedy: "Speak for your own run: agentd mcp, as it was given to you"
-})
+const another = refuse(
+  "not_allowed",
+  "This is another run than that of the process that calls.",
+  "Speak for your own run: agentd mcp, as it was given to you"
+)
 
 const refusal = (who: string) =>
-  new CommandRefused({
-    message: `${who} may not decide what waits for a person.`,
-    remedy: "A person answers it, in a terminal that no agent started: agentd approve"
-  })
+  refuse(
+    "not_allowed",
+    `${who} may not decide what waits for a person.`,
+    "A person answers it, in a terminal that no agent started: agentd approve"
+  )
 
 export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log: EventLog["Service"]) {
   const look = yield* Look

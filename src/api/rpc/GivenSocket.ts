@@ -29,7 +29,12 @@ export const refusalOf = (line: string, { message, remedy }: Why): string => {
     const frame: unknown = JSON.parse(line)
     if (typeof frame !== "object" || frame === null || !("tag" in frame && "id" in frame) || frame.tag !== "Hello")
       return ""
-    const error = { _tag: "CommandRefused", message: `The daemon cannot be started. ${message}`, remedy }
+    const error = {
+      _tag: "CommandRefused",
+      code: "unavailable",
+      message: `The daemon cannot be started. ${message}`,
+      remedy
+    }
     const exit = { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
     return `${JSON.stringify({ _tag: "Exit", requestId: frame.id, exit })}\n`
   } catch {

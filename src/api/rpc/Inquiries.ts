@@ -10,7 +10,7 @@ import type { Agreed } from "../../projects/ConfigTrust.ts"
 import { explain } from "../../projects/service/Explain.ts"
 import type { Answer } from "../../agents/machines/CallRow.ts"
 import type { Channels } from "../../channels/Channels.ts"
-import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../../domain/Messages.ts"
+import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo, refuse } from "../../domain/Messages.ts"
 import type { Goals } from "../../goals/Goals.ts"
 import * as GoalWhy from "../../goals/GoalWhy.ts"
 import * as WaitingList from "../../board/WaitingList.ts"
@@ -204,7 +204,7 @@ const greeting = (peer: Version.Peer) => {
   const refused = Version.mismatch(peer)
   return refused === undefined
     ? Effect.succeed({ ...Version.ourselves, oldest: Version.OLDEST_PROTOCOL })
-    : Effect.fail(new CommandRefused(refused))
+    : Effect.fail(new CommandRefused({ code: "unsupported", ...refused }))
 }
 
 const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], name: string | null) {
@@ -213,10 +213,7 @@ const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]
   const found = partsOf(tree, name)
   return found.length > 0
     ? found
-    : yield* new CommandRefused({
-        message: `The daemon has no part "${name}".`,
-        remedy: "See which there are: agentd status --tree"
-      })
+    : yield* refuse("not_found", `The daemon has no part "${name}".`, "See which there are: agentd status --tree")
 })
 
 /** `keep`: another daemon is to come. A run that ends with this one would leave nobody to begin it, or begin its turn again and again. */
@@ -229,10 +226,11 @@ const ending = Effect.fnUntraced(function* (
 ) {
   const own = (yield* agents.all).find(({ agent, busy, outlives }) => by === `agent:${agent}` && busy && !outlives)
   if (keep && own !== undefined) {
-    return yield* new CommandRefused({
-      message: `${by} may not restart the daemon: its own run would end with it.`,
-      remedy: "A person does it, in a terminal that no agent started: agentd restart"
-    })
+    return yield* refuse(
+      "not_allowed",
+      `${by} may not restart the daemon: its own run would end with it.`,
+      "A person does it, in a terminal that no agent started: agentd restart"
+    )
   }
   const { pid } = yield* daemon.status
   yield* daemon.shutdown(reason, by, keep)
@@ -242,10 +240,7 @@ const ending = Effect.fnUntraced(function* (
 const refusing = <A>(effect: Effect.Effect<A, StorageError | RuneRefused>) =>
   Effect.catchTag(effect, "RuneRefused", ({ message }) =>
     Effect.fail(
-      new CommandRefused({
-        message: `Nothing was erased: ${message}.`,
-        remedy: "See the runes and what they hold: agentd log --json"
-      })
+      refuse("conflict", `Nothing was erased: ${message}.`, "See the runes and what they hold: agentd log --json")
     )
   )
 

@@ -7,7 +7,7 @@
 import { Context, Effect, Layer, Result, Schema, type Scope } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
 import { Agents } from "../../projects/service/Agents.ts"
-import { type Caller, CommandRefused } from "../../domain/Messages.ts"
+import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
 import { EventLog } from "../../core/event-log/EventLog.ts"
 import { Traces, type Tracing } from "../../telemetry/Tracing.ts"
 import * as Admission from "./Admission.ts"
@@ -18,16 +18,17 @@ import { isObject } from "./VerbForms.ts"
 
 type Check = (payload: unknown) => CommandRefused | undefined
 
-const tooDeep = new CommandRefused({
-  message: "What was given is nested too deeply.",
-  remedy: "Give plain values: no command takes more than a few levels."
-})
+const tooDeep = refuse(
+  "invalid",
+  "What was given is nested too deeply.",
+  "Give plain values: no command takes more than a few levels."
+)
 
 const isNothing = (payload: unknown): boolean =>
   payload === undefined || payload === null || (isObject(payload) && Object.keys(payload).length === 0)
 
 const nothingOf = (tag: string) =>
-  new CommandRefused({ message: `${tag} takes nothing, and was given a payload.`, remedy: "Leave the payload out." })
+  refuse("invalid", `${tag} takes nothing, and was given a payload.`, "Leave the payload out.")
 
 const checkOf = ({ _tag, payloadSchema }: Rpc.AnyWithProps): Check => {
   const { bounds } = payloadSchema as Partial<Input>

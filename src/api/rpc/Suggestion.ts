@@ -9,7 +9,11 @@ import { type Caller, CommandRefused } from "../../domain/Messages.ts"
 const added = (refused: CommandRefused, meant: string | undefined): CommandRefused =>
   meant === undefined || refused.remedy.includes("Did you mean")
     ? refused
-    : new CommandRefused({ message: refused.message, remedy: `Did you mean "${meant}"? ${refused.remedy}` })
+    : new CommandRefused({
+        code: refused.code,
+        message: refused.message,
+        remedy: `Did you mean "${meant}"? ${refused.remedy}`
+      })
 
 /** The nearest of the names, as the caller would write it. */
 const nearest = (name: string, spellings: ReadonlyMap<string, string>): string | undefined => {

@@ -375,6 +375,7 @@ const usage = ({ commandPath, errors, helpDoc }: Wrong) => {
     first?._tag === "UnknownSubcommand" && commandPath.length === 1 ? Habits.meant(first.subcommand) : undefined
   return {
     tag: first?._tag ?? "InvalidInvocation",
+    code: "invalid" as const,
     // a guess by letters beside what is known to be meant would mislead
     message: habit === undefined ? errors.map(({ message }) => message).join("\n") : first!.message.split("\n")[0]!,
     remedy: habit ?? `Usage: ${helpDoc.usage}. More: ${commandPath.join(" ")} --help`,

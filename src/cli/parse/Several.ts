@@ -112,9 +112,9 @@ export const each = Effect.fnUntraced(function* <A, E, R>(
           return { name, ok: true, ...(typeof value === "object" ? value : { value }) }
         }
         if (Cause.hasInterruptsOnly(done.cause)) return yield* Effect.interrupt
-        const { message, remedy, tag } = explain(Cause.squash(done.cause))
+        const { code, message, remedy, tag } = explain(Cause.squash(done.cause))
         if (!json) yield* Console.error(`agentd: ${name}: ${message}\n  → ${yield* hint(remedy)}`)
-        return { name, ok: false, error: tag, message, remedy }
+        return { name, ok: false, error: tag, code, message, remedy }
       }),
     { concurrency: AT_ONCE }
   )

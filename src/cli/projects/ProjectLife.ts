@@ -1,6 +1,6 @@
 /** ProjectLife: a project by its name, and the question before the work of its agents is ended. */
 import { Effect } from "effect"
-import { type AgentInfo, CommandRefused } from "../../domain/Messages.ts"
+import { type AgentInfo, CommandRefused, refuse } from "../../domain/Messages.ts"
 import { call } from "../../api/rpc/ControlClient.ts"
 import { confirm } from "../parse/Confirm.ts"
 import { Invocation } from "../parse/Invocation.ts"
@@ -15,10 +15,7 @@ const asProject = <E>(error: E): E | CommandRefused => {
   const [, name] = /^There is no conversation ("[^]*")\.$/u.exec(message) ?? []
   if (name === undefined) return error
   const meant = /^Did you mean "[^"]*"\? /u.exec(remedy)?.[0] ?? ""
-  return new CommandRefused({
-    message: `There is no project ${name}.`,
-    remedy: `${meant}See which there are: agentd project ls`
-  })
+  return refuse("not_found", `There is no project ${name}.`, `${meant}See which there are: agentd project ls`)
 }
 
 /** The project of that name, or of this folder, with its agents. */

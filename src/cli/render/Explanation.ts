@@ -4,18 +4,21 @@
  * Guarantees: what went wrong and what to do, in words, for standard error; an exit code of the
  * table.
  */
+import { codeOf, type RefusalCode } from "../../domain/RefusalCode.ts"
 import { ExitCode } from "../parse/ExitCode.ts"
 import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Explanation {
   readonly tag: string
+  /** Undefined: it is no refusal. */
+  readonly code?: RefusalCode | undefined
   readonly message: string
   readonly remedy: string
   readonly exitCode: number
 }
 
 /** By tag; everything else has `failed`. */
-const exitCodes: { readonly [tag: string]: number } = {
+export const exitCodes: { readonly [tag: string]: number } = {
   DaemonUnreachable: ExitCode.notRunning,
   StorageError: ExitCode.store,
   StoreInUse: ExitCode.taken,
@@ -38,6 +41,7 @@ export const explain = (error: unknown): Explanation => {
   const exitCode = field(error, "exitCode")
   return {
     tag: typeof tag === "string" ? tag : "Unknown",
+    code: codeOf(error),
     message: typeof message === "string" && message !== "" ? message : "Something went wrong.",
     remedy: typeof remedy === "string" ? remedy : REPORT,
     exitCode:
@@ -52,5 +56,5 @@ export const explain = (error: unknown): Explanation => {
 const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report it if it is not yours."
 
 /** As it is printed: two lines, or one of JSON. */
-export const told = ({ exitCode, message, remedy, tag }: Explanation, json: boolean): string =>
-  json ? jsonOf({ error: tag, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`
+export const told = ({ code, exitCode, message, remedy, tag }: Explanation, json: boolean): string =>
+  json ? jsonOf({ error: tag, code, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

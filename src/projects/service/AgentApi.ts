@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { AgentReport } from "../../domain/AgentPort.ts"
-import { type Caller, CommandRefused, type Done, type Report } from "../../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done, refuse, type Report } from "../../domain/Messages.ts"
 import { causeOf, type Rune, type RuneDraft } from "../../core/event-log/Rune.ts"
 import type { EventLog, StorageError } from "../../core/event-log/EventLog.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
@@ -37,22 +37,19 @@ const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentS
   )
   if (found.length === 1) return found[0]!
   return found.length === 0
-    ? new CommandRefused({
-        message: `There is no call "${name}".`,
-        remedy: "See what waits for an answer: agentd approve"
-      })
-    : new CommandRefused({
-        message: `"${name}" begins the ids of ${found.length} calls.`,
-        remedy: `Say which: ${found.map(([, callId]) => callId).join(", ")}`
-      })
+    ? refuse("not_found", `There is no call "${name}".`, "See what waits for an answer: agentd approve")
+    : refuse(
+        "ambiguous",
+        `"${name}" begins the ids of ${found.length} calls.`,
+        `Say which: ${found.map(([, callId]) => callId).join(", ")}`
+      )
 }
 
 const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune, CommandRefused | StorageError> =>
   log.append([draft]).pipe(
     Effect.map(([rune]) => rune!),
-    Effect.catchTag(
-      "RuneRefused",
-      (error) => new CommandRefused({ message: error.message, remedy: "Say it shorter, or put it in a file." })
+    Effect.catchTag("RuneRefused", (error) =>
+      refuse("too_large", error.message, "Say it shorter, or put it in a file.")
     )
   )
 
@@ -72,10 +69,11 @@ const reporting = Effect.fnUntraced(function* (
   const { agent, conversation, turnId } = of
   const parent = hearer(around, of)
   if (parent !== undefined && parent.inbox().data.waiting.length >= MAX_WAITING) {
-    return yield* new CommandRefused({
-      message: `${parent.name} has ${MAX_WAITING} messages waiting already.`,
-      remedy: "Say it all in one report, later."
-    })
+    return yield* refuse(
+      "full",
+      `${parent.name} has ${MAX_WAITING} messages waiting already.`,
+      "Say it all in one report, later."
+    )
   }
   const rune = yield* written(around.log, {
     stream: conversation,
@@ -91,10 +89,11 @@ const reporting = Effect.fnUntraced(function* (
   return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
 })
 
-const OVER = new CommandRefused({
-  message: "This run is over, or none of agentd's.",
-  remedy: "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
-})
+const OVER = refuse(
+  "closed",
+  "This run is over, or none of agentd's.",
+  "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
+)
 
 export const make = (around: Surroundings): Voices => ({
   calls: Effect.sync(() =>

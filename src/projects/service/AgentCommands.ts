@@ -9,7 +9,7 @@ import { Clock, Context, Deferred, Effect, Layer, Schedule, Semaphore, Stream } 
 import type { ProcessTree } from "../../runs/process/ProcessTree.ts"
 import { AgentPort } from "../../domain/AgentPort.ts"
 import { Conversations } from "../../domain/Conversations.ts"
-import { type Caller, CommandRefused, type Done } from "../../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done, refuse, refusedBy } from "../../domain/Messages.ts"
 import { EventLog, type StorageError } from "../../core/event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../../core/supervision/DynamicSupervisor.ts"
 import * as AgentChoice from "../../agents/actors/AgentChoice.ts"
@@ -55,7 +55,7 @@ const onFound = <F extends object, A, E>(
 
 /** For a question, whose asker knows of no log. */
 const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
-  Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
+  Effect.catchTag(effect, "StorageError", (error) => refusedBy(error))
 
 type OnConversations =
   | "configKeep"
@@ -125,10 +125,11 @@ const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<v
   const isRun = by.startsWith("agent:") && by !== `agent:${setting.parent}`
   if (!isRun || actors.worker.state.by !== by || tree.life().data.stats.completed > 0) return Effect.void
   return Effect.fail(
-    new CommandRefused({
-      message: `${fullName} was restarted by ${by} in this turn already: a run may restart an agent once in a turn.`,
-      remedy: `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
-    })
+    refuse(
+      "not_allowed",
+      `${fullName} was restarted by ${by} in this turn already: a run may restart an agent once in a turn.`,
+      `Go on with the turn, or ask a person to do it: agentd restart ${fullName}`
+    )
   )
 }
 
@@ -162,10 +163,11 @@ const described = Effect.fnUntraced(function* (
   const size = files.reduce((sum, file) => sum + file.size, 0)
   return size <= MAX_MESSAGE
     ? files
-    : yield* new CommandRefused({
-        message: `The files of the message have ${sizeInWords(size)} together, and may have ${sizeInWords(MAX_MESSAGE)}.`,
-        remedy: "Send some of them with a message of their own."
-      })
+    : yield* refuse(
+        "too_large",
+        `The files of the message have ${sizeInWords(size)} together, and may have ${sizeInWords(MAX_MESSAGE)}.`,
+        "Send some of them with a message of their own."
+      )
 })
 
 const contentsOf = (

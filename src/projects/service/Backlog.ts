@@ -7,7 +7,7 @@
  */
 import { Effect } from "effect"
 import * as Ids from "../../domain/Ids.ts"
-import { type BacklogInfo, type Caller, CommandRefused, type Done } from "../../domain/Messages.ts"
+import { type BacklogInfo, type Caller, CommandRefused, type Done, refuse } from "../../domain/Messages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
 import { isActive } from "../../agents/machines/AgentStates.ts"
@@ -66,6 +66,7 @@ const counted = (count: number): string => `${count} message${count === 1 ? "" :
 const nothing = ({ fullName }: AgentScope, which: string | undefined) =>
   Effect.fail(
     new CommandRefused({
+      code: which === undefined ? "conflict" : "not_found",
       message:
         which === undefined
           ? `${fullName} has nothing that came to no answer.`
@@ -114,10 +115,11 @@ const letGo = Effect.fnUntraced(function* (tree: AgentScope): Effect.fn.Return<D
       eventId: tree.inbox().entered,
       message: `${counted(ids.length)} of ${fullName} ${ids.length === 1 ? "is" : "are"} let go.`
     }
-  return yield* new CommandRefused({
-    message: ids.length === 0 ? `${fullName} holds no message.` : `${fullName} has begun with what it held.`,
-    remedy: "See what waits for you: agentd waiting"
-  })
+  return yield* refuse(
+    "conflict",
+    ids.length === 0 ? `${fullName} holds no message.` : `${fullName} has begun with what it held.`,
+    "See what waits for you: agentd waiting"
+  )
 })
 
 /** Lets dropped work go: one message, or all; `held`: what the agent holds, instead. */

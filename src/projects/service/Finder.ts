@@ -4,7 +4,7 @@
  * Guarantees: in a project's folder a bare name means that project's agent, whether it is there or not, and a refusal
  * tells of no other project; elsewhere a name that means several things is refused with their whole names.
  */
-import { type Caller, CommandRefused } from "../../domain/Messages.ts"
+import { type Caller, CommandRefused, refuse } from "../../domain/Messages.ts"
 import * as ProjectName from "../../config/ProjectName.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
 import { type NotLiving, refusalOf } from "../NotLiving.ts"
@@ -54,7 +54,6 @@ export const conversation = (
   caller: Caller,
   kind: "conversation" | "project" = "conversation"
 ): Entry | CommandRefused => {
-  const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
   const ids = entries.filter(({ record }) => record.config === caller.config).map(({ record }) => record.conversation)
   const there =
     entries.length === 0
@@ -63,8 +62,8 @@ export const conversation = (
         ? "See which there are: agentd project ls --conversations"
         : listed(ids)
   if (name === "") {
-    if (caller.config === null) return refused("Which conversation? There is no agentd.jsonc here.", there)
-    return ownOf(entries, caller.config) ?? refused(`The project ${caller.config} is not known yet.`, NONE)
+    if (caller.config === null) return refuse("not_found", "Which conversation? There is no agentd.jsonc here.", there)
+    return ownOf(entries, caller.config) ?? refuse("not_found", `The project ${caller.config} is not known yet.`, NONE)
   }
   const exact = entries.find(({ record }) => record.conversation === name)
   if (exact !== undefined) return exact
@@ -82,12 +81,14 @@ export const conversation = (
   const known = own.map(({ record }) => record.conversation)
   return matches.length === 0
     ? kind === "project"
-      ? refused(
+      ? refuse(
+          "not_found",
           `There is no project "${name}".`,
           entries.length === 0 ? NONE : "See which there are: agentd project ls"
         )
-      : refused(`There is no conversation "${name}".`, there)
-    : refused(
+      : refuse("not_found", `There is no conversation "${name}".`, there)
+    : refuse(
+        "ambiguous",
         `"${name}" names ${matches.length} conversations.`,
         own.length < matches.length
           ? "Say which, by its whole id: agentd project ls --conversations"
@@ -96,11 +97,11 @@ export const conversation = (
 }
 
 const unknown = (name: string, remedy: string) =>
-  new CommandRefused({ message: `There is no agent "${name}".`, remedy })
+  new CommandRefused({ code: "not_found", message: `There is no agent "${name}".`, remedy })
 
 /** The agent of the project that a bare name means in its folder. */
 const inFolder = (mine: Entry | undefined, config: string, name: string): Found | CommandRefused => {
-  if (mine === undefined) return new CommandRefused(ProjectName.unstarted(config, name))
+  if (mine === undefined) return new CommandRefused({ code: "not_found", ...ProjectName.unstarted(config, name) })
   if (mine._tag !== "Open") return refusalOf(mine)
   const { project } = mine
   const member = project.members.get(name)
@@ -134,6 +135,7 @@ export const agent = (
   const called = ({ project, tree }: Found): string => `${isBare ? project.name : project.conversation}/${tree.name}`
   if (matches.length > 1) {
     return new CommandRefused({
+      code: "ambiguous",
       message: `"${name}" names ${matches.length} agents.`,
       remedy: `Say which: ${matches.slice(0, MAX_LISTED).map(called).join(", ")}${matches.length > MAX_LISTED ? " …" : ""}`
     })
@@ -142,6 +144,7 @@ export const agent = (
   if (found === undefined) return missing(entries, name)
   if (!isBare || !changes) return found
   return new CommandRefused({
+    code: "ambiguous",
     message: `"${name}" is said outside the project of ${called(found)}: nothing was done.`,
     remedy: `Say its whole name: ${called(found)}`
   })

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, type Stream } from "effect"
 import { type Address, AgentPort, type AgentReport, type Member } from "../../domain/AgentPort.ts"
-import { type AgentInfo, type CallInfo, CommandRefused } from "../../domain/Messages.ts"
+import { type AgentInfo, type CallInfo, type CommandRefused, refuse, refusedBy } from "../../domain/Messages.ts"
 import type { StorageError } from "../../core/event-log/EventLog.ts"
 import type { AgentScope } from "../../agents/actors/AgentScope.ts"
 
@@ -15,9 +15,6 @@ export interface Agents {
   readonly reports: Stream.Stream<AgentReport>
   readonly recovered: Effect.Effect<void>
 }
-
-/** To those who know no store: it is not taken, and why. */
-const refused = ({ message, remedy }: StorageError | CommandRefused) => new CommandRefused({ message, remedy })
 
 /** The matter for which it stands still until a person does something. */
 export const needsOf = (info: AgentInfo | undefined, calls: ReadonlyArray<CallInfo>): Member["needs"] => {
@@ -41,12 +38,14 @@ export const make = ({ find, info, of, recovered, reports }: Agents): AgentPort[
         const tree = find(to)
         return tree === undefined
           ? Effect.fail(
-              new CommandRefused({
-                message: `There is no agent "${to.agent}" in ${to.conversation}.`,
-                remedy: "See which there are: agentd ps"
-              })
+              refuse(
+                "not_found",
+                `There is no agent "${to.agent}" in ${to.conversation}.`,
+                "See which there are: agentd ps"
+              )
             )
-          : Effect.mapError(act(tree), refused)
+          : // the asker knows no store
+            Effect.mapError(act(tree), (error) => refusedBy(error))
       })
     )
   return AgentPort.of({

@@ -283,7 +283,7 @@ class Step {
 
   /** The port by which the channel asks agents. */
   private get port(): AgentPort["Service"] {
-    const refused = new CommandRefused({ message: "no", remedy: "none" })
+    const refused = new CommandRefused({ code: "conflict", message: "no", remedy: "none" })
     const receive = (agent: string, one: Waiting) => {
       const { inbox, turn } = this.agents[agent]!
       const isKnown = [...inbox, ...(turn?.carries ?? [])].some(({ id }) => id === one.id) || one.id in this.fates

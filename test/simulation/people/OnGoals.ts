@@ -49,7 +49,11 @@ const merge = (
     if (first.toCheckout === undefined) return first
     const { commit, folder, from } = first.toCheckout
     if (world.workshop?.git.fastForward(folder, commit) !== true)
-      return yield* new CommandRefused({ message: `git did not merge in ${folder}`, remedy: "Merge again." })
+      return yield* new CommandRefused({
+        code: "conflict",
+        message: `git did not merge in ${folder}`,
+        remedy: "Merge again."
+      })
     const done = yield* client.GoalMerge({ ...asked, caller, done: { from, commit } })
     return { ...done, results: first.results }
   })

@@ -1,0 +1,58 @@
+/**
+ * RefusalCode: the closed list of codes by which a program knows why it was refused, and what it can do. Pure; the
+ * quick entry loads it without a schema.
+ */
+
+/** The meaning of each code, and the status of an HTTP answer that has it. */
+export const refusalCodes = {
+  not_found: { status: 404, means: "what was named is not there" },
+  ambiguous: { status: 409, means: "a name fits several: name one of them in full" },
+  invalid: { status: 400, means: "what was given has a wrong form or value: correct it" },
+  conflict: { status: 409, means: "it does not fit the state of the thing: read the state, then decide again" },
+  full: { status: 409, means: "a limit of number or room is reached: make room" },
+  paused: { status: 409, means: "the project or agent is paused: resume it" },
+  closed: { status: 409, means: "the conversation, agent or channel has ended: open a new one" },
+  not_now: { status: 503, means: "it passes by itself: try again later" },
+  not_allowed: { status: 403, means: "the caller may not do this" },
+  too_large: { status: 413, means: "it is larger than a limit: send less" },
+  unavailable: { status: 503, means: "a disk, git, the network, a provider or the daemon does not answer" },
+  unsupported: { status: 501, means: "this machine, backend or version cannot do it" }
+} as const
+
+export type RefusalCode = keyof typeof refusalCodes
+
+export const isRefusalCode = (code: unknown): code is RefusalCode =>
+  typeof code === "string" && Object.hasOwn(refusalCodes, code)
+
+/** Codes of errors that have none of their own, by their tag. */
+export const codesByTag: { readonly [tag: string]: RefusalCode } = {
+  ActorStopped: "not_now",
+  BackupRefused: "conflict",
+  ConfigError: "invalid",
+  DaemonUnreachable: "unavailable",
+  EndpointRefused: "not_allowed",
+  EventRefused: "invalid",
+  GitFailed: "unavailable",
+  GitUnavailable: "unavailable",
+  HttpRefused: "unavailable",
+  MailboxFull: "not_now",
+  MergeRefused: "conflict",
+  OwnFileRefused: "not_allowed",
+  PlanRefused: "invalid",
+  PlanUnread: "invalid",
+  Refused: "conflict",
+  RuneRefused: "conflict",
+  SettingsRefused: "conflict",
+  StateFolderRefused: "not_allowed",
+  StorageError: "unavailable",
+  StoreInUse: "conflict",
+  SystemdError: "unavailable",
+  TokenError: "unavailable",
+  WorktreeError: "unavailable"
+}
+
+/** The code of an error; undefined: it is no refusal, or of a daemon that sends none that is known here. */
+export const codeOf = (error: object): RefusalCode | undefined => {
+  const { _tag, code } = error as { readonly _tag?: unknown; readonly code?: unknown }
+  return isRefusalCode(code) ? code : typeof _tag === "string" ? codesByTag[_tag] : undefined
+}
