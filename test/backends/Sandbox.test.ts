@@ -320,37 +320,6 @@ for (const mechanism of held) {
   })
 }
 
-const namespaces = held.find(({ kind }) => kind === "namespaces")
-/** Where the arguments of the script have perl, the number of prctl and the filter. */
-const PERL = 5
-
-describe.skipIf(namespaces === undefined)("namespaces without perl", () => {
-  it.live("shows the same tree, read-only with all that is mounted below", () =>
-    Effect.gen(function* () {
-      const { environment, home, root, outside, at } = yield* yard
-      if (namespaces === undefined) return
-      const hidden = [at("home", "project", "keys"), at("home", "project", "key")]
-      fs.mkdirSync(hidden[0]!)
-      fs.writeFileSync(hidden[1]!, SECRET)
-      const shared = [
-        { source: outside, target: "/opt/a b\\c" },
-        { source: "/sys", target: "/sys" }
-      ]
-      const look = `cut -d" " -f4-6 /proc/self/mountinfo; cat /etc/passwd /etc/hosts
-        find / -maxdepth 3 -not -path "/proc*" -not -path "/sys/*" -printf "%p %M %l\\n"`
-      const rules = { workspace: root, network: false, hidden, environment, shared }
-      const { argv, handed } = yield* namespaces.wrap(rules, root, ["/bin/sh", "-c", look])
-      const first = argv.indexOf("agentd-sandbox") + PERL
-      const without = argv.map((argument, at) => (at >= first && at < first + 3 ? "" : argument))
-      const seen = yield* Confined.command({ argv, handed }, home, environment)
-      assert.include(seen.output, "/sys ro,")
-      assert.strictEqual(seen.code, 0, seen.output)
-      const argvWithout = [argv[0], ...without.slice(1)] as const
-      assert.deepStrictEqual(yield* Confined.command({ argv: argvWithout, handed }, home, environment), seen)
-    }).pipe(Effect.scoped, Effect.provide(layer))
-  )
-})
-
 describe("which sandbox", () => {
   it.live("where there is neither bwrap nor unshare, there is none, and it says so", () =>
     Effect.gen(function* () {

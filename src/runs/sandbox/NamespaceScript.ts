@@ -11,60 +11,9 @@
  *
  * Guarantees: any step that fails ends it before the command; of the old root nothing is
  * left to reach; the command can take on no privilege, nor make namespaces to get some.
- * The list is mounted by one perl where perl and Linux 5.12 are there: a hundred programs fewer are
- * started. Elsewhere the shell does the same.
  * Needs util-linux (mount, umount, pivot_root, unshare, setpriv); its own loopback is up where
  * there is ip or perl.
  */
-/**
- * Mounts the list as the loop of the shell does. The calls have these numbers on all machines that have
- * seccomp here: open_tree, move_mount, fsopen, fsconfig, fsmount, mount_setattr. A tree is read-only before it has a
- * place. 3: this kernel does not know them, and nothing is done.
- */
-const MOUNTS = String.raw`
-  my ($new, $size) = splice @ARGV, 0, 2;
-  my ($here, $type, $length, $mode, $rights) = ("", "tmpfs", "size", "mode", "755");
-  my $readonly = pack("Q4", 1, 0, 0, 0);
-  sub made { my ($what, $result) = @_; return $result if $result; print STDERR "$what: $!\n"; exit 1 }
-  sub tree { my $source = shift; syscall(428, -100, $source, 0x88001) }
-  sub seal { my $tree = shift; syscall(442, $tree, $here, 0x9000, $readonly, 32) == 0 }
-  sub place { my ($tree, $target) = @_; made($target, syscall(429, $tree, $here, -100, $target, 0x14) == 0) }
-  sub folder {
-    my $path = "";
-    for (grep { $_ ne "" } split m{/}, $_[0]) { $path .= "/$_"; made($path, -d $path || mkdir $path) }
-  }
-  my $trial = tree("/");
-  exit 3 if $trial < 0 or !seal($trial);
-  while ((my $kind = shift) ne "--") {
-    my ($source, $target) = (shift, $new . shift);
-    (my $above = $target) =~ s{/[^/]*\z}{};
-    if ($kind eq "empty") {
-      folder($target);
-      my $fs = syscall(430, $type, 1);
-      made($target, $fs >= 0 && syscall(431, $fs, 1, $length, $size, 0) == 0 &&
-        syscall(431, $fs, 1, $mode, $rights, 0) == 0 && syscall(431, $fs, 6, 0, 0, 0) == 0);
-      my $tree = syscall(432, $fs, 1, 6);
-      made($target, $tree >= 0);
-      place($tree, $target);
-      next
-    }
-    folder($above);
-    if ($kind eq "link") { made($target, symlink $source, $target); next }
-    if ($kind eq "text") {
-      made($target, open my $file, ">", $target);
-      made($target, print($file $source) && close($file) && chmod 0444, $target);
-      $source = $target
-    }
-    $source = "/dev/null" if $kind eq "blank";
-    if (-d $source) { folder($target) }
-    elsif (!-e $target) { made($target, open my $empty, ">", $target) }
-    my $tree = tree($source);
-    made($source, $tree >= 0);
-    made($source, seal($tree)) unless $kind eq "writable";
-    place($tree, $target)
-  }
-`
-
 export const NAMESPACE_SCRIPT = String.raw`
 set -eu
 # the first process of a namespace hears no signal that it has not asked for
@@ -95,14 +44,16 @@ mkdir $new
 private 755 $new
 mkdir $new/dev $new/proc
 private 755 $new/dev
-for name in null zero full random urandom tty; do set -- writable /dev/$name /dev/$name "$@"; done
-for stream in 0:stdin 1:stdout 2:stderr; do
-  set -- link "/proc/self/fd/${"$"}{stream%:*}" "/dev/${"$"}{stream#*:}" "$@"
+for name in null zero full random urandom tty; do
+  : > $new/dev/$name
+  mount --bind /dev/$name $new/dev/$name
 done
-set -- link /proc/self/fd /dev/fd link pts/ptmx /dev/ptmx "$@"
+ln -s /proc/self/fd $new/dev/fd
+for stream in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${"$"}{stream%:*}" "$new/dev/${"$"}{stream#*:}"; done
 mkdir $new/dev/shm $new/dev/pts $new/dev/old
 private 1777 $new/dev/shm
 mount -t devpts -o nosuid,noexec,newinstance,ptmxmode=0666,mode=0620 devpts $new/dev/pts
+ln -s pts/ptmx $new/dev/ptmx
 mount -t proc -o nosuid,nodev,noexec proc $new/proc
 hostname agent
 # the loopback of a network of its own is down; by ip, or by SIOCSIFFLAGS with IFF_UP. The machine's own is up
@@ -111,15 +62,7 @@ ip link set lo up 2> /dev/null || [ -z "$perl" ] ||
 # the second one, below, and none after it
 echo 1 > $new/proc/sys/user/max_user_namespaces
 
-mounted=3
-[ -z "$perl" ] || { mounted=0; env -i "$perl" -e '${MOUNTS}' $new "$size" "$@" || mounted=$?; }
-case $mounted in 0 | 3) ;; *) exit 1 ;; esac
-
 while [ "$1" != -- ]; do
-  if [ $mounted = 0 ]; then
-    shift 3
-    continue
-  fi
   kind=$1 source=$2 target=$new$3
   shift 3
   case $kind in
