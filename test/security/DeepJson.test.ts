@@ -43,6 +43,7 @@ describe("JSON that is a hundred thousand levels deep", () => {
           assert.strictEqual(status, 400, path)
           assert.deepStrictEqual(JSON.parse(text), {
             error: `The body has more than ${MAX_NESTING} levels.`,
+            code: "invalid",
             field: "body",
             remedy: "Leave out the deep part."
           })
