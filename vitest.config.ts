@@ -15,6 +15,8 @@ const alone = [
 ]
 
 const include = ["test/**/*.test.ts"]
+/** Tests that start no process, open no socket and sleep no second. */
+const unit = ["test/unit/**/*.test.ts"]
 
 export default defineConfig({
   test: {
@@ -23,10 +25,11 @@ export default defineConfig({
     testTimeout: 3 * PATIENCE,
     hookTimeout: 3 * PATIENCE,
     projects: [
+      { extends: true, test: { name: "unit", include: unit, isolate: false, setupFiles: ["test/support/NoWorld.ts"] } },
       // what these import is loaded once a process and not once a file: no module of src has a state of its own
       {
         extends: true,
-        test: { name: "shared", include, exclude: alone, isolate: false, globalSetup: ["test/support/Program.ts"] }
+        test: { name: "shared", include, exclude: [...alone, ...unit], isolate: false, globalSetup: ["test/support/Program.ts"] }
       },
       { extends: true, test: { name: "alone", include: alone } }
     ]

@@ -152,7 +152,7 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "an agent is given two tasks of a goal": {
     file: "src/goals/GoalActor.ts",
-    from: "busy: busy || taken.has(agent),",
+    from: "busy: busy || taken.has(agent) || this.around.worksForAnother(agent),",
     to: "busy,",
     seed: 18
   },

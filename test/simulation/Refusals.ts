@@ -17,7 +17,10 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "several agents of a name": { says: /names \d+ agents\.$/, never: "there is one project" },
   "the agent does not live": { says: /does not live:/ },
   "the agent takes no messages": { says: /takes no messages:/ },
-  "a full inbox": { says: /messages waiting already\.$/, never: "ten thousand messages: test/agents/Inbox.test.ts" },
+  "a full inbox": {
+    says: /messages waiting already\.$/,
+    never: "ten thousand messages: test/unit/agents/Inbox.test.ts"
+  },
   "nothing to interrupt": { says: /has nothing to interrupt: it is/ },
   "its turn has just ended": { says: /has nothing to interrupt: its turn has just ended/ },
   "a text that is empty": { says: /^\w+ is empty\.$/ },

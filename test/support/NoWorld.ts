@@ -1,0 +1,37 @@
+/**
+ * NoWorld: a unit test starts no process and opens no socket; one that does fails, whatever the code under test makes
+ * of the refusal.
+ */
+import childProcess from "node:child_process"
+import { syncBuiltinESMExports } from "node:module"
+import net from "node:net"
+import { afterAll, expect } from "vitest"
+
+const guarded = Symbol.for("agentd/test/guarded")
+const done: Array<string> = []
+
+type Callable = (...args: Array<unknown>) => unknown
+
+const guard = (on: object, name: string): void => {
+  const owner = on as { [name: string]: Callable & { [guarded]?: true } }
+  const real = owner[name]!
+  if (real[guarded] === true) return
+  const refusing = function (this: unknown, ...args: Array<unknown>): unknown {
+    // another project's tests may run in this process
+    if (!/\/test\/unit\//.test(expect.getState().testPath ?? "")) return real.apply(this, args)
+    done.push(name)
+    throw new Error(`a unit test calls ${name}`)
+  }
+  owner[name] = Object.assign(refusing, { [guarded]: true as const })
+}
+
+for (const name of ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync"])
+  guard(childProcess, name)
+guard(net.Server.prototype, "listen")
+guard(net.Socket.prototype, "connect")
+syncBuiltinESMExports()
+
+afterAll(() => {
+  const all = [...new Set(done.splice(0))]
+  if (all.length > 0) throw new Error(`a unit test calls ${all.join(", ")}: put its file beside test/unit`)
+})
