@@ -126,8 +126,9 @@ more, by symptom, is in [troubleshooting.md](../troubleshooting.md); exit codes 
 ## Codes
 
 A refusal has a \`code\`, by which a program knows what it can do about it: in the error of the control protocol, in
-answers over HTTP, and in \`--json\`. The list is closed: a newer agentd may add to it, so a program takes a code that it
-does not know for none. An agentd older than the codes sends none.
+answers over HTTP, and in \`--json\`. The list is closed, but a newer agentd may add to it: treat a code that you do not
+know as none. An agentd that is older than the codes sends none. What the command line refuses by itself has \`invalid\`
+for wrong words and wrong files, \`unavailable\` where no daemon answers, and otherwise none.
 
 ${codes}
 

@@ -27,6 +27,13 @@ export const exitCodes: { readonly [tag: string]: number } = {
   ConfigError: ExitCode.config
 }
 
+/** Codes of what the command line refuses by itself; an error of another exit code has none. */
+const codesByExit: { readonly [exitCode: number]: RefusalCode } = {
+  [ExitCode.usage]: "invalid",
+  [ExitCode.notRunning]: "unavailable",
+  [ExitCode.config]: "invalid"
+}
+
 const field = (error: object, name: string): unknown =>
   name in error ? (error as { [key: string]: unknown })[name] : undefined
 
@@ -41,7 +48,7 @@ export const explain = (error: unknown): Explanation => {
   const exitCode = field(error, "exitCode")
   return {
     tag: typeof tag === "string" ? tag : "Unknown",
-    code: codeOf(error),
+    code: codeOf(error) ?? (typeof exitCode === "number" ? codesByExit[exitCode] : undefined),
     message: typeof message === "string" && message !== "" ? message : "Something went wrong.",
     remedy: typeof remedy === "string" ? remedy : REPORT,
     exitCode:

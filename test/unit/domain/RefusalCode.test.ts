@@ -3,14 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import * as OpenApi from "../../src/api/http/OpenApi.ts"
-import { forms } from "../../src/api/rpc/VerbForms.ts"
-import { ourselves } from "../../src/api/rpc/Version.ts"
-import { exitCodes } from "../../src/cli/render/Explanation.ts"
-import { Code, CommandRefused, refuse, refusedBy } from "../../src/domain/Messages.ts"
-import { codeOf, codesByTag, isRefusalCode, refusalCodes } from "../../src/domain/RefusalCode.ts"
+import * as OpenApi from "../../../src/api/http/OpenApi.ts"
+import { forms } from "../../../src/api/rpc/VerbForms.ts"
+import { ourselves } from "../../../src/api/rpc/Version.ts"
+import { ExitCode } from "../../../src/cli/parse/ExitCode.ts"
+import { VerbFailed } from "../../../src/cli/parse/Failure.ts"
+import { exitCodes, explain } from "../../../src/cli/render/Explanation.ts"
+import { Code, CommandRefused, refuse, refusedBy } from "../../../src/domain/Messages.ts"
+import { codeOf, codesByTag, isRefusalCode, refusalCodes } from "../../../src/domain/RefusalCode.ts"
 
-const page = readFileSync(join(import.meta.dirname, "../../docs/reference/errors.md"), "utf8")
+const page = readFileSync(join(import.meta.dirname, "../../../docs/reference/errors.md"), "utf8")
 const wire = Schema.toCodecJson(CommandRefused)
 const decoded = (fields: object) =>
   Schema.decodeUnknownSync(wire)({ _tag: "CommandRefused", message: "No.", remedy: "None.", ...fields })
@@ -64,6 +66,15 @@ describe("codes of refusals", () => {
       assert.isUndefined(codeOf(refused))
       assert.notProperty(Schema.encodeSync(wire)(refused), "code")
     }
+  })
+
+  it("are had by what the command line refuses for its words or a file, and by nothing that it only finds", () => {
+    const codeFor = (exitCode: number) => explain(new VerbFailed({ message: "No.", remedy: "None.", exitCode })).code
+    assert.strictEqual(codeFor(ExitCode.usage), "invalid")
+    assert.strictEqual(codeFor(ExitCode.config), "invalid")
+    assert.strictEqual(codeFor(ExitCode.notRunning), "unavailable")
+    for (const exitCode of [ExitCode.failed, ExitCode.problems, ExitCode.undecided])
+      assert.isUndefined(codeFor(exitCode))
   })
 
   it("are kept where an error of another layer becomes a refusal", () => {
