@@ -34,7 +34,7 @@ interface Lost {
 }
 
 /** Messages and turns of the lost runes, by stream. */
-class Losses {
+export class Losses {
   readonly of = new Map<string, Lost>()
 
   readonly hear = ({ kind, payload, stream }: RuneRow): void => {
@@ -54,12 +54,18 @@ class Losses {
   }
 }
 
-const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): string =>
-  plain(
-    `${stream}: ${reason}. ${eventId === 0 ? "Nothing of it is left" : `It goes on from its rune ${seq} (${eventId} of the log)`}; ${count(lost, "rune")} of it are lost: ${losses.text(stream)}.`
-  )
+const lineOf = ({ eventId, lost, reason, seq, stream }: Cut, losses: Losses): string => {
+  const gone = `${count(lost, "rune")} of it ${lost === 1 ? "is" : "are"} lost`
+  // of the daemon's own stream the damaged runes go alone
+  if (stream === DaemonLog.rules.home) return plain(`${stream}: ${reason}. ${gone}, and all others stay.`)
+  const rest = eventId === 0 ? "Nothing of it is left" : `It goes on from its rune ${seq} (${eventId} of the log)`
+  return plain(`${stream}: ${reason}. ${rest}; ${gone}: ${losses.text(stream)}.`)
+}
 
-const linesOf = (plan: Cuts, losses: Losses): ReadonlyArray<string> => [
+type Plan = Pick<Cuts, "behind" | "blanked" | "cuts" | "unknown">
+
+/** The losses of a repair, in sentences. */
+export const linesOf = (plan: Plan, losses: Losses): ReadonlyArray<string> => [
   ...[...plan.cuts.values()].map((one) => lineOf(one, losses)),
   ...(plan.behind === undefined ? [] : [`${plan.behind}. What is missing there comes back with a backup alone.`]),
   ...(plan.unknown === 0 ? [] : [`${count(plan.unknown, "rune")} of which nothing can be read any more are lost.`]),
