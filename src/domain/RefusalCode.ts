@@ -53,6 +53,7 @@ export const codesByTag: { readonly [tag: string]: RefusalCode } = {
 
 /** The code of an error; undefined: it is no refusal, or of a daemon that sends none that is known here. */
 export const codeOf = (error: object): RefusalCode | undefined => {
-  const { _tag, code } = error as { readonly _tag?: unknown; readonly code?: unknown }
+  const { _tag, code, reason } = error as { readonly [field in "_tag" | "code" | "reason"]?: unknown }
+  if (_tag === "StorageError" && reason === "full") return "full"
   return isRefusalCode(code) ? code : typeof _tag === "string" ? codesByTag[_tag] : undefined
 }

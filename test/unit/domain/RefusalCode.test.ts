@@ -81,6 +81,9 @@ describe("codes of refusals", () => {
     const git = refusedBy({ _tag: "GitUnavailable", message: "git is not there" })
     assert.deepInclude(git, { code: "unavailable", message: "git is not there" })
     assert.strictEqual(refusedBy(refuse("full", "No room.", "Make some.")).code, "full")
+    const stored = { _tag: "StorageError", message: "No.", remedy: "None." }
+    assert.strictEqual(codeOf({ ...stored, reason: "full" }), "full")
+    assert.strictEqual(codeOf({ ...stored, reason: "io" }), "unavailable")
     assert.isUndefined(codeOf(new Error("a crash")))
   })
 })
