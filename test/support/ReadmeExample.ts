@@ -19,15 +19,19 @@ export const FOLDER_OF: { readonly [L in Library]: string } = {
   client: "client"
 }
 
-export const readme = (library: Library): string =>
-  readFileSync(join(root, "src", FOLDER_OF[library], "README.md"), "utf8")
+const readmeIn = (folder: string): string => readFileSync(join(root, "src", folder, "README.md"), "utf8")
 
-/** The code that the README opens with. */
-export const shown = (library: Library): string => /```ts\n([\s\S]*?)```/.exec(readme(library))![1]!
+export const readme = (library: Library): string => readmeIn(FOLDER_OF[library])
 
-/** `test/<library>/example.ts` without its first comment, as it reads outside of this repository. */
-export const run = (library: Library): string =>
-  readFileSync(join(root, "test", library, "example.ts"), "utf8")
+/** The code that the README of a folder of src opens with. */
+export const shownIn = (folder: string): string => /```ts\n([\s\S]*?)```/.exec(readmeIn(folder))![1]!
+
+/** The code that a library's README opens with. */
+export const shown = (library: Library): string => shownIn(FOLDER_OF[library])
+
+/** `test/<folder>/example.ts` without its first comment, as it reads outside of this repository. */
+export const run = (folder: string): string =>
+  readFileSync(join(root, "test", folder, "example.ts"), "utf8")
     .replace(/^\/\*\*.*\*\/\n/, "")
     .replaceAll(/"\.\.\/\.\.\/src\/(.*)\.ts"/g, (_, path: string) => {
       const [library, folder] = Object.entries(FOLDER_OF).find(([, folder]) => path.startsWith(`${folder}/`)) ?? [
