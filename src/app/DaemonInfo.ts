@@ -227,7 +227,7 @@ const partsOf = (root: ReturnType<Facts["root"]>, redact: Redact["Service"]): Re
 
 const nobodyIsMailed = ({ userConfig }: Facts) =>
   refuse(
-    "not_found",
+    "conflict",
     "Nobody is mailed: no mail section is configured.",
     `Add "mail" to a project's agentd.jsonc, or to ${userConfig}; see \`agentd schema\`.`
   )

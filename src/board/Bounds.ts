@@ -34,6 +34,7 @@ export const line = (limit: number) =>
     bound<string>(
       ({ length }) => length <= limit,
       (field, { length }) => ({
+        code: "too_large",
         message: tooLong(field, length, limit, "characters"),
         remedy: `Give a shorter ${field}.`
       }),
@@ -81,7 +82,7 @@ export const list = <S extends Schema.Constraint>(item: S, limit: number, remedy
   Schema.Array(item).check(
     bound<ReadonlyArray<S["Type"]>>(
       ({ length }) => length <= limit,
-      (field, { length }) => ({ message: tooLong(field, length, limit, "entries"), remedy }),
+      (field, { length }) => ({ code: "too_large", message: tooLong(field, length, limit, "entries"), remedy }),
       { maxItems: limit }
     )
   )

@@ -7,6 +7,7 @@
  * program said is never told as a decision, nor the other way round. Fields are read as they were checked when they
  * were written: the page has no Schema.
  */
+import { attempt } from "../config/Attempt.ts"
 import type { agentKinds } from "../agents/machines/AgentKinds.ts"
 import type { RuneOf } from "../core/event-log/EventKinds.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
@@ -74,7 +75,8 @@ export type Item =
   | Is<"begin", Begin>
   /** A piece of an answer or a thought, whose words go on with the next. */
   | Is<"piece", { of: "answer" | "thought" }>
-  | Is<"answer">
+  /** `runId`: of an older agentd, whose runs without turns said it this way. */
+  | Is<"answer", { runId?: string }>
   | Is<"printed", { isError: boolean; runId: string }>
   | Is<"over", Over>
   | Is<"call", { id: string; turnId: string; tool: string; input: unknown }>
@@ -87,15 +89,15 @@ export type Item =
   | Is<"inbox", InboxMove>
   | Is<"run", { runId: string; end: string; how: "well" | "badly" | "cut short" | "stopped" }>
   | Is<"usage", { tokens: number; usd: number }>
-  /** The sign: a deed of agentd's, a warning, a failure, an end, a report, a question. */
-  | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; runId?: string }>
+  /** The sign: a deed of agentd's, a warning, a failure, an end, a report, a question. `isSerious`: shown as a fault. */
+  | Is<"note", { sign: "" | "—" | "!" | "✗" | "■" | "★" | "?"; isSerious: boolean; runId?: string }>
 
 type Told = Item extends infer I ? (I extends Item ? Omit<I, "at" | "eventId"> : never) : never
 type Note = Extract<Told, { readonly is: "note" }>
 
 const names = (topic: string, ...all: ReadonlyArray<string>) => all.map((name) => `${topic}.${name}`)
 
-/** Kinds of which a person sees each. */
+/** Kinds that people see. */
 export const SHOWN: ReadonlyArray<string> = [
   ...names("turn", "started", "assistant_delta", "completed", "interrupted", "error"),
   ...names("tool", "call", "approval_requested", "approval_withdrawn", "approved", "denied", "progress", "result"),
@@ -167,12 +169,12 @@ const beginOf = (rune: Known): Begin | undefined => {
 /** The id of the turn that a rune begins. */
 export const beginsTurn = (any: Rune): string | undefined => {
   const rune = read(any)
-  return rune === undefined ? undefined : beginOf(rune)?.turnId
+  return rune === undefined ? undefined : attempt(() => beginOf(rune))?.turnId
 }
 
 export const endsTurn = (any: Rune): boolean => {
   const rune = read(any)
-  if (rune?.kind === "worker.moved") return rune.payload.event._tag === "SessionExited"
+  if (rune?.kind === "worker.moved") return attempt(() => rune.payload.event._tag) === "SessionExited"
   return rune?.kind === "turn.completed" || rune?.kind === "turn.interrupted" || rune?.kind === "turn.error"
 }
 
@@ -192,6 +194,7 @@ const failure = { what: "decision", level: "error" } as const
 const note = (sign: Note["sign"], text: string, how: Pick<About, "level" | "what">): Note => ({
   is: "note",
   sign,
+  isSerious: how.level === "error" || (how.level === "warning" && how.what === "decision"),
   text,
   ...how
 })
@@ -205,12 +208,16 @@ export class ConversationView {
   private begun: string | null = null
   private run = ""
 
+  /** A rune that a newer agentd has written in another form is left out. */
   feed(any: Rune): ReadonlyArray<Item> {
     const rune = read(any)
-    if (rune === undefined) return []
+    const told = rune === undefined ? undefined : attempt(() => this.of(rune))
+    return (told ?? []).map((one) => ({ at: any.at, eventId: any.eventId, ...one }))
+  }
+
+  private of(rune: Known): ReadonlyArray<Told> {
     const begin = beginOf(rune)
-    const told = begin === undefined ? this.told(rune) : this.begins(begin, any.at)
-    return told.map((one) => ({ at: any.at, eventId: any.eventId, ...one }))
+    return begin === undefined ? this.told(rune) : this.begins(begin, rune.at)
   }
 
   private begins(begin: Begin, at: number): ReadonlyArray<Told> {
@@ -243,7 +250,7 @@ export class ConversationView {
 
   /** A run without turns says all it says this way; what a turn says came as its own. */
   private printed({ runId, source, text }: Of<"run.output">["payload"]): ReadonlyArray<Told> {
-    if (source === "assistant") return this.streamed === null ? [{ is: "answer", ...output, text }] : []
+    if (source === "assistant") return this.streamed === null ? [{ is: "answer", runId, ...output, text }] : []
     // what a command prints is its answer
     if (source === "stdout") this.streamed = this.turnId ?? runId
     const how =
@@ -369,9 +376,7 @@ const toldOf = (rune: Known): ReadonlyArray<Told> => {
     case "tool.call": {
       const { arguments: input, call_id: id, event, tool_name: tool } = rune.payload
       const turnId = event._tag === "call_requested" ? event.turnId : ""
-      return [
-        { is: "call", id, turnId, tool: textOf(tool), input, ...output, text: `${textOf(tool)} ${textOf(input)}` }
-      ]
+      return [{ is: "call", id, turnId, tool: textOf(tool), input, ...output, text: textOf(tool) }]
     }
     case "tool.approval_requested":
       return [askedFor(rune.payload)]
@@ -418,9 +423,9 @@ const toldOf = (rune: Known): ReadonlyArray<Told> => {
 
 const noteOf = (rune: Known): ReadonlyArray<Told> => {
   switch (rune.kind) {
-    case "run.memory_lost":
     case "run.notice":
-      return [{ ...note("!", rune.payload.text, warning), runId: rune.payload.runId }]
+      return [{ ...note("!", rune.payload.text, warning), isSerious: false, runId: rune.payload.runId }]
+    case "run.memory_lost":
     case "agent.bound_reached":
       return [note("!", rune.payload.text, warning)]
     case "run.started":

@@ -135,7 +135,7 @@ export const grant = (transaction: ChannelTransaction, agent: string, by: string
   const seated = transaction.seat(agent)
   if (seated?.stand.data.member !== true) {
     return refuse(
-      "not_found",
+      "conflict",
       `${agent} is not in the cycle of #${name}.`,
       `Assign it: agentd channel assign ${name} ${agent}`
     )

@@ -1,5 +1,5 @@
 /**
- * RefusalCode: the closed list of codes by which a program knows why it was refused, and what it can do. Pure; the
+ * RefusalCode: the codes by which a program knows why it was refused, and what it can do. Pure; the
  * quick entry loads it without a schema.
  */
 
@@ -42,6 +42,7 @@ export const codesByTag: { readonly [tag: string]: RefusalCode } = {
   PlanUnread: "invalid",
   Refused: "conflict",
   RuneRefused: "conflict",
+  SendError: "unavailable",
   SettingsRefused: "conflict",
   StateFolderRefused: "not_allowed",
   StorageError: "unavailable",

@@ -53,7 +53,7 @@ export interface Surroundings {
   readonly environment: Environment
   /** A lock of each agent: goals give it tasks one after the other, each where the one before has ended. */
   readonly giving: (agent: string) => Semaphore.Semaphore
-  /** Whether an agent has a task of another goal which that goal has not taken back yet. */
+  /** Whether an agent has a task of another goal that is under way, or that goal has not yet looked at its end. */
   readonly worksForAnother: (agent: string) => boolean
   /** Wakes all goals of the conversation. */
   readonly wakeAll: () => void

@@ -98,7 +98,7 @@ const MAX_RETRIED = 2_000
 const nowhere = (name?: string): CommandRefused =>
   name === undefined
     ? refuse(
-        "not_found",
+        "invalid",
         "There is no agentd.jsonc here, so nobody could work on it.",
         "Go to the project's folder, then again."
       )
@@ -258,7 +258,7 @@ class Commands {
       )
     }
     if (config === undefined)
-      return yield* refuse("unavailable", "The project's config cannot be read.", "Mend it: agentd doctor")
+      return yield* refuse("conflict", "The project's config cannot be read.", "Mend it: agentd doctor")
     if (this.registry.isUnread(conversation)) {
       return yield* refuse(
         "unavailable",
@@ -616,7 +616,7 @@ const deliver = Effect.fnUntraced(function* (
   }
   const project = yield* options.projects.config(conversation)
   if (project === undefined)
-    return yield* refuse("unavailable", "The project's config cannot be read.", "Mend it: agentd doctor")
+    return yield* refuse("conflict", "The project's config cannot be read.", "Mend it: agentd doctor")
   const store = yield* GitMerge.storeOf(options.stores, project.root)
   const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(store))
   if (target === undefined) return yield* refuse("invalid", "No branch is checked out.", "Say which: --into BRANCH")

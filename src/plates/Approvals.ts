@@ -264,7 +264,7 @@ const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
   }
   return isOurs
     ? refuse(
-        "not_found",
+        "invalid",
         `${plate.plateId} is a run of ${agent}, whose calls are answered by their own ids.`,
         "See what waits: agentd approve"
       )

@@ -94,6 +94,7 @@ export class ConversationActor {
     this.actor = this.child.add(name, this.definition, life.snapshot)
     this.home = {
       barred: () => this.barred(),
+      isOver: () => !["created", "active", "paused", "suspended"].includes(this.snapshot.state),
       newTurn: this.newTurn,
       turnEnded: this.turnEnded,
       firstMessage: (messageId, cause) => this.begin({ _tag: "first_message", messageId }, cause),

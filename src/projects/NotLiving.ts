@@ -79,7 +79,7 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
       return ConversationRow.damaged(conversation, problem)
     case "lost":
       return refuse(
-        "unavailable",
+        "conflict",
         `The conversation ${conversation} does not live: ${problem}`,
         `Mend ${config}, or close the conversation: agentd project close ${conversation}`
       )

@@ -71,7 +71,7 @@ export interface RunOf {
   readonly tokens: number
 }
 
-/** Kinds that only tell how an agent came to be, which its page shows otherwise. */
+/** Kinds of what the page shows elsewhere: how the agent is. */
 const LIFE: ReadonlySet<string> = new Set([
   ...["ready", "terminated", "failed", "budget_exhausted", "spawned"].map((name) => `agent.${name}`),
   "run.started",
@@ -144,6 +144,8 @@ export class Talk {
       case "begin":
         return this.begins(item)
       case "answer":
+        // a run without turns says the same once more at its end
+        if (item.runId !== undefined) return
         return this.put({ is: "said", key, at, by: "", text: cut(text), how: "", isWaiting: false, isOpen: false })
       case "printed":
         return this.printed(item, key)
@@ -159,6 +161,7 @@ export class Talk {
       case "call":
       case "asks":
       case "answered":
+      case "withdrawn":
       case "progress":
       case "result":
         return this.tool(item)
@@ -171,7 +174,7 @@ export class Talk {
         return void this.runsById.set(run.id, { ...run, usd: run.usd + item.usd, tokens: run.tokens + item.tokens })
       }
       case "note":
-        return this.note(key, at, text, level !== "notice" && level !== "info" && item.sign !== "?")
+        return this.note(key, at, text, item.isSerious)
     }
   }
 
@@ -221,7 +224,9 @@ export class Talk {
     this.put({ is: "printed", key, at, text: cut(text), isError })
   }
 
-  private tool(told: Extract<Told, { readonly is: "answered" | "asks" | "call" | "progress" | "result" }>): void {
+  private tool(
+    told: Extract<Told, { readonly is: "answered" | "asks" | "call" | "progress" | "result" | "withdrawn" }>
+  ): void {
     const { at, id } = told
     const key = `call ${id}`
     if (told.is === "call") {
@@ -239,6 +244,8 @@ export class Talk {
             ? { ...item, status: "running", by: told.by }
             : { ...item, status: "denied", output: told.reason, by: told.by }
         )
+      case "withdrawn":
+        return this.put({ ...item, status: "running" })
       case "progress":
         return item.took === undefined ? this.put({ ...item, output: cut(item.output + told.text) }) : undefined
       case "result": {

@@ -65,6 +65,7 @@ export class AgentWorld {
 
   private readonly home: ConversationPort = {
     barred: () => this.barred,
+    isOver: () => false,
     newTurn: (_, turnId) =>
       Effect.sync(() => {
         if (this.barred !== undefined) return false

@@ -1,4 +1,4 @@
-/** The tests of this folder with one fault planted: `PLANT` is its place in the list; none, where that is empty. */
+/** The tests of actors with one fault planted: `PLANT` is its place in the list; none, where that is empty. */
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 import { faults } from "./Faults.ts"
@@ -19,7 +19,7 @@ export default defineConfig({
   ],
   test: {
     include: ["CommitScope", "Random", "Promises", "Timers", "StateMachineActor", "AgentLife", "Joining"].map(
-      (name) => `test/event-actor/${name}.test.ts`
+      (name) => `test/{event-actor,unit/event-actor}/${name}.test.ts`
     ),
     bail: 1,
     // a module as it is without the fault is not to be taken for it

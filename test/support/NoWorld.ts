@@ -8,7 +8,9 @@ import net from "node:net"
 import { afterAll, expect } from "vitest"
 
 const guarded = Symbol.for("agentd/test/guarded")
-const done: Array<string> = []
+/** One of the process: this file is loaded anew for each file of tests. */
+const shared = globalThis as { [of: symbol]: Array<string> | undefined }
+const done = (shared[Symbol.for("agentd/test/done")] ??= [])
 
 type Callable = (...args: Array<unknown>) => unknown
 

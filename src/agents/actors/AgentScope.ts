@@ -364,7 +364,7 @@ export class AgentScope {
       return barred === undefined
         ? Effect.void
         : new CommandRefused({
-            code: "closed",
+            code: this.setting.home.isOver() ? "closed" : "paused",
             message: `${fullName} takes no messages: ${barred}.`,
             remedy: "See what to do about it: agentd project show"
           })

@@ -12,6 +12,8 @@ import type { RuneRef } from "../../core/event-log/Rune.ts"
 export interface ConversationPort {
   /** Why no turn may start now, in words; undefined when one may. A plain read. */
   readonly barred: () => string | undefined
+  /** Whether it is being closed, or is: no turn starts ever again. */
+  readonly isOver: () => boolean
   /** Durable when it answers true; false: it is not open to turns any more. */
   readonly newTurn: (agent: string, turnId: string, cause: RuneRef) => Effect.Effect<boolean, StorageError>
   /** Durable when it answers; a turn it does not know (any more) changes nothing. */

@@ -156,7 +156,7 @@ export class MessageFiles {
       const type = GivenFile.mediaTypeOf(content)
       if (type === undefined)
         return yield* refuse(
-          "unsupported",
+          "invalid",
           `${quoted(filename)} is of no kind that agents take.`,
           `They take ${GivenFile.KINDS}. Put any other file into the agent's workspace, and name its path.`
         )

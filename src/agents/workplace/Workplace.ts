@@ -94,7 +94,7 @@ export const diff = Effect.fnUntraced(
               remedy: "Bring it back, or remove the project."
             }
           : {
-              code: "not_found",
+              code: "conflict",
               message: `${agent} has no worktree yet: it is made for its first run.`,
               remedy: `agentd start ${project.name}/${agent}`
             }
@@ -103,7 +103,7 @@ export const diff = Effect.fnUntraced(
     const found = store === undefined ? undefined : yield* TreeDiff.diff(store, stores, folder)
     if (found !== undefined) return { folder, ...found }
     return yield* refuse(
-      "unsupported",
+      "conflict",
       `${folder} is in no git checkout with a commit: there is nothing to compare it with.`,
       "Make it one: git init, then a first commit."
     )

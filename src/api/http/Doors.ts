@@ -45,7 +45,7 @@ export const refused = (problem: Problem): Refusal => {
 }
 
 const unknown = (id: string, verbs: Verbs): Refusal =>
-  refusal("not_found", `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`)
+  refusal("unsupported", `There is no verb "${id}".`, `There are: ${[...verbs.keys()].join(", ")}.`, null, 404)
 
 /** A request without a body asks with nothing. */
 const bodyOf = ({ body, headers }: Call): Effect.Effect<unknown, Refusal> =>

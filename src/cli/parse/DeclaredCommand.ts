@@ -117,7 +117,11 @@ const inTime = <E, R>(asked: Effect.Effect<unknown, E, R>, millis: number) =>
 
 /** Fails where the declaration says that what was given is wrong. */
 const refusing = Effect.fnUntraced(function* (verb: DeclaredVerb, input: object) {
-  const wrong = verb.wrong?.(input as never, (yield* Invocation).caller)
+  // of what comes on standard input nothing is known yet
+  const isUnread = Object.entries(verb.args).some(
+    ([field, { kind }]) => kind === "maybeText" && Reflect.get(input, field) === "-"
+  )
+  const wrong = isUnread ? undefined : verb.wrong?.(input as never, (yield* Invocation).caller)
   if (wrong !== undefined) return yield* new VerbFailed(wrong)
 })
 

@@ -68,10 +68,9 @@ export const ps = declare({
         exitCode: ExitCode.usage
       }
     }
-    const { all, ascii, by, csv, is, names, project, sort } = input
+    const { all, by, csv, is, names, project, sort } = input
     const others = {
       all,
-      ascii,
       csv,
       by: by !== "state",
       is: is !== "any",
@@ -81,9 +80,8 @@ export const ps = declare({
     const given = names.length > 0 ? "A name" : `--${Object.entries(others).find(([, isGiven]) => isGiven)?.[0] ?? ""}`
     if (!watch || given === "--") return undefined
     return {
-      message: `${given} does not go with --watch: the board shows every row.`,
-      remedy:
-        "Open it and choose there: / finds rows by words, and s sorts them. Of a label: agentd ps --watch --label LABEL",
+      message: `${given} does not go with --watch: the board has an order and a filter of its own.`,
+      remedy: "Choose there: / finds rows by words, and s sorts them. Of a label: agentd ps --watch --label LABEL",
       exitCode: ExitCode.usage
     }
   },

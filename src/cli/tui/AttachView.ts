@@ -120,13 +120,13 @@ export class AttachView {
   }
 
   private lines(item: Exclude<Item, { readonly is: "piece" }>): ReadonlyArray<ItemLine> {
-    const text = plain(item.text)
+    const text = () => plain(item.text)
     switch (item.is) {
       case "begin":
         if (item.isTold) return []
         return [
           hint(""),
-          line(item, `▶ ${text}`, "bold"),
+          line(item, `▶ ${text()}`, "bold"),
           ...block(item, item.input, INPUT_LINES, "  ", "dim").map((each) => ({ ...each, isHint: true as const }))
         ]
       case "answer":
@@ -141,25 +141,32 @@ export class AttachView {
         return asked(item)
       case "answered":
       case "withdrawn":
-        return [line(item, `  ${text}`, shade(item, "dim"))]
+        return [line(item, `  ${text()}`, shade(item, "dim"))]
       case "progress":
         return this.progressed(item)
       case "result":
         this.progress.delete(item.id)
-        return [line(item, `  → ${text}`, shade(item, "dim")), ...block(said, item.output, RESULT_LINES, "    ", "dim")]
+        return [
+          line(item, `  → ${text()}`, shade(item, "dim")),
+          ...block(said, item.output, RESULT_LINES, "    ", "dim")
+        ]
       case "message":
         return received(item)
       case "run":
         return [
           line(
             item,
-            `${item.how === "stopped" ? "■" : "—"} ${text}`,
+            `${item.how === "stopped" ? "■" : "—"} ${text()}`,
             shade(item, item.how === "stopped" ? undefined : "dim")
           )
         ]
       case "note":
         return [
-          line(item, item.sign === "" ? text : `${item.sign} ${text}`, shade(item, item.sign === "★" ? "green" : "dim"))
+          line(
+            item,
+            item.sign === "" ? text() : `${item.sign} ${text()}`,
+            shade(item, item.sign === "★" ? "green" : "dim")
+          )
         ]
       case "inbox":
       case "usage":

@@ -267,7 +267,7 @@ export const restoreAll = (parts: Parts): Effect.Effect<void> =>
       const path = join(folder, name)
       const stream = streamOf(name)
       // an older agentd was killed while it wrote the file, and had taken nothing out of the log yet
-      if (name.endsWith(`${END}.part`)) yield* attempt(path, () => remove(path))
+      if (name.endsWith(`${END}.part`)) yield* Effect.ignore(attempt(path, () => remove(path)))
       if (stream === undefined) continue
       const why = yield* Effect.catch(Effect.uninterruptible(restore(parts, path, stream)), ({ message }) =>
         Effect.succeed({

@@ -71,6 +71,13 @@ const emptied = (file: string): void => {
   for (const ending of ["", ...endings]) fs.rmSync(`${file}${ending}`, { force: true })
 }
 
+/** Removes a file that the store no longer lists; one that stays is removed by a start. */
+const removed = (file: string): void => {
+  try {
+    fs.rmSync(file, { force: true })
+  } catch {}
+}
+
 /** A copy of a store whose definitions are damaged, while somebody looks at it. */
 const mendingOf = (file: string): string => `${file}.mending`
 
@@ -391,8 +398,7 @@ const swap = (file: string, fresh: string, definitions: ReadonlyArray<Definition
   // before the new store is there: they speak of the old one, and a start makes them anew
   for (const side of [indexFileOf(file), actorFileOf(file), anchorFileOf(file)]) emptied(side)
   fs.renameSync(fresh, file)
-  // a start after a kill removes them
-  for (const path of gone) fs.rmSync(path, { force: true })
+  for (const path of gone) removed(path)
   syncFolder(dirname(file))
 }
 

@@ -62,7 +62,7 @@ export const conversation = (
         ? "See which there are: agentd project ls --conversations"
         : listed(ids)
   if (name === "") {
-    if (caller.config === null) return refuse("not_found", "Which conversation? There is no agentd.jsonc here.", there)
+    if (caller.config === null) return refuse("invalid", "Which conversation? There is no agentd.jsonc here.", there)
     return ownOf(entries, caller.config) ?? refuse("not_found", `The project ${caller.config} is not known yet.`, NONE)
   }
   const exact = entries.find(({ record }) => record.conversation === name)

@@ -105,6 +105,7 @@ export class AgentPlace {
       waiting: Object.assign(WaitingInputs.memory(), { keep: nothing, get: (callId: string) => ({ ...KEPT, callId }) }),
       home: {
         barred: () => undefined,
+        isOver: () => false,
         newTurn: () => Effect.succeed(true),
         turnEnded: nothing,
         firstMessage: nothing,

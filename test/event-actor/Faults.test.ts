@@ -3,10 +3,10 @@ import { assert, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { faults } from "../../event-actor/Faults.ts"
-import { long } from "../../support/Long.ts"
+import { faults } from "./Faults.ts"
+import { long } from "../support/Long.ts"
 
-const root = join(import.meta.dirname, "../../..")
+const root = join(import.meta.dirname, "../..")
 
 it("each fault can be planted, in one place", () => {
   for (const { file, from, what } of faults) {
