@@ -8,7 +8,7 @@ import net from "node:net"
 import { afterAll, expect } from "vitest"
 
 const guarded = Symbol.for("agentd/test/guarded")
-/** One of the process: this file is loaded anew for each file of tests. */
+/** Calls of the whole process: this file is loaded anew for each file of tests. */
 const shared = globalThis as { [of: symbol]: Array<string> | undefined }
 const done = (shared[Symbol.for("agentd/test/done")] ??= [])
 

@@ -1,4 +1,4 @@
-/** What a repair says of its losses. */
+/** The sentences of a repair about its losses. */
 import { assert, describe, it } from "@effect/vitest"
 import { rules } from "../../../src/app/DaemonLog.ts"
 import { linesOf, Losses } from "../../../src/cli/daemon/Repair.ts"
