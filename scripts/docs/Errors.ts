@@ -132,7 +132,8 @@ for wrong words and wrong files, \`unavailable\` where no daemon answers, and ot
 
 ${codes}
 
-Over HTTP, values that a verb does not take are refused with 409, not 400; a request without a valid token with 401.
+The HTTP status is that of a request which is refused before any verb has it. A verb that is refused answers 409, or 503
+where the store fails, whatever its code; a request without a valid token answers 401.
 The exit code follows from what failed: 2 for wrong words on the command line, 3 where the daemon does not answer, 74 for
 the store.
 

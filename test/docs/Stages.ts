@@ -107,7 +107,7 @@ export const NOT_RUN: { readonly [block: string]: string } = {
   "docs/install.md: agentd uninstall --dry-run": "removes all; the page on keeping a store is run",
   "docs/board.md: agentd ps --watch --bell": "goes on in a terminal; focus needs a pane of tmux",
   "docs/contributing.md: npm ci && npm test": "installs packages, and runs every test",
-  "docs/contributing.md: npm run check": "runs for minutes",
+  "docs/contributing.md: npm run test:unit": "runs for minutes",
   "docs/service.md: agentd service install --linger": "needs systemd, and root; test/systemd does it",
   "docs/service.md: agentd service install --credential smtp=/home/ada/smtp-password --credential ANTHROPIC_API_KEY=/home/ada/key":
     "needs systemd; test/systemd does it",

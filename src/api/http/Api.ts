@@ -20,6 +20,7 @@ import { answered } from "../../runs/claude/ClaudeTools.ts"
 import type { Decision } from "../../plates/Approvals.ts"
 import type { Origin } from "../../plates/EventIntake.ts"
 import type { EventRefused } from "../../plates/JsonReader.ts"
+import type { Problem } from "../../domain/Verb.ts"
 import { OVER, UNSURE } from "../../domain/PageProof.ts"
 import { attempt } from "../../config/Attempt.ts"
 import * as HookBody from "../../plates/HookBody.ts"
@@ -88,6 +89,12 @@ export interface About {
 
 const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
+/** A session that is not known answers 404: it has a path of its own. */
+const notThere = (problem: Problem): Refusal => ({
+  ...Doors.refused(problem),
+  status: problem._tag === "CommandRefused" ? 404 : 503
+})
+
 const routesOf = (plates: Plates["Service"], { metrics, status }: About): ReadonlyArray<Route> => [
   { method: "GET", path: "/health", needs: "nothing", handle: () => Effect.succeed(json({ ok: true })) },
   { method: "GET", path: "/status", needs: "full", handle: () => Effect.map(status, json) },
@@ -151,7 +158,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     method: "DELETE",
     path: "/plates/:id",
     needs: "full",
-    handle: ({ id }) => plates.forget(id, CALLER).pipe(Effect.map(json), Effect.mapError(Doors.refused))
+    handle: ({ id }) => plates.forget(id, CALLER).pipe(Effect.map(json), Effect.mapError(notThere))
   }
 ]
 

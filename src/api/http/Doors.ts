@@ -38,10 +38,10 @@ const askerOf = (grant: Grant | undefined) => ({
   by: grant === undefined ? "http" : `${grant.by} (${grant.label.replaceAll(":", " ")})`
 })
 
-/** The values of a verb were refused with 409 before there were codes. */
+/** A verb is refused with 409, or 503 where the store fails, whatever its code: clients of this protocol know no other. */
 export const refused = (problem: Problem): Refusal => {
-  const code = codeOf(problem) ?? "conflict"
-  return refusal(code, problem.message, problem.remedy, null, code === "invalid" ? 409 : undefined)
+  const status = problem._tag === "CommandRefused" ? 409 : 503
+  return refusal(codeOf(problem) ?? "conflict", problem.message, problem.remedy, null, status)
 }
 
 const unknown = (id: string, verbs: Verbs): Refusal =>

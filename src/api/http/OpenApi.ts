@@ -26,10 +26,8 @@ const refusals: { readonly [status: string]: string } = {
   "400": "The body is no JSON, or did not come whole.",
   "401": "A token is missing, or is none of ours.",
   "403": "The token has not this right; or the request is by another name, or of another page's.",
-  "404": "What is named is not there.",
-  "409": "It is refused: a value does not fit, a name fits several, or the state of the thing does not allow it.",
-  "413": "The body, or what it gives, is too long.",
-  "501": "This machine, backend or version cannot do it.",
+  "409": "It is refused: a value does not fit, a name means nothing, or it cannot be done now.",
+  "413": "The body is too long.",
   "503": "The daemon is stopping, cannot write, or is full. Ask again."
 }
 
