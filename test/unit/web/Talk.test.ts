@@ -88,6 +88,33 @@ describe("a conversation", () => {
     )
   })
 
+  it("a question that its agent has taken back asks no more", () => {
+    const asks = [call("c"), rune("tool.approval_requested", { call_id: "c", event: { _tag: "approval_needed" } })]
+    const back = rune("tool.approval_withdrawn", { call_id: "c", event: { _tag: "approval_withdrawn" } })
+    assert.deepStrictEqual(told(...asks), ["shell asks "])
+    assert.deepStrictEqual(told(...asks, back), ["shell running "])
+  })
+
+  it("a rune of another form is left out, and what follows is told", () => {
+    const strange = [
+      rune("tool.call", { call_id: "c" }),
+      rune("worker.moved", { event: null }),
+      rune("turn.started", { a: 1 })
+    ]
+    assert.deepStrictEqual(told(...strange, received("m"), completed("It works")), ["ada:go waits", ":It works"])
+  })
+
+  it("a notice is no fault, and lost memory is one", () => {
+    const items = talkOf(
+      rune("run.notice", { runId: "r", text: "a model is used up" }),
+      rune("run.memory_lost", { runId: "r", text: "it begins anew" })
+    ).items
+    assert.deepStrictEqual(
+      items.map((item) => item.is === "note" && item.isBad),
+      [false, true]
+    )
+  })
+
   it("what did not change is the same value", () => {
     const talk = talkOf(received("m"), started("m"), delta("a"))
     const [before] = talk.items
