@@ -22,6 +22,7 @@ export default defineConfig({
   test: {
     // most tests wait: for processes, sockets, disks
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    tags: [{ name: "long", description: "More of the same, for npm run test:long." }],
     testTimeout: 3 * PATIENCE,
     hookTimeout: 3 * PATIENCE,
     projects: [

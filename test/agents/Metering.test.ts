@@ -7,6 +7,7 @@ import * as Prices from "../../src/domain/Prices.ts"
 import * as ModelStand from "../backends/ModelStand.ts"
 import * as Stage from "../support/Stage.ts"
 import { Effect } from "effect"
+import { long } from "../support/Long.ts"
 
 const agent = (backend: object) => Schema.decodeUnknownSync(AgentConfig)({ backend })
 const command = agent({ type: "command", argv: ["work"] })
@@ -50,7 +51,7 @@ describe("metering", () => {
     assert.isUndefined(wordOf(model({ price: { input: 1, output: 1 } }), { usd: 1 }))
   })
 
-  it.live("that is missing is said by start, and by ps", () =>
+  long.live("that is missing is said by start, and by ps", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
       const plain = { backend: { type: "command", argv: ["sleep", "60"] }, budget: { tokens: 5 } }

@@ -1,7 +1,7 @@
 /**
  * Lives that an older daemon wrote append by append, cut after each of their appends, also
  * between two that belong together: the next daemon brings them to the end that was promised.
- * `LONG=1` takes every cut, else a sample of them.
+ * `ALL=1` takes every cut, else a sample of them.
  */
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import { assert, describe, it } from "@effect/vitest"

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Sandbox from "../support/Sandbox.ts"
+import { long } from "../support/Long.ts"
 
 const TYPO = '{ "mail": 7, "notify" }'
 const failing = { maxConsecutiveErrors: 1, backend: { type: "command", shell: "cat > /dev/null; exit 3" } }
@@ -24,7 +25,7 @@ const stand = Effect.gen(function* () {
 
 const rowOf = /your own config\.jsonc cannot be used; what was in force before stays in force/
 
-it.live("a typo is told, stops no notice and no daemon, and is over once the file is mended", () =>
+long.live("a typo is told, stops no notice and no daemon, and is over once the file is mended", () =>
   Effect.gen(function* () {
     const { box, config, good, heard } = yield* stand
     box.setUser(good)

@@ -16,7 +16,7 @@ import * as Tar from "../../src/backup/Tar.ts"
 import { agentd, launch } from "../cli/Child.ts"
 import { folder, layer, note, withInlineLog, withLog } from "../event-log/Disk.ts"
 import { seeded } from "../event-log/Seed.ts"
-import { sample } from "../support/Long.ts"
+import { sample, long } from "../support/Long.ts"
 
 const sealer = fileURLToPath(new URL("../support/sealer.ts", import.meta.url))
 
@@ -163,7 +163,7 @@ describe("backup", () => {
       })
   )
 
-  it.live("killed at any moment, it leaves the store as it is and no file that looks like a backup", () =>
+  long.live("killed at any moment, it leaves the store as it is and no file that looks like a backup", () =>
     seeded(
       Effect.gen(function* () {
         const base = yield* folder
@@ -385,7 +385,7 @@ describe("restore", () => {
     })
   )
 
-  it.live("killed at any moment: the next start finds the store as it was, or as it shall be", () =>
+  long.live("killed at any moment: the next start finds the store as it was, or as it shall be", () =>
     seeded(
       Effect.gen(function* () {
         const { file, state } = yield* twoStores

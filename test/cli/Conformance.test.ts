@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { folder } from "../rpc/World.ts"
 import { agentd } from "./Child.ts"
+import { long } from "../support/Long.ts"
 
 const fixture = (name: string) => join(import.meta.dirname, "../fixtures/exec", name)
 const lacks = spawnSync("python3", ["--version"]).status !== 0
@@ -36,7 +37,7 @@ describe.skipIf(lacks)("agentd conformance", () => {
     })
   )
 
-  it.live("a broken one fails, and is told why in words; nothing of it is left", () =>
+  long.live("a broken one fails, and is told why in words; nothing of it is left", () =>
     Effect.gen(function* () {
       const { code, told } = yield* tried("python3", fixture("broken.py"))
       assert.strictEqual(code, 1)

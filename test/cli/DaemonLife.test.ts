@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite"
 import { folder } from "../rpc/World.ts"
 import { PROGRAM } from "../support/Program.ts"
 import { agentd } from "./Child.ts"
+import { long } from "../support/Long.ts"
 
 /** A world of its own; a daemon that a failing test leaves in it is killed. */
 const world = Effect.gen(function* () {
@@ -111,7 +112,7 @@ it.live("verify reads the store of a daemon that is down, and finds what was cha
   })
 )
 
-it.live("a daemon whose program was replaced says so, until it is restarted", () =>
+long.live("a daemon whose program was replaced says so, until it is restarted", () =>
   Effect.gen(function* () {
     const base = yield* folder
     cpSync(dirname(PROGRAM), `${base}/program`, { recursive: true })

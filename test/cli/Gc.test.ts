@@ -9,6 +9,7 @@ import * as Worktree from "../../src/agents/workplace/Worktree.ts"
 import * as Leftovers from "../../src/cli/setup/Leftovers.ts"
 import { folder, note, storeFile, withInlineLog } from "../event-log/Disk.ts"
 import { agentd } from "./Child.ts"
+import { long } from "../support/Long.ts"
 
 const git = (at: string, ...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", at, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim()
@@ -40,7 +41,7 @@ const world = (agents: ReadonlyArray<string>) =>
 const find = (options: Leftovers.Options) => Leftovers.find(options)
 
 describe("gc", () => {
-  it.live("takes a merged branch whose agent and work tree are gone, and the homes of agents that are", () =>
+  long.live("takes a merged branch whose agent and work tree are gone, and the homes of agents that are", () =>
     Effect.gen(function* () {
       const { at, repository, state } = yield* world(["merged", "ahead", "named"])
       const stores = join(state, "store")

@@ -37,7 +37,7 @@ import {
 import { PROGRAM, QUICK } from "../support/Program.ts"
 import { type Ended, inProcess } from "./Child.ts"
 import { lines } from "./QuickLines.ts"
-import { sample } from "../support/Long.ts"
+import { long, sample } from "../support/Long.ts"
 
 /** Where there is no project, they are wrong; a reply that has another form on the wire. */
 const left = ["channel show", "project new"]
@@ -200,8 +200,11 @@ describe("every declared verb", () => {
     }
   })
 
-  for (const form of Object.values(lines).flat()) {
-    it.live(`${form}: the same output, errors, exit code and command, with and without --json`, () =>
+  const forms = Object.values(lines).flatMap((all) =>
+    all.map((form, at) => ({ form, live: at === 0 ? it.live : long.live }))
+  )
+  for (const { form, live } of forms) {
+    live(`${form}: the same output, errors, exit code and command, with and without --json`, () =>
       Effect.gen(function* () {
         // all of a goal's tasks are read by the whole program
         for (const json of form === "goal show g1" ? [[]] : [[], ["--json"]]) {
@@ -232,21 +235,22 @@ describe("the quick entry", () => {
       return quick
     })
 
-  it.live.each(["ps", "why builder", "approve", "goal ls"])("%s is coloured by the same rules", (line) =>
-    Effect.gen(function* () {
-      const state = yield* folder
-      yield* serve(state, worldOf())
-      const args = line.split(" ")
-      expect((yield* both(state, args, { env: { FORCE_COLOR: "1" } })).out).toContain("\u001b[")
-      for (const env of [
-        { FORCE_COLOR: "1", NO_COLOR: "1" },
-        { FORCE_COLOR: "false" },
-        { FORCE_COLOR: "1", TERM: "dumb" }
-      ]) {
-        expect((yield* both(state, args, { env })).out).not.toContain("\u001b[")
-      }
-    })
-  )
+  for (const line of ["ps", "why builder", "approve", "goal ls"])
+    (line === "ps" ? it.live : long.live)(`${line} is coloured by the same rules`, () =>
+      Effect.gen(function* () {
+        const state = yield* folder
+        yield* serve(state, worldOf())
+        const args = line.split(" ")
+        expect((yield* both(state, args, { env: { FORCE_COLOR: "1" } })).out).toContain("\u001b[")
+        for (const env of [
+          { FORCE_COLOR: "1", NO_COLOR: "1" },
+          { FORCE_COLOR: "false" },
+          { FORCE_COLOR: "1", TERM: "dumb" }
+        ]) {
+          expect((yield* both(state, args, { env })).out).not.toContain("\u001b[")
+        }
+      })
+    )
 
   /** A terminal is what `script` of util-linux makes. */
   const drawn = (file: string, state: string, verb: string, columns: number) =>
@@ -261,19 +265,18 @@ describe("the quick entry", () => {
         })
     )
   for (const columns of [40, 80, 133]) {
-    it.live.skipIf(spawnSync("script", ["--version"]).status !== 0)(
-      `fills a terminal of ${columns} columns alike`,
-      () =>
-        Effect.gen(function* () {
-          const state = yield* folder
-          yield* serve(state, worldOf())
-          for (const verb of ["ps", "ps --plates", "waiting"]) {
-            const quick = yield* drawn(QUICK, state, verb, columns)
-            expect(quick).toBe(yield* drawn(PROGRAM, state, verb, columns))
-            expect(quick).not.toBe("")
-          }
-          expect(yield* drawn(QUICK, state, "ps", columns)).toContain("\u001b[")
-        })
+    const live = spawnSync("script", ["--version"]).status !== 0 ? it.live.skip : columns === 80 ? it.live : long.live
+    live(`fills a terminal of ${columns} columns alike`, () =>
+      Effect.gen(function* () {
+        const state = yield* folder
+        yield* serve(state, worldOf())
+        for (const verb of ["ps", "ps --plates", "waiting"]) {
+          const quick = yield* drawn(QUICK, state, verb, columns)
+          expect(quick).toBe(yield* drawn(PROGRAM, state, verb, columns))
+          expect(quick).not.toBe("")
+        }
+        expect(yield* drawn(QUICK, state, "ps", columns)).toContain("\u001b[")
+      })
     )
   }
 
@@ -314,16 +317,17 @@ describe("the quick entry", () => {
     })
   )
 
-  it.live.each(["ps", "why x", "send x y", "log", "ps --json"])(
-    "%s without a daemon is told by the whole program",
-    (line) =>
-      Effect.gen(function* () {
-        const { code } = yield* both(yield* folder, line.split(" "))
-        expect(code).toBe(3)
-      })
-  )
+  for (const line of ["ps", "send x y", "why x", "log", "ps --json"])
+    (["ps", "send x y"].includes(line) ? it.live : long.live)(
+      `${line} without a daemon is told by the whole program`,
+      () =>
+        Effect.gen(function* () {
+          const { code } = yield* both(yield* folder, line.split(" "))
+          expect(code).toBe(3)
+        })
+    )
 
-  it.live("finds the daemon by the same variables", () =>
+  long.live("finds the daemon by the same variables", () =>
     Effect.gen(function* () {
       const home = yield* folder
       for (const env of [

@@ -9,6 +9,7 @@ import { join } from "node:path"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
 import * as ProcessTable from "../../src/runs/process/ProcessTable.ts"
 import { agentd } from "./Child.ts"
+import { long } from "../support/Long.ts"
 
 /** On the disk: a sandbox begins with an empty /dev. */
 const folder = Effect.acquireRelease(
@@ -83,7 +84,7 @@ it.live("shows it, asks, ends the daemon, and leaves what holds work and what is
   }).pipe(Effect.provide(NodeFileSystem.layer))
 )
 
-it.live("of a store that is stopped leaves nothing; of a folder without one it removes nothing", () =>
+long.live("of a store that is stopped leaves nothing; of a folder without one it removes nothing", () =>
   Effect.gen(function* () {
     const base = yield* folder
     const state = join(base, "s")

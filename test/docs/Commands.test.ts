@@ -11,6 +11,7 @@ import { PATIENCE } from "../support/Patience.ts"
 import * as Home from "./Home.ts"
 import * as Pages from "./Pages.ts"
 import * as Stages from "./Stages.ts"
+import { long } from "../support/Long.ts"
 
 /** Prints each command with what it said. */
 const SHOWS = process.env["SHOW"] === "1"
@@ -85,7 +86,7 @@ const runs = ({ language }: Pages.Block) => language === "sh" || language === "c
 
 describe.concurrent("the documents' command lines", () => {
   for (const stage of Stages.all) {
-    it.live(stage.name, () =>
+    ;(stage.isLong === true ? long.live : it.live)(stage.name, () =>
       Effect.gen(function* () {
         const home = yield* Home.make
         yield* stage.before?.(home) ?? Effect.void

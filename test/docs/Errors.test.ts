@@ -5,6 +5,7 @@ import { all } from "../../scripts/docs/Errors.ts"
 import { inProcess } from "../cli/Child.ts"
 import * as Scratch from "../support/Scratch.ts"
 import * as Pages from "./Pages.ts"
+import { long } from "../support/Long.ts"
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")
 
@@ -39,7 +40,7 @@ describe("docs/reference/errors.md", () => {
     )
   }
 
-  it("has what docs/troubleshooting.md quotes", () => {
+  long.it("has what docs/troubleshooting.md quotes", () => {
     const quoted = [...Pages.proseOf("docs/troubleshooting.md").matchAll(/^\*\*"([^"]+)"\*\*/gm)].map(
       ([, text]) => text!
     )

@@ -11,6 +11,8 @@ const PNG = Buffer.from(
 export interface Stage {
   readonly name: string
   readonly before?: (home: Home) => Effect.Effect<unknown>
+  /** Run by `npm run test:long`. */
+  readonly isLong?: boolean
   /** Run one after the other in one home. */
   readonly pages: ReadonlyArray<string>
 }
@@ -43,6 +45,7 @@ export const all: ReadonlyArray<Stage> = [
   { name: "the tutorial", pages: ["docs/tutorial.md"] },
   {
     name: "the tree",
+    isLong: true,
     before: (home) =>
       Effect.gen(function* () {
         yield* project(home, "shop", { agents: { builder: { backend: claude } } })
@@ -50,7 +53,7 @@ export const all: ReadonlyArray<Stage> = [
       }),
     pages: ["docs/architecture.md"]
   },
-  { name: "the install", pages: ["docs/install.md"] },
+  { name: "the install", isLong: true, pages: ["docs/install.md"] },
   {
     name: "the first page",
     before: (home) => Effect.andThen(project(home, "your-project", undefined), home.run("cd ~")),
@@ -58,6 +61,7 @@ export const all: ReadonlyArray<Stage> = [
   },
   {
     name: "notifications",
+    isLong: true,
     before: (home) =>
       Effect.gen(function* () {
         const phone = { type: "command", argv: ["/bin/sh", "-c", "cat > ~/told.json"] }
@@ -69,6 +73,7 @@ export const all: ReadonlyArray<Stage> = [
   },
   {
     name: "the how-tos",
+    isLong: true,
     before: (home) =>
       Effect.gen(function* () {
         home.write("shop/a.png", PNG)

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { Effect, Queue, Random } from "effect"
 import * as Sandbox from "../support/Sandbox.ts"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
-import { sample } from "../support/Long.ts"
+import { sample, long } from "../support/Long.ts"
 
 const shell = (script: string, more: object = {}) => ({
   backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second" },
@@ -18,7 +18,7 @@ const shell = (script: string, more: object = {}) => ({
 const KILLS = sample(40, 2)
 
 describe("the daemon", () => {
-  it.live(
+  long.live(
     "killed while somebody edits its project's file it comes back, by the last good one, and says so until it is mended",
     () =>
       Effect.gen(function* () {

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 const ASKER = join(import.meta.dirname, "../fixtures/exec/asker.py")
 const ECHO = join(import.meta.dirname, "../fixtures/exec/echo.py")
@@ -71,7 +72,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
     })
   )
 
-  it.live(
+  long.live(
     "a turn in the midst of which the daemon is killed, twice, is one turn, and each of its words is told once",
     () =>
       Effect.gen(function* () {
@@ -96,7 +97,7 @@ describe.skipIf(lacks)("a backend that is an outside program", () => {
       })
   )
 
-  it.live(
+  long.live(
     "what an interrupted call has begun is ended where the program leaves it, what an earlier turn began lives",
     () =>
       Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Daemons on stores with a single flipped bit: each starts, or says why not; a repair leads back to work. LONG=1. */
+/** Daemons on stores with a single flipped bit: each starts, or says why not; a repair leads back to work. ALL=1. */
 import { assert, it } from "@effect/vitest"
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,7 +6,7 @@ import { Effect, Random } from "effect"
 import { seeded } from "../event-log/Seed.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 import * as SqlitePages from "../support/SqlitePages.ts"
-import { long } from "../support/Long.ts"
+import { all } from "../support/Long.ts"
 
 const SAMPLES = Number(process.env["SAMPLES"] ?? 20)
 
@@ -18,7 +18,7 @@ const config = {
   channels: { talk: { agents: ["a", "b"] } }
 }
 
-long.describe("a daemon on a store with one flipped bit", () => {
+all.describe("a daemon on a store with one flipped bit", () => {
   it.live(
     "starts and can be worked with, or ends with the remedy; no close hangs; a repair leads back to work",
     () =>

@@ -3,7 +3,7 @@
  * its keeper. Who watches each hears nothing more and starts another, and the turn that was under way goes on.
  *
  * The manager is played: it hears what `systemd-notify` is given, and does what systemd does with a unit like agentd's.
- * `LONG=1` has the keeper, too, whose watch looks each 30 seconds.
+ * `ALL=1` has the keeper, too, whose watch looks each 30 seconds.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
@@ -12,7 +12,7 @@ import { delimiter, join, resolve } from "node:path"
 import { Effect } from "effect"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
-import { long } from "../support/Long.ts"
+import { all } from "../support/Long.ts"
 
 /** The unit's WatchdogSec, ms. */
 const PERIOD = 2_000
@@ -110,7 +110,7 @@ describe.concurrent("stopped in the midst of a turn, it is noticed, and the turn
     )
   )
 
-  long.live("the keeper", () =>
+  all.live("the keeper", () =>
     inTheMidst((stage) =>
       Effect.gen(function* () {
         const [pid] = stage.keepers

@@ -12,7 +12,7 @@ const COMMIT =
 
 /** Git cannot read it: in two ways, and in more of them. */
 const BREAKS = [
-  ["is taken away", "rm -r .git", it.live],
+  ["is taken away", "rm -r .git", long.live],
   ["names no commit any more", "echo broken > .git/HEAD", long.live],
   ["has no objects any more", "rm -r .git/objects", it.live],
   [

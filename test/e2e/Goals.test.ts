@@ -11,7 +11,7 @@ import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 import { PATIENCE } from "../support/Patience.ts"
-import { isLong, long, sample } from "../support/Long.ts"
+import { isAll, long, sample } from "../support/Long.ts"
 
 /** A failing one is printed; `SEED=n` plays it again, as far as the machine is as fast. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
@@ -241,7 +241,7 @@ const some = (from: number, count: number): ReadonlyArray<Moment> => {
   return left
 }
 
-const together = isLong ? describe : describe.concurrent
+const together = isAll ? describe : describe.concurrent
 
 together("a goal under a daemon that is killed", () => {
   const named = some(seed, 2)
@@ -251,7 +251,7 @@ together("a goal under a daemon that is killed", () => {
     it.live(`INV-TASK-SINGLE: kill -9: ${when} [SEED=${seed}]`, () => killedAt(moments))
   }
 
-  it.live(
+  long.live(
     "blocked and cancelled: kill -9 keeps it so; it goes on after retry; a conflict in a merge is named, not forced",
     () =>
       Effect.gen(function* () {
@@ -266,7 +266,7 @@ together("a goal under a daemon that is killed", () => {
         ]
         writeFileSync(box.file("plan.json"), JSON.stringify({ tasks }))
         yield* box.cli("goal", "Open a shop", "--plan", "plan.json")
-        if (isLong) yield* dies(["a task has failed", "plan.task_failed", /./])
+        if (isAll) yield* dies(["a task has failed", "plan.task_failed", /./])
         yield* dies(["blocked", "plan.blocked", /./])
         const before = (yield* state("blocked"))!
         assert.match(before.goal.detail, /1 task depends on bad \(.*exit code 3.*\), which failed/)
@@ -278,10 +278,10 @@ together("a goal under a daemon that is killed", () => {
         const watching = yield* Effect.forkChild(box.cli("goal", "watch", "g1"))
         writeFileSync(`${box.folder}/bad`, "")
         assert.strictEqual((yield* box.cli("goal", "retry", "g1", "bad")).code, 0)
-        if (isLong) yield* dies(["it goes on", "plan.unblocked", /./])
+        if (isAll) yield* dies(["it goes on", "plan.unblocked", /./])
         // both write the same file: the gate finds it, whatever the agents say
         const conflict = /conflicts with the rest of the work in same\.txt/
-        if (isLong) yield* dies(["the gate finds it", "plan.critique", conflict])
+        if (isAll) yield* dies(["the gate finds it", "plan.critique", conflict])
         yield* until("the review", ({ findings }) => findings.some(({ message }) => conflict.test(message)))
         yield* box.cli("goal", "cancel", "g1", "--reason", "seen enough")
         yield* dies(["cancelled", "plan.stopped", /seen enough/])

@@ -1,5 +1,5 @@
 /** Conversations whose daemon is killed at any moment. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { dice } from "../support/Dice.ts"
@@ -12,7 +12,7 @@ import { long, sample } from "../support/Long.ts"
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 
 describe("killed", () => {
-  it.live(
+  long.live(
     `kill -9 at any moment of all that: nothing acknowledged is lost, and all of it is done once [SEED=${seed}]`,
     () =>
       Effect.gen(function* () {

@@ -6,6 +6,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as HttpStand from "../notify/HttpStand.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 const FAILING = {
   backend: { type: "command", shell: "cat > /dev/null; echo the key is missing >&2; exit 3", readyAfter: "1 minute" },
@@ -211,7 +212,7 @@ describe("what somebody has answered", () => {
 })
 
 describe("done", () => {
-  it.live("is told when nothing of the agent works on: not while a command of it goes on in the background", () =>
+  long.live("is told when nothing of the agent works on: not while a command of it goes on in the background", () =>
     Effect.gen(function* () {
       const receiver = yield* HttpStand.make()
       const stage = yield* Stage.make

@@ -72,7 +72,7 @@ describe("a run outlives its daemon", () => {
   )
 
   for (const on of ["claude", "acp"] as const) {
-    it.live(`${on}: asked before, answered after; the daemon killed, the keeper with it, and a restart`, () =>
+    long.live(`${on}: asked before, answered after; the daemon killed, the keeper with it, and a restart`, () =>
       Effect.gen(function* () {
         const stage = yield* Stage.keeping
         const shop = stage.home({ agents: { ada: stage.agent(on) } })
@@ -250,7 +250,7 @@ describe("a run outlives its daemon", () => {
     })
   )
 
-  it.live(
+  long.live(
     `all kinds of agents at random work, ${KILLS} kills: nothing asked is lost, all is done once [SEED=${seed}]`,
     () =>
       Effect.gen(function* () {

@@ -1,12 +1,12 @@
 /** Schedules of a real daemon that is killed around the times that are due: each runs once, and is told as what it is. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ScheduleInfo } from "../../src/domain/ScheduleMessages.ts"
 import { call } from "../../src/api/rpc/ControlClient.ts"
 import * as Sandbox from "../support/Sandbox.ts"
-import { isLong, long } from "../support/Long.ts"
+import { isAll, all, long } from "../support/Long.ts"
 
 const shell = (script: string) => ({ backend: { type: "command", shell: script, readyAfter: "10ms" } })
 
@@ -21,7 +21,7 @@ const world = Effect.gen(function* () {
     schedules: {
       nightly: { cron: "30 2 * * *", timeZone: "Europe/Berlin", send: { agent: "worker", text: "good night" } },
       weekly: { cron: "0 9 * * 1", goal: { text: "tidy up", autoStart: false } },
-      ...(isLong ? { minutely: { cron: "* * * * *", send: { agent: "worker", text: "tick" } } } : {})
+      ...(isAll ? { minutely: { cron: "* * * * *", send: { agent: "worker", text: "tick" } } } : {})
     }
   })
   const caller = { by: "ada", config: box.file("agentd.jsonc") }
@@ -49,7 +49,7 @@ const world = Effect.gen(function* () {
 })
 
 describe("schedules of a daemon that is killed", () => {
-  it.live("before, at and after the time: each runs once", () =>
+  long.live("before, at and after the time: each runs once", () =>
     Effect.gen(function* () {
       const { box, got, row, sent } = yield* world
       yield* box.up()
@@ -86,7 +86,7 @@ describe("schedules of a daemon that is killed", () => {
     })
   )
 
-  long.live("a cron message each minute, over a kill between two", () =>
+  all.live("a cron message each minute, over a kill between two", () =>
     Effect.gen(function* () {
       const { box, row, sent } = yield* world
       yield* box.up()

@@ -1,10 +1,10 @@
-/** A long day: fifty agents, twenty turns each, people who interrupt, and a kill -9 in the midst of it. LONG only. */
+/** A long day: fifty agents, twenty turns each, people who interrupt, and a kill -9 in the midst of it. ALL=1 only. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule, Stream } from "effect"
 import { type Dice, dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
-import { long } from "../support/Long.ts"
+import { all } from "../support/Long.ts"
 
 const TURNS = 20
 /** Each process of a fake has some 45 MB. */
@@ -50,7 +50,7 @@ const work = Effect.fnUntraced(function* (
   }
 })
 
-long.describe("a long day", { timeout: 900_000 }, () => {
+all.describe("a long day", { timeout: 900_000 }, () => {
   it.live(
     `fifty agents, twenty turns each, interrupts and a kill -9 in a heap of 128 MB: all is done once [SEED=${seed}]`,
     () =>

@@ -7,7 +7,7 @@ import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
 import type { Step } from "../support/Told.ts"
-import { sample } from "../support/Long.ts"
+import { sample, long } from "../support/Long.ts"
 
 const KILLS = sample(40, 2)
 /** A failing one is printed; `SEED=n` plays it again. */
@@ -103,7 +103,7 @@ describe("commands that agentd runs for an agent outlive the daemon", () => {
     })
   )
 
-  it.live(`${KILLS} kills at any moment: each command runs once, and has one result [SEED=${seed}]`, () =>
+  long.live(`${KILLS} kills at any moment: each command runs once, and has one result [SEED=${seed}]`, () =>
     Effect.gen(function* () {
       const { died, shop, stage } = yield* whole
       const die = dice(seed)

@@ -2,10 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 describe("a turn that reaches its limit", () => {
   for (const on of ["claude", "acp"] as const)
-    it.live(
+    long.live(
       `${on}: is interrupted, keeps what it was asked, and needs a person, also after kill -9; retry lets it go on`,
       () =>
         Effect.gen(function* () {
@@ -74,7 +75,7 @@ describe("a turn that reaches its limit", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("time in which it waits for a person does not count; off is no limit", () =>
+  long.live("time in which it waits for a person does not count; off is no limit", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
       const project = stage.home({

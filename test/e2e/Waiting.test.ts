@@ -7,6 +7,7 @@ import { join } from "node:path"
 import type { WaitingRow } from "../../src/board/WaitingMessages.ts"
 import { type Step, told } from "../support/Told.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 const plan = { tasks: [{ id: "one", title: "Do it" }] }
 
@@ -183,7 +184,7 @@ describe("what needs a person", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("agents that message each other in a circle rest, through kill -9, until a person lets them go on", () =>
+  long.live("agents that message each other in a circle rest, through kill -9, until a person lets them go on", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
       const shop = stage.home({

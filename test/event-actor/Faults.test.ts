@@ -1,10 +1,10 @@
-/** Faults: each planted fault still has its place, and under `LONG=1` is seen by some test. */
+/** Faults: each planted fault still has its place, and under `ALL=1` is seen by some test. */
 import { assert, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { faults } from "./Faults.ts"
-import { long } from "../support/Long.ts"
+import { all } from "../support/Long.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -29,7 +29,7 @@ const run = (plant: string) => {
   })
 }
 
-long.describe("planted, it is seen", () => {
+all.describe("planted, it is seen", () => {
   it("nothing is seen where nothing is planted", () => {
     const { status, stdout } = run("none")
     assert.strictEqual(status, 0, stdout)

@@ -1,6 +1,6 @@
 /**
  * Faults: what could be wrong in the core, planted one at a time into its source as it is
- * loaded: the tests of actors must see each of them. `LONG=1` plants them all;
+ * loaded: the tests of actors must see each of them. `ALL=1` plants them all;
  * `PLANT=3 npx vitest run --config test/event-actor/planted.config.ts` plants one.
  */
 export interface Fault {

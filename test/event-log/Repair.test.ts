@@ -15,7 +15,8 @@ import type { RuneRow } from "../../src/core/event-log/RuneRow.ts"
 import * as SqlitePages from "../support/SqlitePages.ts"
 import { folder, force, note, output, storeFile, withInlineLog } from "./Disk.ts"
 import { copyOf, store, STREAMS, verified } from "./Flips.ts"
-import { long, seeded } from "./Seed.ts"
+import { seeded } from "./Seed.ts"
+import { isAll, long, sample } from "../support/Long.ts"
 
 const inputOf = (file: string, only?: string): Repair.Input => ({
   file,
@@ -84,8 +85,8 @@ const support = (name: string) => join(import.meta.dirname, "../support", name)
 
 describe("a repair", () => {
   for (const [where, samples] of [
-    ["runes.db", 12],
-    ["segments/1-300.zst", 4]
+    ["runes.db", sample(12, 3)],
+    ["segments/1-300.zst", sample(4, 2)]
   ] as const) {
     it.effect(
       `after a flipped bit in ${where}: verify is well, each stream is a beginning of what it was, and goes on`,
@@ -97,7 +98,7 @@ describe("a repair", () => {
             const { file, flip, size } = yield* copyOf(original, where)
             const uses = where === "runes.db" ? SqlitePages.usesOf(original) : () => "stored"
             const places = Array.from({ length: size }, (_, at) => at).filter((at) => at > 100 && uses(at) === "stored")
-            for (let sample = 0; sample < (long ? samples * 25 : samples); sample++) {
+            for (let sample = 0; sample < (isAll ? samples * 25 : samples); sample++) {
               const at = places[yield* Random.nextIntBetween(0, places.length - 1)]!
               const what = yield* flip(at)
               const repaired = yield* Effect.result(repair(file))
@@ -393,7 +394,7 @@ describe("a repair", () => {
     })
   )
 
-  it.live("after kill -9 in its midst the store is as it was or repaired, and a repair completes it", () =>
+  long.live("after kill -9 in its midst the store is as it was or repaired, and a repair completes it", () =>
     seeded(
       Effect.gen(function* () {
         const { file: original } = yield* sealedTwice
@@ -420,7 +421,7 @@ describe("a repair", () => {
         const some = ["file rename: before 2", "file rename: after 2", points.at(-1)!]
         while (some.length < 7) some.push(points[yield* Random.nextIntBetween(0, points.length - 1)]!)
         const expected = yield* said(whole, ["daemon", ...KILLED])
-        for (const point of long ? points : some) {
+        for (const point of isAll ? points : some) {
           const file = yield* copy
           assert.strictEqual(repairThere(file, { AGENTD_CRASH_AT: point }), "SIGKILL", point)
           const problems = yield* named(file)

@@ -1,11 +1,9 @@
 /**
  * Seed: chance that can be replayed. `SEED=7 npx vitest run test/runes/Crash.test.ts`
- * runs the same samples again; `LONG=1` takes many more of them.
+ * runs the same samples again; `ALL=1` takes many more of them.
  */
 import { Effect, Random } from "effect"
-import { isLong } from "../support/Long.ts"
-
-export { isLong as long } from "../support/Long.ts"
+import { isAll } from "../support/Long.ts"
 
 const seed = process.env["SEED"] ?? "1"
 
@@ -13,5 +11,5 @@ const seed = process.env["SEED"] ?? "1"
 export const seeded = <A, E, R>(test: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   test.pipe(
     Random.withSeed(seed),
-    Effect.tapCause(() => Effect.logError(`replay with SEED=${seed}${isLong ? " LONG=1" : ""}`))
+    Effect.tapCause(() => Effect.logError(`replay with SEED=${seed}${isAll ? " ALL=1" : ""}`))
   )

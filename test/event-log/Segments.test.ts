@@ -30,7 +30,7 @@ import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
 import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
 import { force, layer, note, storeFile } from "./Disk.ts"
 import { seeded } from "./Seed.ts"
-import { sample } from "../support/Long.ts"
+import { sample, long } from "../support/Long.ts"
 
 const EVER = Number.MAX_SAFE_INTEGER
 
@@ -430,7 +430,7 @@ const killedAfter = (file: string, lines: number) =>
   })
 
 describe("kill -9 of a log that seals", () => {
-  it.live("every acknowledged rune is there, in the store or in a segment, and the chains hold", () =>
+  long.live("every acknowledged rune is there, in the store or in a segment, and the chains hold", () =>
     seeded(
       Effect.gen(function* () {
         const file = yield* storeFile

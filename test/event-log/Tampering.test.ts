@@ -141,7 +141,7 @@ describe("verify", () => {
         const original = yield* store
         const runes = yield* withInlineLog({ file: original }, (log) => Stream.runCollect(log.read({})))
         const bytes = readFileSync(original)
-        const samples = sample(2000, 60)
+        const samples = sample(2000, 20)
         const copies = yield* folder
         let noticed = 0
         for (let sample = 0; sample < samples; sample++) {

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { caller, commit, git, run, type World } from "./World.ts"
+import { long } from "../support/Long.ts"
 
 const plan = (world: World, ...ids: ReadonlyArray<string>) =>
   world.file(...ids.map((id, n) => ({ id, title: id, owner: "bob", ...(n === 0 ? {} : { dependsOn: [ids[n - 1]] }) })))
@@ -55,7 +56,7 @@ describe("goals on one agent's branch", () => {
     )
   )
 
-  it.live("two goals that take turns are merged one after the other", () =>
+  long.live("two goals that take turns are merged one after the other", () =>
     run((world) =>
       Effect.gen(function* () {
         world.repository()

@@ -6,6 +6,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 import { caller, commit, git, run, type World } from "./World.ts"
+import { long } from "../support/Long.ts"
 
 /** An agent that commits one file in its worktree. */
 const committer = (world: World, agent: string, file: (task: string) => readonly [string, string]) => {
@@ -92,7 +93,7 @@ describe("Merge", () => {
     )
   )
 
-  it.live("another goal's work on the same branch is told to the critic, and merged only where that is said", () =>
+  long.live("another goal's work on the same branch is told to the critic, and merged only where that is said", () =>
     run((world) =>
       Effect.gen(function* () {
         world.repository()
@@ -207,7 +208,7 @@ describe("Gate", () => {
     )
   )
 
-  it.live("a checkout of our own that a git was cut off in is made anew", () =>
+  long.live("a checkout of our own that a git was cut off in is made anew", () =>
     run(
       (world) =>
         Effect.gen(function* () {

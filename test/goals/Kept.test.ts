@@ -8,6 +8,7 @@ import * as Holding from "../../src/runs/Holding.ts"
 import * as Worktree from "../../src/agents/workplace/Worktree.ts"
 import { Confine } from "../../src/runs/git/Store.ts"
 import { caller, commit, git, run, type World } from "./World.ts"
+import { long } from "../support/Long.ts"
 
 const files = <A, E>(effect: Effect.Effect<A, E, import("effect").FileSystem.FileSystem>) =>
   Effect.provide(effect, NodeFileSystem.layer)
@@ -82,7 +83,7 @@ describe.skipIf(!isHeld)("what a goal leaves that came to nothing", () => {
     )
   )
 
-  it.live(
+  long.live(
     "a daemon that is gone between the name and the branch, or before both, does the rest with the next task",
     () =>
       run(
@@ -109,7 +110,7 @@ describe.skipIf(!isHeld)("what a goal leaves that came to nothing", () => {
       )
   )
 
-  it.live("two cancelled goals of one agent", () =>
+  long.live("two cancelled goals of one agent", () =>
     run(
       (world) =>
         Effect.gen(function* () {

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { agentd, launch } from "../cli/Child.ts"
 import { folder } from "../event-log/Disk.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { long } from "../support/Long.ts"
 
 /** Files that a second one could take its place from: the lock, its note, and where the first one listens. */
 const REMOVED = [["lock.db"], ["lock.db", "lock.json"], ["lock.db", "lock.json", "control.sock"]]
@@ -44,38 +45,40 @@ describe("two supervisors", () => {
     })
   )
 
-  it.live("twenty daemons over one store whose lock's file is removed: the first goes on, no rune is of another", () =>
-    Effect.gen(function* () {
-      const state = join(yield* folder, "s")
-      const ask = (verb: string) => agentd(["--state", state, ...verb.split(" ")])
-      const first = yield* launch(["--state", state, "up"])
-      const runes = Effect.map(ask("log --json"), ({ code, out }) => (code === 0 ? out : undefined))
-      yield* until(Effect.map(ask("status --json"), ({ code }) => (code === 0 ? true : undefined)))
-      const before = yield* runes
-      assert.include(before, '"daemon.started"')
-      for (let round = 0; round < 20; round++) {
-        const removed = REMOVED[round < 16 ? round % 2 : 2]!
-        for (const name of removed) rmSync(join(state, name), { force: true })
-        const second = yield* ask("up")
-        assert.strictEqual(second.code, 75, second.err)
-        assert.include(second.err, "is in use by another agentd")
-        assert.strictEqual(inodeOf(join(state, "lock.db")), undefined, "it makes no lock of its own")
-        assert.include(second.err, `pid ${first.child.pid}`)
-      }
-      assert.strictEqual(first.child.exitCode, null)
-      first.child.kill("SIGTERM")
-      assert.strictEqual((yield* first.ended).code, 0)
-      const after = (yield* ask("verify --json")).out
-      assert.deepInclude(JSON.parse(after), { problems: [] })
-      // in the log of the next one
-      const next = yield* launch(["--state", state, "up"])
-      const told = yield* until(
-        Effect.map(runes, (text) => (text?.match(/"daemon.started"/g)?.length === 2 ? text : undefined))
-      )
-      assert.strictEqual(told.match(/"daemon.stopped"/g)?.length, 1)
-      next.child.kill("SIGTERM")
-      yield* next.ended
-    })
+  long.live(
+    "twenty daemons over one store whose lock's file is removed: the first goes on, no rune is of another",
+    () =>
+      Effect.gen(function* () {
+        const state = join(yield* folder, "s")
+        const ask = (verb: string) => agentd(["--state", state, ...verb.split(" ")])
+        const first = yield* launch(["--state", state, "up"])
+        const runes = Effect.map(ask("log --json"), ({ code, out }) => (code === 0 ? out : undefined))
+        yield* until(Effect.map(ask("status --json"), ({ code }) => (code === 0 ? true : undefined)))
+        const before = yield* runes
+        assert.include(before, '"daemon.started"')
+        for (let round = 0; round < 20; round++) {
+          const removed = REMOVED[round < 16 ? round % 2 : 2]!
+          for (const name of removed) rmSync(join(state, name), { force: true })
+          const second = yield* ask("up")
+          assert.strictEqual(second.code, 75, second.err)
+          assert.include(second.err, "is in use by another agentd")
+          assert.strictEqual(inodeOf(join(state, "lock.db")), undefined, "it makes no lock of its own")
+          assert.include(second.err, `pid ${first.child.pid}`)
+        }
+        assert.strictEqual(first.child.exitCode, null)
+        first.child.kill("SIGTERM")
+        assert.strictEqual((yield* first.ended).code, 0)
+        const after = (yield* ask("verify --json")).out
+        assert.deepInclude(JSON.parse(after), { problems: [] })
+        // in the log of the next one
+        const next = yield* launch(["--state", state, "up"])
+        const told = yield* until(
+          Effect.map(runes, (text) => (text?.match(/"daemon.started"/g)?.length === 2 ? text : undefined))
+        )
+        assert.strictEqual(told.match(/"daemon.stopped"/g)?.length, 1)
+        next.child.kill("SIGTERM")
+        yield* next.ended
+      })
   )
 
   it.live("a store that a daemon of another host has: refused by its name, until that one's note is gone", () =>

@@ -3,12 +3,12 @@
  * file, two places in two files, and with that has its bounds, its refusals, its help, its `--json`, its
  * completion, and both entries of the program.
  */
-import { assert, it } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { spawn, spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { isLong } from "../support/Long.ts"
+import { isAll, long } from "../support/Long.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -34,7 +34,7 @@ const CONFIG = JSON.stringify({
   channels: { reviews: { agents: ["pm"] } }
 })
 
-it("touches two files", async () => {
+long.it("touches two files", async () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentd-command-")))
   const edit = (file: string, change: (text: string) => string) => {
     const before = readFileSync(join(folder, file), "utf8")
@@ -63,7 +63,7 @@ it("touches two files", async () => {
       return said
     }
     // the types of the whole house are half a minute of work
-    if (isLong) good("sh", "scripts/typecheck")
+    if (isAll) good("sh", "scripts/typecheck")
     good(process.execPath, "scripts/bundle.ts")
     const [whole, quick] = [join(folder, "dist/agentd.mjs"), join(folder, "dist/quick.cjs")]
     assert.match(good(process.execPath, whole, "channel", "--help"), /roll +Ask each agent of a channel for a word/)

@@ -2,7 +2,7 @@
  * An upgrade for real: npm packs and installs, in a prefix of the test's own and without a network, and `agentd restart`
  * takes over. The package's program is this tree's, with another version in it; an agent's run goes on over all of it.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
@@ -15,6 +15,7 @@ import { VERSION } from "../../src/api/rpc/Version.ts"
 import { launch } from "../cli/Child.ts"
 import * as Package from "../support/Package.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 const hasNpm = spawnSync("npm", ["--version"]).status === 0
 if (!hasNpm) console.warn("SKIPPED: upgrade (no npm on this machine)")
@@ -77,7 +78,7 @@ const withSchema = (file: string, sql: string): void => {
 }
 
 describe.skipIf(!hasNpm)("npm install and agentd restart", () => {
-  it.live(
+  long.live(
     "a run goes on over a new version, and over one whose daemon does not start: one process, one turn, one result",
     () =>
       Effect.gen(function* () {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as ModelStand from "../backends/ModelStand.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 const OVERLOADED: ModelStand.Reply = {
   status: 529,
@@ -46,7 +47,7 @@ const shop = Effect.fnUntraced(function* (more: Stage.More = {}, names: Readonly
 })
 
 describe("a fallback", () => {
-  it.live("takes over while its own provider cannot be had, says why, survives a kill, and gives way again", () =>
+  long.live("takes over while its own provider cannot be had, says why, survives a kill, and gives way again", () =>
     Effect.gen(function* () {
       const { other, own, project, stage } = yield* shop()
       yield* project.send("ann", "one")

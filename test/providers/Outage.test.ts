@@ -4,6 +4,7 @@ import { Effect, Stream } from "effect"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as ModelStand from "../backends/ModelStand.ts"
 import * as Stage from "../support/Stage.ts"
+import { long } from "../support/Long.ts"
 
 const NAMES = ["ann", "bob", "cy"]
 
@@ -91,7 +92,7 @@ describe("a provider that cannot be had", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("the daemon is killed in the storm: the next one waits on, and its agents go on", () =>
+  long.live("the daemon is killed in the storm: the next one waits on, and its agents go on", () =>
     Effect.gen(function* () {
       const { at, project, stage } = yield* shop()
       at.now = OVERLOADED
@@ -138,7 +139,7 @@ describe("a provider that cannot be had", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live(
+  long.live(
     "a login that is refused again is one row; its agents wait, over a restart too, and go on after the login",
     () =>
       Effect.gen(function* () {

@@ -8,6 +8,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { long } from "../support/Long.ts"
 
 const SECRET = "the-text-that-nobody-should-read"
 const AGENT = join(import.meta.dirname, "../fixtures/acp/agent.mjs")
@@ -61,7 +62,7 @@ describe("agentd erase", () => {
     })
   )
 
-  it.live("reaches the file in which a call that waits keeps its whole input", () =>
+  long.live("reaches the file in which a call that waits keeps its whole input", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
       box.configure({

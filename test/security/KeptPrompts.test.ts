@@ -9,7 +9,7 @@ import { join, resolve } from "node:path"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as Sandbox from "../support/Sandbox.ts"
-import { sample } from "../support/Long.ts"
+import { sample, long } from "../support/Long.ts"
 
 const OLD = "the-old-text-whose-time-is-over"
 const WAITS = "the-text-that-nobody-has-read-yet"
@@ -90,7 +90,7 @@ describe("keepPrompts", () => {
 
   for (const isClosed of [false, true]) {
     const where = isClosed ? "a closed conversation" : "an open one, in which a message waits"
-    it.live(`killed in the midst of erasing, each start goes on where the last one was: ${where}`, () =>
+    long.live(`killed in the midst of erasing, each start goes on where the last one was: ${where}`, () =>
       Effect.gen(function* () {
         const box = yield* lived
         if (isClosed) assert.strictEqual((yield* box.cli("project", "close", "shop", "--yes")).code, 0)

@@ -16,6 +16,7 @@ import * as Store from "../../src/runs/git/Store.ts"
 import * as Confined from "../support/Confined.ts"
 import { held, missing } from "../support/toolbox.ts"
 import { run as inGoals } from "../goals/World.ts"
+import { long } from "../support/Long.ts"
 
 const environment = { PATH: process.env["PATH"]!, HOME: "/nonexistent" }
 
@@ -113,7 +114,7 @@ for (const mechanism of held) {
       })
     )
 
-    it.live("sees the person's branches as they stand when its next run begins", () =>
+    long.live("sees the person's branches as they stand when its next run begins", () =>
       Effect.gen(function* () {
         const w = yield* world
         fs.writeFileSync(path.join(w.person, "new"), "new\n")
@@ -156,7 +157,7 @@ for (const mechanism of held) {
       })
     )
 
-    it.live("floods the person's repository with no branches", () =>
+    long.live("floods the person's repository with no branches", () =>
       Effect.gen(function* () {
         const w = yield* world
         yield* inside(
@@ -171,7 +172,7 @@ for (const mechanism of held) {
       })
     )
 
-    it.live("writes neither the person's git folder nor the daemon's", () =>
+    long.live("writes neither the person's git folder nor the daemon's", () =>
       Effect.gen(function* () {
         const w = yield* world
         const before = w.theirs()
@@ -198,7 +199,7 @@ for (const mechanism of held) {
       })
     )
 
-    it.live("runs nothing outside by config, hooks, filters or commondir of its own", () =>
+    long.live("runs nothing outside by config, hooks, filters or commondir of its own", () =>
       Effect.gen(function* () {
         const w = yield* world
         const { canary } = w
@@ -238,7 +239,7 @@ for (const mechanism of held) {
       ["a link to another agent's git folder", (w: World) => `ln -s ${w.bob}/.git .git`],
       ["a link to where a git folder of the daemon's lies", (w: World) => `ln -s ${w.state}/store .git`]
     ] as const) {
-      it.live(`gains nothing by ${what} in place of its own`, () =>
+      long.live(`gains nothing by ${what} in place of its own`, () =>
         Effect.gen(function* () {
           const w = yield* world
           const before = w.theirs()
@@ -265,7 +266,7 @@ for (const mechanism of held) {
   })
 
   describe(`a goal whose agents are held by ${mechanism.kind}`, () => {
-    it.live("is worked on, checked in the agent's repository, reviewed and merged", () =>
+    long.live("is worked on, checked in the agent's repository, reviewed and merged", () =>
       inGoals(
         (goals) =>
           Effect.gen(function* () {

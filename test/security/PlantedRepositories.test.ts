@@ -20,7 +20,7 @@ import * as Tree from "../../src/runs/git/Tree.ts"
 import * as TreeDiff from "../../src/runs/git/TreeDiff.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
 import { type Vector, VECTORS } from "./Planted.ts"
-import { sample } from "../support/Long.ts"
+import { long, sample } from "../support/Long.ts"
 
 const base = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "agentd-planted-")))
 const canary = path.join(base, "canary-was-here")
@@ -194,11 +194,9 @@ const hasLfs = spawnSync("git-lfs", ["version"]).status === 0
 
 describe("what an agent plants in its checkout is not run by the daemon's git", () => {
   const fires: Array<string> = []
-  sample(
-    VECTORS,
-    VECTORS.filter(({ more }) => more === undefined)
-  ).forEach((vector, n) => {
-    it.live.skipIf(vector.needs === "git-lfs" && !hasLfs)(vector.name, () =>
+  VECTORS.forEach((vector, n) => {
+    const live = vector.needs === "git-lfs" && !hasLfs ? it.live.skip : vector.more === undefined ? it.live : long.live
+    live(vector.name, () =>
       Effect.gen(function* () {
         const of = planted(vector, n)
         const { found, worked } = yield* byDaemon(of)

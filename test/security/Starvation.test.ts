@@ -14,6 +14,7 @@ import { call } from "../../src/api/rpc/ControlClient.ts"
 import { controlRooms, LINE_TIME } from "../../src/api/rpc/Rooms.ts"
 import { Limits } from "../../src/board/Limits.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { long } from "../support/Long.ts"
 
 const FLOOD = 1_300
 const HOOKS = 46
@@ -85,7 +86,7 @@ const daemon = Effect.gen(function* () {
 })
 
 describe("connections that say nothing", () => {
-  it.live("starve no hook at the port: nothing, half a header, a body without a token", () =>
+  long.live("starve no hook at the port: nothing, half a header, a body without a token", () =>
     Effect.gen(function* () {
       const { port, token } = yield* daemon
       for (const says of [
@@ -123,7 +124,7 @@ describe("connections that say nothing", () => {
     })
   )
 
-  it.live("hold no memory with lines that they never end: they are hung up on", () =>
+  long.live("hold no memory with lines that they never end: they are hung up on", () =>
     Effect.gen(function* () {
       const { box } = yield* daemon
       const path = join(box.state, "control.sock")

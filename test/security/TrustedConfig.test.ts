@@ -12,6 +12,7 @@ import type { ConfigChangeInfo, ProjectInfo } from "../../src/domain/Messages.ts
 import { ExitCode } from "../../src/cli/parse/ExitCode.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { long } from "../support/Long.ts"
 
 const a = { backend: { type: "command", shell: "cat" } }
 const evil = { backend: { type: "command", shell: "touch ../ran; cat" }, mode: "loop", prompt: "x" }
@@ -116,7 +117,7 @@ describe("a changed agentd.jsonc", () => {
       })
   )
 
-  it.live("that changes again after it was shown is not what a person agreed to", () =>
+  long.live("that changes again after it was shown is not what a person agreed to", () =>
     Effect.gen(function* () {
       const { box, hash } = yield* waiting
       box.configure({ agents: { a, evil: { ...evil, role: "another" } } })
@@ -179,7 +180,7 @@ describe("a changed agentd.jsonc", () => {
       })
   )
 
-  it.live("waits over a new conversation of its project, too", () =>
+  long.live("waits over a new conversation of its project, too", () =>
     Effect.gen(function* () {
       const { box } = yield* waiting
       assert.strictEqual((yield* box.cli("project", "close", "shop", "--yes")).code, 0)
@@ -232,7 +233,7 @@ describe.skipIf(noTerminal)("the question of `agentd trust` on a terminal", () =
 })
 
 describe("an archived conversation", () => {
-  it.live("does not forget what a person agreed to: a changed file waits in the next one, also after a restart", () =>
+  long.live("does not forget what a person agreed to: a changed file waits in the next one, also after a restart", () =>
     Effect.gen(function* () {
       const box = yield* begun
       assert.strictEqual((yield* box.cli("project", "close", "shop", "--yes")).code, 0)
@@ -255,27 +256,28 @@ describe("what a person agreed to last stays in force over a restart", () => {
     ["missing", (box) => rmSync(box.file("agentd.jsonc")), "missing", /there is no such file/],
     ["open to others", (box) => chmodSync(box.file("agentd.jsonc"), 0o666), "broken", /others can write/]
   ]
-  it.live.each(broken)("with a file that is %s: the agents are there, and it is told why", ([, spoil, state, says]) =>
-    Effect.gen(function* () {
-      const box = yield* begun
-      yield* box.kill9
-      spoil(box)
-      yield* box.up()
-      yield* box.until("a is there", names(box), (all) => all.length === 1)
-      assert.strictEqual((yield* box.cli("send", "a", "do it")).code, 0)
-      yield* box.until("it works", box.runes("turn.completed"), (runes) => runes.length > 0)
-      assert.match((yield* projects(box))[0]!.problems.join(), says)
-      assert.match((yield* box.cli("status")).stdout, /what was in force before stays in force/)
-      assert.match((yield* box.cli("ps")).stdout, /agentd\.jsonc of shop cannot be used/)
-      assert.deepStrictEqual(
-        (yield* box.runes("config.changed")).map(({ payload }) => payload["state"]),
-        [state]
-      )
-      assert.strictEqual((yield* box.cli("trust", "shop")).code, 78)
-    })
-  )
+  for (const [what, spoil, state, says] of broken)
+    long.live(`with a file that is ${what}: the agents are there, and it is told why`, () =>
+      Effect.gen(function* () {
+        const box = yield* begun
+        yield* box.kill9
+        spoil(box)
+        yield* box.up()
+        yield* box.until("a is there", names(box), (all) => all.length === 1)
+        assert.strictEqual((yield* box.cli("send", "a", "do it")).code, 0)
+        yield* box.until("it works", box.runes("turn.completed"), (runes) => runes.length > 0)
+        assert.match((yield* projects(box))[0]!.problems.join(), says)
+        assert.match((yield* box.cli("status")).stdout, /what was in force before stays in force/)
+        assert.match((yield* box.cli("ps")).stdout, /agentd\.jsonc of shop cannot be used/)
+        assert.deepStrictEqual(
+          (yield* box.runes("config.changed")).map(({ payload }) => payload["state"]),
+          [state]
+        )
+        assert.strictEqual((yield* box.cli("trust", "shop")).code, 78)
+      })
+    )
 
-  it.live("and a text in the state folder that was tampered with counts for nothing", () =>
+  long.live("and a text in the state folder that was tampered with counts for nothing", () =>
     Effect.gen(function* () {
       const { box, hash } = yield* waiting
       assert.strictEqual((yield* box.cli("trust", hash)).code, 0)

@@ -1,6 +1,6 @@
 /**
  * The worlds come to what there is: at least 85 of 100 of the legal cells of each machine's
- * table in a recorded list of few seeds, of a plate's 75; under `LONG=1` 95 of 100, all ways
+ * table in a recorded list of few seeds, of a plate's 75; under `ALL=1` 95 of 100, all ways
  * to end, all refusals, and each fault while each command is open. A cell that no daemon
  * comes to is named with its reason in Unreached, a refusal in Refusals.
  */
@@ -11,7 +11,7 @@ import { noCells } from "./checks/Tables.ts"
 import * as Coverage from "./Coverage.ts"
 import { simulate } from "./Simulation.ts"
 import { type Swarm, swarmOf } from "./Swarm.ts"
-import { long } from "../support/Long.ts"
+import { all, long } from "../support/Long.ts"
 
 const MINUTES = 3
 /** Of the worlds of what is rare, those that together come to much in little time. */
@@ -60,7 +60,7 @@ const areReached = (covered: ReadonlyArray<Coverage.Covered>, share: number): vo
 const names = Object.keys(Coverage.tables) as ReadonlyArray<keyof typeof Coverage.tables>
 
 describe("what the worlds come to", () => {
-  it("few seeds: 85 of 100 legal cells of each table, and none that is named as unreached", limit, () => {
+  long.it("few seeds: 85 of 100 legal cells of each table, and none that is named as unreached", limit, () => {
     const { cells } = played(SEEDS)
     areReached(
       Coverage.coverage(cells).filter((table) => !isPlate(table)),
@@ -70,7 +70,7 @@ describe("what the worlds come to", () => {
       for (const cell of Object.keys(unreached[name])) assert.isFalse(cells[name].has(cell), `${name}: ${cell}`)
   })
 
-  it("few seeds with a board: 75 of 100 of a plate's cells", limit, () => {
+  long.it("few seeds with a board: 75 of 100 of a plate's cells", limit, () => {
     const { cells } = played(BOARDS)
     areReached(Coverage.coverage(cells).filter(isPlate), BY_BOARDS)
   })
@@ -79,14 +79,14 @@ describe("what the worlds come to", () => {
     for (const name of names) assert.includeMembers([...cellsOf(Coverage.tables[name])], Object.keys(unreached[name]))
   })
 
-  long.it("many seeds: 95 of 100 cells of each table, and of the ways to end", limit, () => {
+  all.it("many seeds: 95 of 100 cells of each table, and of the ways to end", limit, () => {
     const { cells, reached } = played([...MANY, ...MANY_BOARDS])
     const ends = Coverage.sometimes(reached).filter(({ name }) => name === "ways to end")
     areReached(Coverage.coverage(cells), BY_MANY)
     areReached(ends, 1)
   })
 
-  long.it("each fault while each command is open, and each refusal", limit, () => {
+  all.it("each fault while each command is open, and each refusal", limit, () => {
     const { reached } = played(LURKING, 10)
     const others = [
       played([60_006, 60_007, 60_017, 60_022], MINUTES),

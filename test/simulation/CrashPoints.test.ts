@@ -1,8 +1,8 @@
-/** CrashPoints: the daemon is killed at boundaries of a busy minute; `LONG=1` takes every boundary of eight minutes. */
+/** CrashPoints: the daemon is killed at boundaries of a busy minute; `ALL=1` takes every boundary of eight minutes. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Boundary } from "./Boundaries.ts"
 import * as CrashPoints from "./CrashPoints.ts"
-import { long } from "../support/Long.ts"
+import { all, long } from "../support/Long.ts"
 
 const SEED = 1
 const OF_TEAM = 102
@@ -24,7 +24,7 @@ describe("crash points", () => {
     assert.isAbove(tally.points, 30)
   })
 
-  it("nor where goals are worked off and a channel is spoken in", { timeout: 3_600_000 }, () => {
+  long.it("nor where goals are worked off and a channel is spoken in", { timeout: 3_600_000 }, () => {
     const { passed, result } = CrashPoints.record(OF_TEAM)
     assert.deepStrictEqual(result.violations, [])
     assert.isTrue(["goal merge: merged", "an agent's answer"].every((name) => result.reached.has(name)))
@@ -37,7 +37,7 @@ describe("crash points", () => {
     assert.isAbove(tally.points, 10)
   })
 
-  long.it("nor at any boundary", { timeout: 7_200_000 }, () => {
+  all.it("nor at any boundary", { timeout: 7_200_000 }, () => {
     for (const seed of [SEED, OF_TEAM]) {
       const { failures, kills } = CrashPoints.cutAll({ seed, seeds: 4, every: 1 }, () => {})
       assert.deepStrictEqual(failures, [])

@@ -1,10 +1,10 @@
-/** Plants: each planted bug has its place in the source; under `LONG=1` a seeded world finds each of them. */
+/** Plants: each planted bug has its place in the source; under `ALL=1` a seeded world finds each of them. */
 import { assert, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { plants } from "./Plants.ts"
-import { long } from "../support/Long.ts"
+import { all } from "../support/Long.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -15,7 +15,7 @@ it("each bug can be planted, in one place", () => {
   }
 })
 
-long.describe("planted, it is found", () => {
+all.describe("planted, it is found", () => {
   for (const [name, { seed }] of Object.entries(plants)) {
     it(name, { timeout: 3_600_000 }, () => {
       const { status, stdout } = spawnSync(

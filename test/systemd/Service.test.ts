@@ -257,7 +257,7 @@ describe("agentd service", () => {
 
 /** The test writes into the user's own folders: only where the machine is thrown away after (Booted.test.ts). */
 const isThrownAway = hasUserManager && process.env["THROWAWAY_MACHINE"] === "1"
-if (!isThrownAway) console.warn("SKIPPED: agentd service under a real systemd (LONG=1 boots a machine for it)")
+if (!isThrownAway) console.warn("SKIPPED: agentd service under a real systemd (ALL=1 boots a machine for it)")
 
 describe.skipIf(!isThrownAway)("under the user's systemd", () => {
   it.live(

@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import * as Machine from "../support/Machine.ts"
-import { isLong } from "../support/Long.ts"
+import { isAll } from "../support/Long.ts"
 
-/** Machines of their own are booted with LONG=1, as root, where systemd-nspawn is. */
-export const isAble = isLong && Machine.missing.length === 0
+/** Machines of their own are booted with ALL=1, as root, where systemd-nspawn is. */
+export const isAble = isAll && Machine.missing.length === 0
 if (!isAble) {
-  const why = isLong ? `no ${Machine.missing.join(", no ")} here` : "LONG=1 boots them"
+  const why = isAll ? `no ${Machine.missing.join(", no ")} here` : "ALL=1 boots them"
   console.warn(`SKIPPED: machines of their own with a real systemd (${why})`)
 }
 

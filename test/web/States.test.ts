@@ -13,7 +13,7 @@ import type { Page } from "playwright-core"
 import * as Stage from "../support/Stage.ts"
 import { browser, DESK, freePort, isMissing, linkOf, missing, openPage, PHONE } from "./Browser.ts"
 import * as InPage from "./InPage.ts"
-import { isLong } from "../support/Long.ts"
+import { isAll } from "../support/Long.ts"
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 const SHOTS = process.env["SHOTS"]
@@ -39,12 +39,12 @@ const LOOKS = [
   [PHONE, "light"]
 ] as const
 
-/** Looks at what is shown: one state on a desk, the next on a phone; each in all ways with LONG, or for pictures. */
+/** Looks at what is shown: one state on a desk, the next on a phone; each in all ways with ALL=1, or for pictures. */
 const looking = (found: Array<string>) => {
   let turn = 0
   return async (name: string, page: Page) => {
     await page.evaluate(AXE)
-    const inAllWays = SHOTS !== undefined || isLong
+    const inAllWays = SHOTS !== undefined || isAll
     for (const [size, colorScheme] of inAllWays ? LOOKS : [LOOKS[turn++ % LOOKS.length]!]) {
       await page.setViewportSize(size)
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })

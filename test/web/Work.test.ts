@@ -340,7 +340,7 @@ describe.skipIf(isMissing)(`pages of work${missing}`, () => {
               await at(page, hash)
               await page.locator("#main h1").waitFor()
               await page.locator(".skeleton").waitFor({ state: "detached" })
-              // each size in one theme, each theme in one size; all of them with LONG
+              // each size in one theme, each theme in one size; all of them with ALL=1
               for (const colorScheme of themes(size)) {
                 await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
                 for (const one of await violations(page)) found.push(`${name} at ${size.width}, ${colorScheme}: ${one}`)

@@ -4,12 +4,12 @@
  * waits for it is a member that the channel counts on, an answer stands once, nobody waits
  * while the floor is free, and every state leads by itself to one in which all is done.
  *
- * `LONG=1` takes larger bounds.
+ * `ALL=1` takes larger bounds.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { explore, say } from "./Explore.ts"
 import { type Definition, floorModel, type Options } from "./FloorModel.ts"
-import { long } from "../../support/Long.ts"
+import { all, long } from "../../support/Long.ts"
 
 const two: Options = {
   agents: ["pm", "dev"],
@@ -34,11 +34,11 @@ const sizes = (options: Partial<Options>) => {
 const three = ["pm", "dev", "qa"]
 
 describe("the floor of a channel", () => {
-  it("three agents", () => {
+  long.it("three agents", () => {
     assert.deepStrictEqual(sizes({ agents: three, ends: ["done", "fails"] }), [106_811, 270_312])
   })
 
-  it("an agent is stopped and comes back, and the daemon dies", () => {
+  long.it("an agent is stopped and comes back, and the daemon dies", () => {
     assert.deepStrictEqual(sizes({ leaves: ["stopped"], crash: true }), [18_829, 52_011])
   })
 
@@ -51,7 +51,7 @@ describe("the floor of a channel", () => {
     assert.deepStrictEqual(sizes(options), [3750, 11_173])
   })
 
-  long.it("a person gives the floor to three agents, and puts them back", () => {
+  all.it("a person gives the floor to three agents, and puts them back", () => {
     const options = { agents: three, person: ["post", "grant", "requeue"] } as const
     assert.deepStrictEqual(sizes(options), [483_953, 2_724_898])
   })

@@ -3,7 +3,7 @@
  * fail or are the last of a daemon: nothing that was acknowledged is lost, nothing is
  * applied or acted on twice, ids are in the order of commits, no macrostep is half.
  *
- * `LONG=1` takes every way to send, more failures and more deaths.
+ * `ALL=1` takes every way to send, more failures and more deaths.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { Unit } from "../../../src/core/event-log/Log.ts"

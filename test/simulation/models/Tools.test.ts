@@ -4,14 +4,14 @@
  * most, from every state each open call gets one (though nobody answers), none is let or
  * executed without the leave that it asked for, and every state is the fold of its log.
  *
- * `LONG=1` lets other things come before what is on its way.
+ * `ALL=1` lets other things come before what is on its way.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { AnyActor } from "../../../src/core/event-actor/Member.ts"
 import type { EventSourcedActor } from "../../../src/core/event-actor/EventSourcedActor.ts"
 import { explore, say } from "./Explore.ts"
 import { type Options, toolsModel } from "./ToolsModel.ts"
-import { long } from "../../support/Long.ts"
+import { all } from "../../support/Long.ts"
 
 const none: Options = {
   calls: 1,
@@ -42,7 +42,7 @@ describe("one result for each call", () => {
 })
 
 // what is on its way comes after anything else
-long.describe("one result for each call, with all that comes between", () => {
+all.describe("one result for each call, with all that comes between", () => {
   it("a run that lies, a person who interrupts, and a death", () => {
     assert.deepStrictEqual(sizes({ lies: true, interrupts: true, deaths: 1, ahead: 1 }), [18_990, 33_911])
   })

@@ -1,13 +1,13 @@
 /**
  * The log's store over the real SQLite on a disk that tears and forgets. A seed that fails is
- * named: `SEED=7 npx vitest run test/simulation/storage` runs it alone, `LONG=1` many more.
+ * named: `SEED=7 npx vitest run test/simulation/storage` runs it alone, `ALL=1` many more.
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { PATIENCE } from "../../support/Patience.ts"
 import { plants } from "./Plants.ts"
 import { type Options, type Report, StorageStory } from "./StorageStory.ts"
 import { WasmSqlite } from "./WasmSqlite.ts"
-import { isLong, sample } from "../../support/Long.ts"
+import { isAll, sample, long } from "../../support/Long.ts"
 
 const only = process.env["SEED"]
 const SEEDS = sample(4_000, 40)
@@ -34,7 +34,7 @@ const caught = async (of: Omit<Options, "seed">): Promise<{ readonly seed: numbe
 }
 
 describe("a disk that tears and forgets", () => {
-  it(
+  long.it(
     "keeps what was acknowledged, in whole groups, and all that is made of it",
     async () => {
       const seeds = only === undefined ? Array.from({ length: SEEDS }, (_, index) => index + 1) : [Number(only)]
@@ -49,7 +49,7 @@ describe("a disk that tears and forgets", () => {
       // what never came to pass was not tested
       for (const [what, count] of total) assert.isAbove(count, 0, what)
       assert.isAbove(total.get("cuts")!, seeds.length * 2)
-      if (isLong) console.log(`${seeds.length} seeds: ${JSON.stringify(Object.fromEntries(total))}`)
+      if (isAll) console.log(`${seeds.length} seeds: ${JSON.stringify(Object.fromEntries(total))}`)
     },
     sample(HOUR, 3 * PATIENCE)
   )
@@ -72,7 +72,7 @@ describe("mistakes are seen", () => {
     it(what, async () => {
       const { seed, why } = await caught({ plant })
       assert.match(why, seenAs)
-      if (isLong) console.log(`${what}: seed ${seed}: ${why.split("\n")[0]}`)
+      if (isAll) console.log(`${what}: seed ${seed}: ${why.split("\n")[0]}`)
     })
   }
 })
