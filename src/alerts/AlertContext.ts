@@ -9,8 +9,8 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import type { NotifyConfig } from "../config/NotifyConfig.ts"
 import type { Rune } from "../core/event-log/Rune.ts"
-import type { Alert } from "./AlertPolicy.ts"
-import type { Facts } from "./NoticePolicy.ts"
+import type { Alert } from "./Alert.ts"
+import type { Facts } from "./Notice.ts"
 
 export class AlertContext extends Context.Service<
   AlertContext,

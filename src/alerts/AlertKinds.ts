@@ -7,7 +7,7 @@
 import { Schema } from "effect"
 import { NOTICE_KINDS } from "../config/NotifyConfig.ts"
 import { checkedReader, kind } from "../core/event-log/EventKinds.ts"
-import { Alert } from "./AlertPolicy.ts"
+import { Alert } from "./Alert.ts"
 import { FailureClass } from "./Retry.ts"
 
 export const Queued = Schema.Struct({

@@ -1,62 +1,85 @@
 /**
- * AlertPolicy: which runes a person must hear of, and in which words.
+ * AlertPolicy: which runes people are told of, and in which words: one table from a rune's kind to a piece of news.
  *
- * Pure and without any model: one table from a rune's kind to an alert or
- * nothing. Alerts with the same key are the same trouble and are told together.
+ * A piece of news has up to two forms: the alert that the mail section of its project sends, and the notice that the
+ * channels of `notify` send, made from the facts of the moment. Both stand in one function for each kind of rune.
+ * How urgent each kind of notice is stands in Notice.ts. Pure.
+ *
+ * Guarantees: a notice's title begins with whom it tells of; a command works from any folder; news that a person has
+ * answered, or that a later turn has overtaken, has no notice.
  */
 import { Schema } from "effect"
-import { agentKinds } from "../agents/machines/AgentKinds.ts"
-import { reader, type RuneOf, type Table } from "../core/event-log/EventKinds.ts"
+import { agentKinds, toolKinds } from "../agents/machines/AgentKinds.ts"
 import { budgetKinds } from "../budgets/BudgetKinds.ts"
-import { nearWords, spentWords, turnWords } from "../domain/Allowance.ts"
-import { putRight, warning, warnsAt } from "../domain/ErrorLimit.ts"
-import { configKinds } from "../domain/ConfigKinds.ts"
+import type { NoticeKind } from "../config/NotifyConfig.ts"
+import { kind, reader, type RuneOf, type Table } from "../core/event-log/EventKinds.ts"
 import { ownKinds } from "../core/event-log/OwnKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
-import { moveKinds } from "../goals/GoalKinds.ts"
+import { nearWords, spentWords, turnWords } from "../domain/Allowance.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
+import { putRight, warning, warnsAt } from "../domain/ErrorLimit.ts"
+import type { GoalInfo } from "../domain/GoalMessages.ts"
 import { nameOf as nameOfAccount, troubles } from "../domain/Weather.ts"
-import { predicate } from "../domain/Words.ts"
-import { Notice } from "./Notice.ts"
+import { moment, predicate, span } from "../domain/Words.ts"
+import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
+import { moveKinds as plateKinds } from "../plates/PlateKinds.ts"
 import { providerKinds } from "../providers/ProviderKinds.ts"
+import type { Alert } from "./Alert.ts"
+import * as Asking from "./Asking.ts"
+import * as AlertKinds from "./AlertKinds.ts"
+import * as Notice from "./Notice.ts"
+import { TELLS_AT } from "./Retry.ts"
 
 /** Longest headline and reason, in characters: an alert is a rune and a subject line. */
 const MAX_HEADLINE = 120
 const MAX_REASON = 2000
+/** Longest last line of an agent that stopped, and longest line of others. */
+const MAX_LAST = 160
+const MAX_LINE = 200
 
-export const Alert = Schema.Struct({
-  /** The kind of trouble: `agent.stopped`, else the kind of the rune. */
-  kind: Schema.String,
-  /** Equal keys are one trouble. */
-  key: Schema.String,
-  /** Of the rune that caused it. */
-  stream: Schema.String,
-  actor: Schema.String,
-  /** The conversation whose mail section takes it, where that is not the rune's stream. */
-  of: Schema.optionalKey(Schema.String),
-  /** Of whom it tells, without its project: `builder`. */
-  name: Schema.String,
-  /** Fits a subject: `builder stopped: 5 errors in a row`. */
-  headline: Schema.String,
-  reason: Schema.String,
-  remedy: Schema.NullOr(Schema.String),
-  /** Counters, for those who have some. */
-  errors: Schema.NullOr(Schema.Struct({ row: Schema.Int, all: Schema.Int })),
-  runId: Schema.NullOr(Schema.String),
-  /** The rune that caused it, the newest where it is there several times. */
-  cause: Schema.Int,
-  /** The cause's place in the stream; not there in alerts that an older agentd queued. */
-  seq: Schema.optionalKey(Schema.Int),
-  /** Of the cause, ms since the epoch. */
-  at: Schema.Finite,
-  /** So many equal ones. */
-  count: Schema.Int,
-  /** As channels tell it; not there in alerts that are mailed alone. */
-  notice: Schema.optionalKey(Notice)
-})
-export type Alert = typeof Alert.Type
-
+/** The words of an alert that is mailed. */
 type Words = Pick<Alert, "headline" | "reason"> &
   Partial<Pick<Alert, "of" | "kind" | "key" | "remedy" | "errors" | "runId">>
+
+interface Said {
+  readonly mail?: Words
+  /** The only kind of notice that it can be, where that is known before its facts are. */
+  readonly only?: NoticeKind
+  readonly notice?: (facts: Notice.Facts) => Notice.Words | undefined
+}
+
+const table = {
+  "worker.moved": agentKinds["worker.moved"],
+  // an agent that has spent its budget stops for good: its worker says so, with what helps
+  "agent.asked": agentKinds["agent.asked"],
+  "agent.bound_reached": agentKinds["agent.bound_reached"],
+  "turn.completed": agentKinds["turn.completed"],
+  "run.background": agentKinds["run.background"],
+  "tool.approval_requested": toolKinds["tool.approval_requested"],
+  "plate.moved": plateKinds["plate.moved"],
+  "plan.created": goalKinds["plan.created"],
+  "plan.updated": goalKinds["plan.updated"],
+  "plan.goal_met": goalKinds["plan.goal_met"],
+  "plan.stopped": goalKinds["plan.stopped"],
+  "plan.blocked": goalKinds["plan.blocked"],
+  "session.suspended": agentKinds["session.suspended"],
+  "config.waits": configKinds["config.waits"],
+  "budget.near": budgetKinds["budget.near"],
+  "budget.spent": budgetKinds["budget.spent"],
+  "provider.moved": providerKinds["provider.moved"],
+  "provider.lasting": providerKinds["provider.lasting"],
+  "provider.recovered": providerKinds["provider.recovered"],
+  "invariant.violated": ownKinds["invariant.violated"],
+  "alert.failed": AlertKinds.alertKinds["alert.failed"],
+  // its payload is not read
+  "daemon.started": kind(Schema.Unknown)
+} satisfies Table
+
+export const kinds: ReadonlyArray<string> = Object.keys(table)
+
+const read = reader(table)
+type Told = RuneOf<typeof table>
+type ToldOf<K extends Told["kind"]> = Extract<Told, { readonly kind: K }>
 
 /** As the board and `ps` say it. */
 export const FAILED = predicate({ word: "failed" }, 0)
@@ -64,83 +87,191 @@ const NEEDS_YOU = predicate({ word: "needs you" }, 0)
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-const told = {
-  "worker.moved": agentKinds["worker.moved"],
-  "session.suspended": agentKinds["session.suspended"],
-  // an agent that has spent its budget stops for good: its worker says so, with what helps
-  "agent.asked": agentKinds["agent.asked"],
-  "agent.bound_reached": agentKinds["agent.bound_reached"],
-  "plan.stopped": moveKinds["plan.stopped"],
-  "plan.blocked": moveKinds["plan.blocked"],
-  "config.waits": configKinds["config.waits"],
-  "budget.near": budgetKinds["budget.near"],
-  "budget.spent": budgetKinds["budget.spent"],
-  "provider.lasting": providerKinds["provider.lasting"],
-  "provider.recovered": providerKinds["provider.recovered"],
-  "invariant.violated": ownKinds["invariant.violated"]
-} satisfies Table
+/** The second word of an actor: of `tool/builder/c1` the agent. */
+const ownerOf = (actor: string): string => actor.split("/")[1] ?? actor
 
-export const kinds: ReadonlyArray<string> = Object.keys(told)
+/** An agent or a goal in commands that work from any folder. */
+const addressOf = ({ actor, stream }: Told): string => `${stream}/${nameOf(actor)}`
 
-const read = reader(told)
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-type Told = RuneOf<typeof told>
-type ToldOf<K extends Told["kind"]> = Extract<Told, { readonly kind: K }>
+const sentence = (text: string): string => (/[.!?]$/u.test(text.trim()) ? text.trim() : `${text.trim()}.`)
+
+const lastWords = (last: string | undefined, most: number): string => Notice.fit(Notice.line(last ?? ""), most)
+
+/** A worker that stopped for good; one that an operator stopped has no fatal reason. */
+const stopped = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
+  const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
+  if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
+  const name = nameOf(actor)
+  const reason = putRight(fatal.message)
+  const runs = (count: number): string => (count === 0 ? "" : `It ran ${count === 1 ? "once" : `${count} times`}. `)
+  return {
+    mail: {
+      kind: "agent.stopped",
+      errors: { row, all },
+      // the reason's first clause; the rest is in the mail
+      headline: `${name} ${FAILED}: ${reason.split(";")[0]}`,
+      reason,
+      remedy: fatal.remedy,
+      ...(event._tag === "SessionExited" ? { runId: event.runId } : {})
+    },
+    notice: ({ agent, last = "", project }) => ({
+      kind: "failed",
+      title: `${project}/${name} stopped for good`,
+      body: `${sentence(reason)}${last === "" ? "" : `\nIts last line: ${lastWords(last, MAX_LAST)}`}\n${runs(agent?.sessionSeq ?? 0)}Its inbox and its branch are kept.`,
+      command: `agentd start ${project}/${name}`,
+      about: Notice.agentOf(stream, name)
+    })
+  }
+}
 
 /** The error after which few are left until its agent stops for good. */
-const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Words | undefined => {
+const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Said | undefined => {
   const { consecutiveErrors: row = 0, event, maxTotalErrors, totalErrors: all = 0 } = payload
   if (to !== "CoolingDown" || from === "Interrupting" || event._tag !== "SessionExited") return undefined
   const isCounted = event.outcome._tag === "Error" || event.outcome._tag === "Timeout"
   if (!isCounted || maxTotalErrors === undefined || all !== warnsAt(maxTotalErrors)) return undefined
   const name = nameOf(actor)
   return {
-    kind: "agent.nearing_limit",
-    errors: { row, all },
-    headline: `${name} has ${all} of ${maxTotalErrors} errors`,
-    reason: warning({ totalErrors: all, maxTotalErrors }),
-    remedy: `See what goes wrong: agentd why ${stream}/${name}\nOnce that is mended, count anew: agentd restart ${stream}/${name}`,
-    runId: event.runId
-  }
-}
-
-/** A worker that stopped for good; one that an operator stopped has no fatal reason. */
-const stopped = ({ actor, from, payload, to }: ToldOf<"worker.moved">): Words | undefined => {
-  const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
-  if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
-  return {
-    kind: "agent.stopped",
-    errors: { row, all },
-    // the reason's first clause; the rest is in the mail
-    headline: `${nameOf(actor)} ${FAILED}: ${putRight(fatal.message).split(";")[0]}`,
-    reason: putRight(fatal.message),
-    remedy: fatal.remedy,
-    ...(event._tag === "SessionExited" ? { runId: event.runId } : {})
-  }
-}
-
-const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Words | undefined => {
-  const { message, rule, severity } = payload
-  if (severity === "WARN") return undefined
-  if (rule === "INV-HASH-VALID" && payload.stream !== stream) {
-    return {
-      key: `${kind}:${rule}:${payload.stream}`,
-      of: payload.stream,
-      headline: `the log of ${payload.stream} is damaged`,
-      reason: `${message}\nIt is set apart: nothing of it runs, and it takes no commands. All others go on.`,
-      remedy: `See what is wrong: agentd verify\nMend it, once the daemon is stopped: agentd repair ${payload.stream}\nOr give it up, so that a new one can be begun: agentd project close ${payload.stream}`
+    mail: {
+      kind: "agent.nearing_limit",
+      errors: { row, all },
+      headline: `${name} has ${all} of ${maxTotalErrors} errors`,
+      reason: warning({ totalErrors: all, maxTotalErrors }),
+      remedy: `See what goes wrong: agentd why ${stream}/${name}\nOnce that is mended, count anew: agentd restart ${stream}/${name}`,
+      runId: event.runId
     }
   }
+}
+
+/** An agent has a question; each is a trouble of its own. */
+const asked = (rune: ToldOf<"agent.asked">): Said => {
+  const { actor, eventId, kind, payload, stream } = rune
+  const name = nameOf(actor)
+  const { question } = payload
   return {
-    key: `${kind}:${rule}:${stream}`,
-    headline: `${rule} violated`,
-    reason: message,
-    remedy: "This is a fault in agentd or a damaged log: run agentd verify, and report it with its output."
+    mail: {
+      key: `${kind}:${stream}:${eventId}`,
+      headline: `${name} asks: ${question}`,
+      reason: question,
+      remedy: `Answer it: agentd send ${addressOf(rune)} "…"`
+    },
+    notice: ({ project }) => ({
+      kind: "question",
+      title: `${project}/${name} asks: ${question}`,
+      body: `${question}\nIt goes on once you send it a message.`,
+      command: "agentd waiting",
+      about: `asked:${addressOf(rune)}`
+    })
   }
 }
 
+/** A call that nobody answered in time; other bounds are on the lists alone. */
+const expired = (rune: ToldOf<"agent.bound_reached">): Said | undefined => {
+  const { actor, eventId, payload, stream } = rune
+  const name = nameOf(actor)
+  const address = addressOf(rune)
+  if (payload.call_id === undefined) return undefined
+  return {
+    mail: {
+      kind: "call.expired",
+      key: `call.expired:${stream}:${eventId}`,
+      headline: `${name} ${NEEDS_YOU}: ${payload.text}`,
+      reason: payload.text,
+      remedy: `See what came of it: agentd why ${address}\nLet it try again: agentd send ${address} "…"\nLet it be: agentd dismiss ${address}`
+    },
+    notice: ({ project }) => ({
+      kind: "needsYou",
+      title: `${project}/${name}: nobody answered its call in time`,
+      body: payload.text,
+      command: `agentd why ${project}/${name}`,
+      about: `asked:${address}`
+    })
+  }
+}
+
+/** An agent whose turn has ended, and of which nothing works on: no shell, no sub-agent, no wake-up. */
+const done = (rune: ToldOf<"turn.completed" | "run.background">): Said => ({
+  only: "done",
+  notice: ({ agent, last = "", project, turn, working = [] }) => {
+    if (agent === undefined || turn === undefined || agent.word !== "idle" || agent.inbox > 0 || working.length > 0)
+      return undefined
+    if (rune.kind === "run.background" && rune.payload.works.length > 0) return undefined
+    const name = `${project}/${agent.agent}`
+    return {
+      kind: "done",
+      title: `${name} is done`,
+      body: `${TURN_ENDED}${last === "" ? "" : `\n${lastWords(last, MAX_LINE)}`}`,
+      command: `agentd why ${name}`,
+      about: Notice.agentOf(agent.conversation, agent.agent),
+      once: `done:${agent.conversation}/${agent.agent}/${turn}`
+    }
+  }
+})
+
+const TURN_ENDED = "Its turn has ended, and nothing of it works on."
+
+/** A session that a person runs by hand; runs of agents tell for themselves. */
+const ofSession = ({ from, to }: ToldOf<"plate.moved">): Said | undefined => {
+  const asks = to === "AwaitingInput" || to === "AwaitingApproval"
+  // its status says Running while shells, sub-agents or wake-ups of it are at work
+  const isDone = to === "Idle" && from === "Running"
+  if (from === to || (!asks && !isDone)) return undefined
+  return {
+    notice: ({ plate }) => {
+      if (plate === undefined || plate.agent !== null || plate.status !== to) return undefined
+      const of = { about: `plate:${plate.plateId}`, isWhole: true }
+      if (asks) return { ...Asking.ofSession(plate, to === "AwaitingInput"), ...of }
+      const command = `agentd focus ${Asking.shortId(plate.plateId)}`
+      return { kind: "done", title: `${Asking.sessionName(plate)} is done`, body: TURN_ENDED, command, ...of }
+    }
+  }
+}
+
+const aboutGoal = (rune: Told): string => `goal:${addressOf(rune)}`
+
+/** "3 of 9 tasks are done." */
+const doneOf = (goal: GoalInfo | undefined): string => {
+  if (goal === undefined || goal.total === 0) return ""
+  return ` ${goal.tasks.completed} of ${counted(goal.total, "task")} ${goal.total === 1 ? "is" : "are"} done.`
+}
+
+const goalMet = (rune: ToldOf<"plan.goal_met">): Said => ({
+  notice: ({ goal, now, project }) => {
+    const name = `${project}/${nameOf(rune.actor)}`
+    const { event } = rune.payload
+    const summary = event._tag === "critique_passed" ? ` ${lastWords(event.summary, MAX_LINE)}` : ""
+    const tasks =
+      goal === undefined ? "" : `${counted(goal.total, "task")} in ${span(Math.max(0, now - goal.submittedAt))}.`
+    return {
+      kind: "goalMet",
+      title: `Goal ${name} is met: ${goal?.goal ?? ""}`,
+      body: `${tasks}${summary} Nothing is merged yet.`,
+      command: `agentd goal merge ${name}`,
+      about: aboutGoal(rune)
+    }
+  }
+})
+
+/** A plan that is whole, and that waits for a person. */
+const planReady = (rune: ToldOf<"plan.created" | "plan.updated">): Said => ({
+  notice: ({ goal, project }) => {
+    if (goal === undefined || goal.state !== "planning" || goal.word !== "needs you" || goal.behind !== undefined)
+      return undefined
+    const name = `${project}/${nameOf(rune.actor)}`
+    return {
+      kind: "planReady",
+      title: `Goal ${name} has a plan of ${counted(goal.total, "task")}`,
+      body: `${lastWords(goal.goal, MAX_LINE)}\nNothing runs before you approve.`,
+      command: `agentd goal approve ${name}`,
+      about: aboutGoal(rune)
+    }
+  }
+})
+
 /** Says that a subject came to a state, with the reason where it is known. */
-const cameTo = (name: string, what: string, reason: string | null | undefined): Words => {
+const cameTo = (name: string, what: string, reason: string | null | undefined) => {
   const whole = `${name} ${what}`
   return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
 }
@@ -149,61 +280,66 @@ const cameTo = (name: string, what: string, reason: string | null | undefined): 
 const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
   reason ?? ("reason" in event ? event.reason : undefined)
 
-/** From wherever it is typed. */
-const goalOf = (rune: Told): string => `${rune.stream}/${nameOf(rune.actor)}`
-
 /** A goal that came to no good end; a person who cancels it knows. */
-const planStopped = (rune: ToldOf<"plan.stopped">): Words | undefined => {
+const planStopped = (rune: ToldOf<"plan.stopped">): Said | undefined => {
   const { event } = rune.payload
-  const goal = goalOf(rune)
-  return event._tag === "user_cancel" && event.by !== "agentd"
-    ? undefined
-    : {
-        ...cameTo(`goal ${nameOf(rune.actor)}`, FAILED, reasonOf(rune)),
-        remedy: `See what was done: agentd goal show ${goal}\nTake it as it is: agentd goal merge ${goal} --unreviewed\nGive it anew: agentd goal "…"`
-      }
-}
-
-const planBlocked = (rune: ToldOf<"plan.blocked">): Words => {
-  const goal = goalOf(rune)
+  if (event._tag === "user_cancel" && event.by !== "agentd") return undefined
+  const name = nameOf(rune.actor)
+  const goal = addressOf(rune)
+  const words = cameTo(`goal ${name}`, FAILED, reasonOf(rune))
   return {
-    ...cameTo(`goal ${nameOf(rune.actor)}`, NEEDS_YOU, reasonOf(rune)),
-    remedy: `See what it needs: agentd goal show ${goal}\nLet it go on, with what failed tried again: agentd goal retry ${goal}\nGive it up: agentd goal cancel ${goal}`
+    mail: {
+      ...words,
+      remedy: `See what was done: agentd goal show ${goal}\nTake it as it is: agentd goal merge ${goal} --unreviewed\nGive it anew: agentd goal "…"`
+    },
+    notice: (facts) => ({
+      kind: "goalStopped",
+      title: `Goal ${facts.project}/${name} stopped`,
+      body: `${sentence(words.reason)}${doneOf(facts.goal)} Its branches stay.`,
+      command: `agentd goal show ${facts.project}/${name}`,
+      about: aboutGoal(rune)
+    })
   }
 }
 
-const suspended = (rune: ToldOf<"session.suspended">): Words => ({
-  ...cameTo(nameOf(rune.actor), NEEDS_YOU, reasonOf(rune)),
-  remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd project resume ${rune.stream}`
-})
-
-/** An agent has a question; each is a trouble of its own. */
-const asked = ({ actor, eventId, kind, payload, stream }: ToldOf<"agent.asked">): Words => {
-  const name = nameOf(actor)
-  const { question } = payload
+const planBlocked = (rune: ToldOf<"plan.blocked">): Said => {
+  const name = nameOf(rune.actor)
+  const goal = addressOf(rune)
+  const words = cameTo(`goal ${name}`, NEEDS_YOU, reasonOf(rune))
   return {
-    key: `${kind}:${stream}:${eventId}`,
-    headline: `${name} asks: ${question}`,
-    reason: question,
-    remedy: `Answer it: agentd send ${stream}/${name} "…"`
+    mail: {
+      ...words,
+      remedy: `See what it needs: agentd goal show ${goal}\nLet it go on, with what failed tried again: agentd goal retry ${goal}\nGive it up: agentd goal cancel ${goal}`
+    },
+    notice: (facts) => ({
+      kind: "goalBlocked",
+      title: `Goal ${facts.project}/${name} is blocked`,
+      body: `${sentence(words.reason)}${doneOf(facts.goal)}`,
+      command: `agentd why ${facts.project}/${name}`,
+      about: aboutGoal(rune)
+    })
   }
 }
 
-/** A call that nobody answered in time; other bounds are on the lists alone. */
-const expired = ({ actor, eventId, payload, stream }: ToldOf<"agent.bound_reached">): Words | undefined => {
-  const name = nameOf(actor)
-  if (payload.call_id === undefined) return undefined
+const suspended = (rune: ToldOf<"session.suspended">): Said => {
+  const words = cameTo(nameOf(rune.actor), NEEDS_YOU, reasonOf(rune))
   return {
-    kind: "call.expired",
-    key: `call.expired:${stream}:${eventId}`,
-    headline: `${name} ${NEEDS_YOU}: ${payload.text}`,
-    reason: payload.text,
-    remedy: `See what came of it: agentd why ${stream}/${name}\nLet it try again: agentd send ${stream}/${name} "…"\nLet it be: agentd dismiss ${stream}/${name}`
+    mail: {
+      ...words,
+      remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd project resume ${rune.stream}`
+    },
+    notice: ({ project }) => ({
+      kind: "budget",
+      title: `${project} is suspended`,
+      body: `${sentence(words.reason)} No work is lost.`,
+      command: `agentd project resume ${project}`,
+      about: Notice.projectOf(rune.stream)
+    })
   }
 }
 
-/** A project's file is not the config in force, and nobody has seen to it. */
-const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
+/** The words for a config that is not in force. */
+const waitingWords = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   const { config, name, problem, state } = payload
   const before = "What was in force before stays in force."
   if (stream === DAEMON_STREAM) {
@@ -235,46 +371,48 @@ const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   }
 }
 
-/** The conversation of an agent that a provider's rune names. */
-const homeOf = (agent: string | undefined): Pick<Words, "of"> => {
-  const conversation = agent?.slice(0, agent.lastIndexOf("/")) ?? ""
-  return conversation === "" ? {} : { of: conversation }
+/** A project's file is not the config in force, and nobody has seen to it. */
+const configWaits = (rune: ToldOf<"config.waits">): Said => {
+  const mail = waitingWords(rune)
+  const isOwn = rune.stream === DAEMON_STREAM
+  const of = { about: `config:${rune.stream}`, isWhole: isOwn }
+  const { headline, reason } = mail
+  if (isOwn || rune.payload.state !== "untrusted")
+    return {
+      mail,
+      notice: () => ({ kind: "configBroken", title: headline, body: reason, command: "agentd doctor", ...of })
+    }
+  return {
+    mail,
+    notice: ({ effects = [], project }) => {
+      const changes = effects.slice(0, 5).map((effect) => `\n  - ${Notice.line(effect)}`)
+      return {
+        kind: "configHeld",
+        title: `${project}: a changed config waits for you`,
+        body: `It is not in force.${changes.length === 0 ? "" : ` It would change:${changes.join("")}`}`,
+        command: `agentd config diff ${project}`,
+        ...of
+      }
+    }
+  }
 }
 
-/** A provider that has been away for a while; its agents wait, and go on by themselves. */
-const lasting = ({ payload: { event } }: ToldOf<"provider.lasting">): Words | undefined =>
-  event._tag === "failed" || event._tag === "refused"
-    ? {
-        ...homeOf(event.by),
-        headline: `${nameOfAccount(event)} ${troubles[event._tag === "failed" ? "Unavailable" : "LoginNeeded"]}`,
-        reason: `${event.message}\nIts agents wait, and go on by themselves once it answers. Nothing counts against them.`,
-        remedy: "See who waits: agentd ps"
-      }
-    : undefined
+type Budget = ToldOf<"budget.near" | "budget.spent">
 
-const recovered = ({ payload }: ToldOf<"provider.recovered">): Words => ({
-  ...homeOf(payload.told_by),
-  headline: `${nameOfAccount(payload)} answers again`,
-  reason: "Its agents have gone on."
-})
-
-/** A limit of a day, a month, a turn or the machine; those of an agent's and a project's whole end them, which is told as such. */
-const ofBudget = ({ kind, payload, stream }: ToldOf<"budget.near" | "budget.spent">): Words => {
-  const { key, name, period, until, whose } = payload
+/** The words for a limit of a day, a month, a turn or the machine. */
+const budgetWords = ({ kind, payload }: Budget): Words => {
+  const { name, period, until, whose } = payload
   const isSpent = kind === "budget.spent"
   const who = whose === "machine" ? "agentd" : name
   const isTurn = period === "turn"
   const words = isSpent ? (isTurn ? turnWords(payload) : spentWords(payload)) : nearWords(payload)
-  const next =
-    period === "turn" ? "" : until === null ? "" : ` They go on by themselves when the next ${period} begins.`
-  const what =
-    period === "turn"
-      ? "The turn was interrupted, nothing of it is lost, and the agent waits for you."
-      : payload.stops
-        ? "The agents that it is of have ended."
-        : `The agents that it is of wait.${next}`
+  const next = isTurn || until === null ? "" : ` They go on by themselves when the next ${period} begins.`
+  const what = isTurn
+    ? "The turn was interrupted, nothing of it is lost, and the agent waits for you."
+    : payload.stops
+      ? "The agents that it is of have ended."
+      : `The agents that it is of wait.${next}`
   return {
-    key: `${stream}:${key}`,
     headline: `${who}: ${words}`,
     reason: isSpent ? `${words}.\n${what}` : `${words}.`,
     remedy: isTurn
@@ -283,43 +421,167 @@ const ofBudget = ({ kind, payload, stream }: ToldOf<"budget.near" | "budget.spen
   }
 }
 
-const wordsOf = (rune: Told): Words | undefined => {
-  switch (rune.kind) {
-    case "worker.moved":
-      return stopped(rune) ?? nearing(rune)
-    case "invariant.violated":
-      return violated(rune)
-    case "plan.stopped":
-      return planStopped(rune)
-    case "plan.blocked":
-      return planBlocked(rune)
-    case "session.suspended":
-      return suspended(rune)
-    case "agent.asked":
-      return asked(rune)
-    case "agent.bound_reached":
-      return expired(rune)
-    case "config.waits":
-      return configWaits(rune)
-    case "budget.near":
-    case "budget.spent":
-      return ofBudget(rune)
-    case "provider.lasting":
-      return lasting(rune)
-    case "provider.recovered":
-      return recovered(rune)
+/** A limit that is spent, or nearly; those of an agent's and a project's whole end them, which is told as such. */
+const ofBudget = (rune: Budget): Said => {
+  const about = `${rune.stream}:${rune.payload.key}`
+  const mail = { ...budgetWords(rune), key: about }
+  const words = { title: mail.headline, body: mail.reason, about }
+  const isSpent = rune.kind === "budget.spent"
+  return {
+    mail,
+    notice: () =>
+      isSpent && rune.payload.period === "turn"
+        ? { ...words, kind: "needsYou", command: "agentd waiting" }
+        : { ...words, kind: isSpent ? "budget" : "budgetNear", command: "agentd cost" }
   }
+}
+
+/** The conversation of an agent that a provider's rune names. */
+const homeOf = (agent: string | undefined): Pick<Words, "of"> => {
+  const conversation = agent?.slice(0, agent.lastIndexOf("/")) ?? ""
+  return conversation === "" ? {} : { of: conversation }
+}
+
+const aboutAccount = ({ actor }: Told) => ({ about: `account:${actor}`, isWhole: true })
+
+const held = (count: number | undefined): string =>
+  count === undefined
+    ? ""
+    : ` ${counted(count, "agent")} ${count === 1 ? "waits" : "wait"} and ${count === 1 ? "goes" : "go"} on by ${count === 1 ? "itself" : "themselves"}.`
+
+const limited = (rune: ToldOf<"provider.moved">): Said | undefined => {
+  const { event } = rune.payload
+  if (event._tag !== "limited" || rune.to !== "LimitedUntil") return undefined
+  return {
+    notice: (facts) => ({
+      kind: "limit",
+      title: `The limit of ${nameOfAccount(event)} is used up until ${moment(event.until, facts.now)}`,
+      body: `${Notice.line(event.message)}.${held(facts.held)} None counts an error.`,
+      command: "agentd ps",
+      ...aboutAccount(rune)
+    })
+  }
+}
+
+/** A provider that has been away for a while; its agents wait, and go on by themselves. */
+const lasting = (rune: ToldOf<"provider.lasting">): Said | undefined => {
+  const { event } = rune.payload
+  if (event._tag !== "failed" && event._tag !== "refused") return undefined
+  const isLogin = event._tag === "refused"
+  const headline = `${nameOfAccount(event)} ${troubles[isLogin ? "LoginNeeded" : "Unavailable"]}`
+  return {
+    mail: {
+      ...homeOf(event.by),
+      headline,
+      reason: `${event.message}\nIts agents wait, and go on by themselves once it answers. Nothing counts against them.`,
+      remedy: "See who waits: agentd ps"
+    },
+    notice: (facts) => ({
+      kind: isLogin ? "needsYou" : "outage",
+      title: headline,
+      body: `${sentence(event.message.split("\n")[0]!)}${held(facts.held)}`,
+      command: isLogin ? "agentd accounts" : "agentd ps",
+      ...aboutAccount(rune)
+    })
+  }
+}
+
+const recovered = (rune: ToldOf<"provider.recovered">): Said => {
+  const headline = `${nameOfAccount(rune.payload)} answers again`
+  const reason = "Its agents have gone on."
+  return {
+    mail: { ...homeOf(rune.payload.told_by), headline, reason },
+    notice: () => ({ kind: "recovered", title: headline, body: reason, command: "agentd ps", ...aboutAccount(rune) })
+  }
+}
+
+/** An invariant of agentd's own that was violated, or a log that is damaged. */
+const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Said | undefined => {
+  const { message, rule, severity } = payload
+  if (severity === "WARN") return undefined
+  const isLog = rule === "INV-HASH-VALID" && payload.stream !== stream
+  const key = `${kind}:${rule}:${isLog ? payload.stream : stream}`
+  const mail: Words = isLog
+    ? {
+        of: payload.stream,
+        headline: `the log of ${payload.stream} is damaged`,
+        reason: `${message}\nIt is set apart: nothing of it runs, and it takes no commands. All others go on.`,
+        remedy: `See what is wrong: agentd verify\nMend it, once the daemon is stopped: agentd repair ${payload.stream}\nOr give it up, so that a new one can be begun: agentd project close ${payload.stream}`
+      }
+    : {
+        headline: `${rule} violated`,
+        reason: message,
+        remedy: "This is a fault in agentd or a damaged log: run agentd verify, and report it with its output."
+      }
+  return {
+    mail: { ...mail, key },
+    notice: () => ({
+      kind: "invariant",
+      title: `agentd has found a fault of its own: ${isLog ? "a damaged log" : rule}`,
+      body: `${sentence(mail.reason)} Please report it with the output of this command.`,
+      command: "agentd verify",
+      about: key
+    })
+  }
+}
+
+/** Notices that a channel could not send. A message that says so is `silent`: its own failure is no news. */
+const unsent = ({ payload }: ToldOf<"alert.failed">): Said | undefined => {
+  const { alertIds, attempt, channel = "mail", error, nextAt } = payload
+  const isFirst = payload.class === "setup" ? attempt === 1 : attempt === TELLS_AT
+  if (payload.silent === true || (nextAt !== null && !isFirst)) return undefined
+  return {
+    notice: () => ({
+      kind: "unsent",
+      title: `${counted(alertIds.length, "notice")} could not be sent by ${channel}`,
+      body: `${error}. ${nextAt === null ? "They are given up; agentd alert ls has them." : "They are kept and tried again."}`,
+      command: payload.channel === undefined ? "agentd alert test" : `agentd alert test ${channel}`,
+      about: `channel:${channel}`,
+      isWhole: true
+    })
+  }
+}
+
+/** The daemon is back after it was killed; one that was asked to end is no news. */
+const daemonBack = ({ host, killed, now }: Notice.Facts): Notice.Words | undefined =>
+  killed && {
+    kind: "daemonBack",
+    title: `agentd on ${host} is back after ${span(Math.max(0, now - killed.at))}`,
+    body: "The daemon before it was killed. Agents go on; the messages of runs that were lost are offered again.",
+    command: "agentd status",
+    about: "daemon",
+    isWhole: true
+  }
+
+const said: { readonly [K in Told["kind"]]: (rune: ToldOf<K>) => Said | undefined } = {
+  "worker.moved": (rune) => stopped(rune) ?? nearing(rune),
+  "agent.asked": asked,
+  "agent.bound_reached": expired,
+  "turn.completed": done,
+  "run.background": done,
+  "tool.approval_requested": () => ({ notice: Asking.ofCall }),
+  "plate.moved": ofSession,
+  "plan.created": planReady,
+  "plan.updated": planReady,
+  "plan.goal_met": goalMet,
+  "plan.stopped": planStopped,
+  "plan.blocked": planBlocked,
+  "session.suspended": suspended,
+  "config.waits": configWaits,
+  "budget.near": ofBudget,
+  "budget.spent": ofBudget,
+  "provider.moved": limited,
+  "provider.lasting": lasting,
+  "provider.recovered": recovered,
+  "invariant.violated": violated,
+  "alert.failed": unsent,
+  "daemon.started": () => ({ notice: daemonBack })
 }
 
 const cut = (value: string, length: number): string =>
   value.length <= length ? value : `${value.slice(0, length - 1).toWellFormed()}…`
 
-const line = (value: string): string => value.replaceAll(/\s+/g, " ").trim()
-
-export const alertOf = (any: Rune): Alert | undefined => {
-  const rune = read(any)
-  const words = rune === undefined ? undefined : wordsOf(rune)
-  if (rune === undefined || words === undefined) return undefined
+const alertOf = (rune: Rune, words: Words): Alert => {
   const kind = words.kind ?? rune.kind
   return {
     kind,
@@ -328,7 +590,7 @@ export const alertOf = (any: Rune): Alert | undefined => {
     actor: rune.actor,
     ...(words.of === undefined ? {} : { of: words.of }),
     name: nameOf(rune.actor),
-    headline: cut(line(words.headline), MAX_HEADLINE),
+    headline: cut(words.headline.replaceAll(/\s+/g, " ").trim(), MAX_HEADLINE),
     reason: cut(words.reason, MAX_REASON),
     remedy: words.remedy == null ? null : cut(words.remedy, MAX_REASON),
     errors: words.errors ?? null,
@@ -340,5 +602,36 @@ export const alertOf = (any: Rune): Alert | undefined => {
   }
 }
 
-/** Two of one key: the newer one's words, both counted. */
-export const together = (older: Alert, newer: Alert): Alert => ({ ...newer, count: older.count + newer.count })
+const noticed = (rune: Rune, mail: Alert | undefined, raw: Notice.Words, project: string): Alert => {
+  const { isWhole = false, ...words } = raw
+  const { urgency } = Notice.kinds[raw.kind]
+  const notice = Notice.of({ ...words, urgency, project: isWhole ? null : project })
+  const { body: reason, command: remedy, title: headline } = notice
+  const alert = mail ?? { ...alertOf(rune, { headline, reason, remedy }), name: ownerOf(rune.actor) }
+  return { ...alert, key: `${notice.kind}:${notice.about}`, notice }
+}
+
+/** A piece of news: the alert that a mail section mails, and the one that channels tell. */
+export interface News {
+  readonly mail: Alert | undefined
+  /** The only kind of notice that it can be, where that is known before its facts are. */
+  readonly only: NoticeKind | undefined
+  /** Left out: a mail section alone tells it. It returns undefined when the facts say that there is no news. */
+  readonly notice: ((facts: Notice.Facts) => Alert | undefined) | undefined
+}
+
+/** The news in a rune; undefined if people are not told of it. */
+export const newsOf = (any: Rune): News | undefined => {
+  const rune = read(any)
+  const found = rune && (said[rune.kind] as (rune: Told) => Said | undefined)(rune)
+  if (found === undefined) return undefined
+  const { notice: rawOf, only } = found
+  const mail = found.mail && alertOf(any, found.mail)
+  const notice =
+    rawOf &&
+    ((facts: Notice.Facts): Alert | undefined => {
+      const raw = rawOf(facts)
+      return raw && noticed(any, mail, raw, facts.project)
+    })
+  return { mail, only, notice }
+}

@@ -14,7 +14,8 @@ import type { MailConfig } from "../config/Config.ts"
 import { channelsFor, type NotifyConfig } from "../config/NotifyConfig.ts"
 import { DAEMON_STREAM, type Rune, type RuneDraft } from "../core/event-log/Rune.ts"
 import { EventLog, type StorageError } from "../core/event-log/EventLog.ts"
-import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
+import { type Alert, together } from "./Alert.ts"
+import { kinds, type News, newsOf } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
 import { AlertChannels } from "./AlertChannel.ts"
 import * as Later from "./Later.ts"
@@ -26,7 +27,6 @@ import * as LogEvent from "../domain/LogEvent.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import * as Answers from "./Answers.ts"
 import * as Escalation from "./Escalation.ts"
-import * as NoticePolicy from "./NoticePolicy.ts"
 import * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Route from "./Route.ts"
@@ -65,33 +65,23 @@ const folded = (all: ReadonlyArray<Source>): ReadonlyArray<Source> => {
   return [...byKey.values()]
 }
 
-const mailsOf = (runes: ReadonlyArray<Rune>): ReadonlyArray<Source> =>
-  folded(
-    runes.flatMap((rune) => {
-      const alert = alertOf(rune)
-      return alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
-    })
-  )
+interface Told extends News {
+  readonly rune: Rune
+}
 
-/** The notices among runes, and the ways by which each is told; none while no channel is configured. */
-const noticesOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>) {
-  const candidates = runes.flatMap((rune) => {
-    const of = NoticePolicy.noticed(rune)
-    return of === undefined ? [] : [{ rune, of }]
-  })
+const sourcesOf = (rune: Rune, alert: Alert | undefined): ReadonlyArray<Source> =>
+  alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
+
+/** The notices of the news, and the ways by which each is told; none while no channel is configured. */
+const noticesOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>) {
+  const candidates = news.flatMap(({ notice, only, rune }) => (notice === undefined ? [] : [{ notice, only, rune }]))
   if (candidates.length === 0) return []
   const { facts, notify } = yield* AlertContext
   const config = yield* notify
   if (config === undefined) return []
-  const wanted = candidates.filter(({ rune }) => {
-    const only = NoticePolicy.onlyKind(rune.kind)
-    return only === undefined || channelsFor(config, only).length > 0
-  })
-  const found = yield* Effect.forEach(wanted, ({ of, rune }) =>
-    Effect.map(facts(rune), (known): ReadonlyArray<Source> => {
-      const alert = of(known)
-      return alert === undefined ? [] : [{ alert, hash: hashOf(rune), rune: rune.eventId }]
-    })
+  const wanted = candidates.filter(({ only }) => only === undefined || channelsFor(config, only).length > 0)
+  const found = yield* Effect.forEach(wanted, ({ notice, rune }) =>
+    Effect.map(facts(rune), (known) => sourcesOf(rune, notice(known)))
   )
   const now = yield* Clock.currentTimeMillis
   return folded(found.flat()).map((source) => ({
@@ -104,11 +94,11 @@ const noticesOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>) {
 type Noticed = Effect.Success<ReturnType<typeof noticesOf>>
 
 /** The alerts that are mailed by a mail section, or wait for one, and the notices as channels tell them beside that. */
-const mailedOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>, notices: Noticed) {
+const mailedOf = Effect.fnUntraced(function* (news: ReadonlyArray<Told>, notices: Noticed) {
   const from = yield* AlertContext
   const byCause = new Map(notices.map((one) => [one.source.alert.cause, one]))
   const mailed: Array<{ readonly source: Source; readonly mail: MailConfig | undefined }> = []
-  for (const source of mailsOf(runes)) {
+  for (const source of folded(news.flatMap(({ mail, rune }) => sourcesOf(rune, mail)))) {
     const { cause, of, stream } = source.alert
     const mail = yield* from.mailFor(of ?? stream)
     const noticed = byCause.get(cause)
@@ -127,7 +117,7 @@ const mailedOf = Effect.fnUntraced(function* (runes: ReadonlyArray<Rune>, notice
 })
 
 /** Queues what the runes say; each alert is decided on what those before it will have changed. */
-const queue = (runes: ReadonlyArray<Rune>, notices: Noticed, begun: ReadonlySet<string>) =>
+const queue = (runes: ReadonlyArray<Rune>, news: ReadonlyArray<Told>, notices: Noticed, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State, open: OpenNotices.State) {
     const upTo = runes.at(-1)?.eventId ?? 0
     const now = yield* Clock.currentTimeMillis
@@ -141,7 +131,7 @@ const queue = (runes: ReadonlyArray<Rune>, notices: Noticed, begun: ReadonlySet<
     }
     const add = ({ alert, hash }: Source, route: Outbox.Route | undefined) =>
       put(Outbox.queue(ahead, { alert, hash, upTo }, route, now, begun))
-    const { mailed, told } = yield* mailedOf(runes, notices)
+    const { mailed, told } = yield* mailedOf(news, notices)
     for (const { mail, source } of mailed) add(source, mail && Route.ofMail(mail))
     const noticesAt = Map.groupBy(told, ({ source }) => source.rune)
     let able: ReadonlySet<string> | undefined
@@ -315,7 +305,7 @@ const report = (
     : Effect.logWarning(`${what} not sent: ${message}. ${remedy}`)
 }
 
-const followed = [...new Set([...kinds, ...NoticePolicy.kinds, ...Answers.kinds])]
+const followed = [...new Set([...kinds, ...Answers.kinds])]
 
 const running = Effect.fn("Alerter.run")(function* (options: Options) {
   const log = yield* EventLog
@@ -330,9 +320,13 @@ const running = Effect.fn("Alerter.run")(function* (options: Options) {
   // what it queued last is behind it, also where its position was lost
   const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
   // facts are asked for before anything is decided: that may take a while, and no sending waits for it
-  const queueing = log.follow("alerter", { after, kinds: followed }, (runes) =>
-    Effect.flatMap(noticesOf(runes), (notices) => outbox.commit(queue(runes, notices, begun)))
-  )
+  const queueing = log.follow("alerter", { after, kinds: followed }, (runes) => {
+    const news = runes.flatMap((rune): ReadonlyArray<Told> => {
+      const one = newsOf(rune)
+      return one === undefined ? [] : [{ ...one, rune }]
+    })
+    return Effect.flatMap(noticesOf(news), (notices) => outbox.commit(queue(runes, news, notices, begun)))
+  })
   const sending = Effect.gen(function* () {
     for (;;) {
       const further = yield* outbox.look((_, open) => Escalation.due(open))

@@ -11,7 +11,7 @@ import { DAEMON_STREAM, type Rune, type RuneDraft } from "../core/event-log/Rune
 import { moveKinds as goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
 import type { Answered, Overtaken } from "./AlertKinds.ts"
-import type { Alert } from "./AlertPolicy.ts"
+import type { Alert } from "./Alert.ts"
 import * as Notice from "./Notice.ts"
 import type * as OpenNotices from "./OpenNotices.ts"
 import type * as Outbox from "./Outbox.ts"

@@ -11,7 +11,7 @@ import { DAEMON_STREAM, type Rune, type RuneDraft } from "../core/event-log/Rune
 import type { Message } from "./AlertChannel.ts"
 import { AlertContext } from "./AlertContext.ts"
 import * as AlertKinds from "./AlertKinds.ts"
-import { type Alert, together } from "./AlertPolicy.ts"
+import { type Alert, together } from "./Alert.ts"
 import * as Notice from "./Notice.ts"
 import type * as OpenNotices from "./OpenNotices.ts"
 import * as Outbox from "./Outbox.ts"

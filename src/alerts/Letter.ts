@@ -7,7 +7,7 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
 import { Redact } from "../core/event-log/Redact.ts"
 import { AlertContext } from "./AlertContext.ts"
-import type { Alert } from "./AlertPolicy.ts"
+import type { Alert } from "./Alert.ts"
 import * as Mail from "./Mail.ts"
 import type * as Outbox from "./Outbox.ts"
 

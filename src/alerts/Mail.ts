@@ -7,7 +7,8 @@
  */
 import { DateTime, Option } from "effect"
 import { stripVTControlCharacters } from "node:util"
-import { type Alert, FAILED } from "./AlertPolicy.ts"
+import type { Alert } from "./Alert.ts"
+import { FAILED } from "./AlertPolicy.ts"
 
 const MAX_SUBJECT = 78
 const MAX_LINE = 500

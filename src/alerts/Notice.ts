@@ -8,6 +8,8 @@
 import { Schema } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import { NOTICE_KINDS, type NoticeKind } from "../config/NotifyConfig.ts"
+import type { GoalInfo } from "../domain/GoalMessages.ts"
+import type { AgentInfo, CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Word } from "../domain/Words.ts"
 
 /** Characters of a title: a lock screen and a list of mails show them whole. */
@@ -35,25 +37,56 @@ export const Notice = Schema.Struct({
 })
 export type Notice = typeof Notice.Type
 
-export const wordOf: { readonly [kind in NoticeKind]: Word } = {
-  needsYou: "needs you",
-  question: "needs you",
-  failed: "failed",
-  goalMet: "done",
-  goalBlocked: "needs you",
-  goalStopped: "failed",
-  planReady: "needs you",
-  budget: "needs you",
-  budgetNear: "working",
-  limit: "waiting",
-  outage: "waiting",
-  recovered: "done",
-  daemonBack: "done",
-  configHeld: "needs you",
-  configBroken: "needs you",
-  invariant: "failed",
-  unsent: "failed",
-  done: "done"
+/** Facts of the moment that a rune does not say; what is left out is not known, or is over. */
+export interface Facts {
+  /** How commands name its project. */
+  readonly project: string
+  readonly now: number
+  readonly host: string
+  /** The call that it is about, while it waits. */
+  readonly call?: CallInfo | undefined
+  /** Number of other calls that wait for a person. */
+  readonly waiting?: number
+  readonly goal?: GoalInfo | undefined
+  readonly plate?: PlateInfo | undefined
+  readonly agent?: AgentInfo | undefined
+  /** Of the agent, its sub-agents, and theirs: those that work or have work. */
+  readonly working?: ReadonlyArray<string>
+  /** The agent's newest turn that came to its end. */
+  readonly turn?: string | undefined
+  /** Agents that wait for the account. */
+  readonly held?: number
+  /** The last line that it has said. */
+  readonly last?: string | undefined
+  /** Effects of a changed config, the dangerous first. */
+  readonly effects?: ReadonlyArray<string>
+  /** The daemon before this one was killed then, ms since the epoch; left out: there was none, or it was asked to end. */
+  readonly killed?: { readonly at: number } | undefined
+}
+
+/** The words of a notice; its urgency is that of its kind. `isWhole`: it is of no project. */
+export type Words = Omit<Notice, "project" | "urgency"> & { readonly isWhole?: boolean }
+
+/** Each kind: its word on the board, and its urgency. */
+export const kinds: { readonly [kind in NoticeKind]: { readonly word: Word; readonly urgency: Urgency } } = {
+  needsYou: { word: "needs you", urgency: "now" },
+  question: { word: "needs you", urgency: "now" },
+  failed: { word: "failed", urgency: "soon" },
+  goalMet: { word: "done", urgency: "soon" },
+  goalBlocked: { word: "needs you", urgency: "now" },
+  goalStopped: { word: "failed", urgency: "soon" },
+  planReady: { word: "needs you", urgency: "now" },
+  budget: { word: "needs you", urgency: "now" },
+  budgetNear: { word: "working", urgency: "digest" },
+  limit: { word: "waiting", urgency: "digest" },
+  outage: { word: "waiting", urgency: "digest" },
+  recovered: { word: "done", urgency: "digest" },
+  daemonBack: { word: "done", urgency: "soon" },
+  configHeld: { word: "needs you", urgency: "soon" },
+  configBroken: { word: "needs you", urgency: "soon" },
+  invariant: { word: "failed", urgency: "now" },
+  unsent: { word: "failed", urgency: "soon" },
+  done: { word: "done", urgency: "soon" }
 }
 
 /** The thing that notices of an agent are about. */
@@ -67,7 +100,7 @@ export const projectOf = (stream: string): string => `project:${stream}`
  * suspended waits for a person; a budget of a day that is spent does not.
  */
 export const asks = ({ about, kind }: Pick<Notice, "about" | "kind">): boolean =>
-  wordOf[kind] === "needs you" && (kind !== "budget" || about.startsWith(projectOf("")))
+  kinds[kind].word === "needs you" && (kind !== "budget" || about.startsWith(projectOf("")))
 
 // oxlint-disable-next-line no-control-regex
 const HARMFUL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu

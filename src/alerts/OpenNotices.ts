@@ -9,7 +9,7 @@ import { DAEMON_STREAM, type Rune } from "../core/event-log/Rune.ts"
 import * as PlainState from "../core/event-log/PlainState.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
-import type { Alert } from "./AlertPolicy.ts"
+import type { Alert } from "./Alert.ts"
 import * as Notice from "./Notice.ts"
 
 /** More open notices, answers and threads than this are forgotten, the oldest first. */

@@ -16,7 +16,7 @@ import { EventLog } from "../core/event-log/EventLog.ts"
 import * as PlainState from "../core/event-log/PlainState.ts"
 import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
-import { type Alert, together } from "./AlertPolicy.ts"
+import { type Alert, together } from "./Alert.ts"
 import { delayAfter, type FailureClass, later, type Refused, SLOWEST } from "./Retry.ts"
 
 const HOUR = 3_600_000

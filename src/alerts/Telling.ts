@@ -57,7 +57,7 @@ const toldOf = Effect.fnUntraced(function* ({
   const told: AlertChannel.Told = {
     id: alertId,
     kind: notice.kind,
-    word: Notice.wordOf[notice.kind],
+    word: Notice.kinds[notice.kind].word,
     title: text(notice.title),
     body: text(notice.body),
     command: from.typed(text(notice.command)),

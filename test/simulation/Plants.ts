@@ -188,7 +188,7 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "nobody is mailed of a blocked goal": {
     file: "src/alerts/AlertPolicy.ts",
-    from: '"plan.blocked": moveKinds["plan.blocked"],',
+    from: '"plan.blocked": goalKinds["plan.blocked"],',
     to: "",
     seed: 2
   },

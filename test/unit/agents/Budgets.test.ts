@@ -1,7 +1,7 @@
 /** A budget that is spent at any moment: the agent ends for good, a person is mailed once, and told what to do. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { alertOf } from "../../../src/alerts/AlertPolicy.ts"
+import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import * as AgentView from "../../../src/agents/run/AgentView.ts"
 import * as Why from "../../../src/projects/service/Why.ts"
 import type { RunEvent } from "../../../src/runs/Backend.ts"
@@ -43,7 +43,7 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
   yield* worker(world, "Stopped")
   yield* world.kind("agent.terminated")
   const runes = yield* world.runes
-  const alerts = runes.map(alertOf).filter((alert) => alert !== undefined)
+  const alerts = runes.map((rune) => newsOf(rune)?.mail).filter((alert) => alert !== undefined)
   assert.lengthOf(alerts, 1, JSON.stringify(alerts))
   assert.match(alerts[0]!.headline, /builder has failed: the budget of tokens is spent/)
   assert.match(alerts[0]!.remedy ?? "", /Raise its budget .* agentd start shop\/builder/)

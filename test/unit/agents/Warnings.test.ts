@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { why, actorsOf } from "../../../src/projects/service/Why.ts"
-import { alertOf } from "../../../src/alerts/AlertPolicy.ts"
+import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../../src/alerts/Mail.ts"
 import * as ScriptedBackend from "../../../src/runs/ScriptedBackend.ts"
 import { render } from "../../../src/cli/sessions/Board.ts"
@@ -22,7 +22,7 @@ describe("an agent with 15 of 20 errors", () => {
       yield* fleet.register(w.config, w.caller)
       const runes = Effect.map(Stream.runCollect(w.log.read({})), (all) => [...all])
       const mails = Effect.map(runes, (all) =>
-        all.flatMap((rune) => alertOf(rune) ?? []).filter(({ kind }) => kind === "agent.nearing_limit")
+        all.flatMap((rune) => newsOf(rune)?.mail ?? []).filter(({ kind }) => kind === "agent.nearing_limit")
       )
       const failed = (count: number) =>
         World.untilAgent(fleet, "a", ({ state, totalErrors }) => totalErrors === count && state === "BuildingPrompt")

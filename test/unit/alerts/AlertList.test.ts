@@ -1,7 +1,7 @@
 /** The list of alerts: each trouble once, newest first, with where its mail stands; and what `agentd alert ls` prints of it. */
 import { assert, describe, it } from "@effect/vitest"
 import * as AlertList from "../../../src/alerts/AlertList.ts"
-import type { Alert } from "../../../src/alerts/AlertPolicy.ts"
+import type { Alert } from "../../../src/alerts/Alert.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
 import type { Way } from "../../../src/alerts/Departure.ts"
 import { alerts } from "../../../src/cli/daemon/Alerts.ts"

@@ -1,7 +1,7 @@
 /** When messages that wait will leave: foretold as it then comes, whatever shares an hourly limit and whatever failed. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import type { Alert } from "../../../src/alerts/AlertPolicy.ts"
+import type { Alert } from "../../../src/alerts/Alert.ts"
 import { departures, type Way } from "../../../src/alerts/Departure.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
 import type { RuneDraft } from "../../../src/core/event-log/Rune.ts"

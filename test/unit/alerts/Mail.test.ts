@@ -1,115 +1,28 @@
-/** Tests of the runes that are mailed, and of the mails. */
+/** Texts of the mails that a mail section sends. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { type Alert, alertOf } from "../../../src/alerts/AlertPolicy.ts"
+import type { Alert } from "../../../src/alerts/Alert.ts"
 import * as Mail from "../../../src/alerts/Mail.ts"
-import type { Outcome } from "../../../src/runs/Outcome.ts"
-import type { Payload, Rune } from "../../../src/core/event-log/Rune.ts"
-import { step } from "../../../src/core/event-actor/StateMachine.ts"
-import * as WorkerMachine from "../../../src/agents/machines/WorkerMachine.ts"
 
-const rune = (rest: Partial<Rune>): Rune => ({
-  eventId: 7,
+const stopped: Alert = {
+  kind: "agent.stopped",
+  key: "agent.stopped:demo-00000000/worker/builder",
   stream: "demo-00000000",
-  at: 1_767_225_600_000,
-  kind: "worker.moved",
   actor: "worker/builder",
-  from: "Running",
-  to: "Stopped",
-  trigger: "SessionExited",
-  cause: null,
-  format: 2,
+  name: "builder",
+  headline: "builder has failed: 5 errors in a row",
+  reason: "5 errors in a row; the last: exit code 1: no such file",
+  remedy: "Fix what the last error names, then start the agent again.",
+  errors: { row: 5, all: 5 },
+  runId: "r5",
+  cause: 7,
   seq: 1,
-  moves: [],
-  visibility: "public",
-  payload: {},
-  ...rest
-})
-
-/** The payload that the worker itself writes when a run ends so, as its `row`th error in a row, `all`th in all. */
-const exited = (outcome: Outcome, row = 5, all = 5): Payload => {
-  const data = { ...WorkerMachine.initial(), runId: "r5", consecutiveErrors: row - 1, totalErrors: all - 1 }
-  const moved = step(WorkerMachine.Worker, "Running", data, { _tag: "SessionExited", runId: "r5", outcome })
-  assert.strictEqual(moved._tag, "Moved")
-  return moved._tag === "Moved" ? moved.payload : {}
+  at: 1_767_225_600_000,
+  count: 1
 }
-const error: Outcome = { _tag: "Error", detail: "exit code 1: no such file" }
-const fatal: Outcome = { _tag: "Fatal", detail: "not logged in", remedy: "Log in." }
-
-describe("AlertPolicy", () => {
-  for (const [what, given, headline] of [
-    ["errors in a row", { payload: exited(error) }, "builder has failed: 5 errors in a row"],
-    ["errors in all", { payload: exited(error, 1, 20) }, "builder has failed: 20 errors in all"],
-    [
-      "the 20th that is a timeout",
-      { payload: exited({ _tag: "Timeout" }, 2, 20) },
-      "builder has failed: 20 errors in all"
-    ],
-    ["a run that cannot succeed", { payload: exited(fatal) }, "builder has failed: not logged in"],
-    [
-      "an event of a newer agentd",
-      { payload: { event: { _tag: "Later" }, fatal: { message: "no git\nrepository", remedy: null } } },
-      "builder has failed: no git repository"
-    ],
-    [
-      "a violated invariant",
-      { kind: "invariant.violated", payload: { rule: "INV-RUN-FENCED", severity: "ERROR", message: "m" } },
-      "INV-RUN-FENCED violated"
-    ],
-    [
-      "a plan",
-      { kind: "plan.stopped", actor: "plan/p1", payload: { event: { reason: "blocked" } } },
-      "goal p1 has failed: blocked"
-    ],
-    [
-      "a suspension",
-      {
-        kind: "session.suspended",
-        actor: "conversation/demo",
-        payload: { event: { _tag: "budget_exhausted", resource: "usd", spent: 2, limit: 1 } }
-      },
-      "demo needs you"
-    ]
-  ] as const) {
-    it(`${what} → ${headline}`, () => assert.strictEqual(alertOf(rune(given as Partial<Rune>))?.headline, headline))
-  }
-
-  it("says what to do in words that hold wherever they are typed", () => {
-    const payload = { event: { _tag: "another" }, question: "Which?" }
-    const remedy = (kind: string, actor: string) => alertOf(rune({ kind, actor, stream: "shop-1", payload }))?.remedy
-    assert.match(remedy("session.suspended", "conversation/shop-1") ?? "", /agentd project resume shop-1$/)
-    assert.match(remedy("agent.asked", "agent/builder") ?? "", /agentd send shop-1\/builder/)
-    assert.match(remedy("plan.blocked", "plan/g1") ?? "", /agentd goal retry shop-1\/g1/)
-  })
-
-  for (const [what, given] of [
-    ["an operator's stop", { trigger: "OperatorStop" }],
-    ["a spent budget: its agent's stop is told", { kind: "agent.budget_exhausted", actor: "agent/builder" }],
-    ["a move to another state", { to: "CoolingDown" }],
-    ["a warning", { kind: "invariant.violated", payload: { rule: "INV-AGENT-BUDGET", severity: "WARN" } }],
-    [
-      "a goal that a person cancels",
-      { kind: "plan.stopped", actor: "plan/g1", payload: { event: { _tag: "user_cancel", by: "ada", reason: "no" } } }
-    ],
-    ["another kind", { kind: "run.started" }]
-  ] as const) {
-    it(`${what} → nothing`, () => assert.isUndefined(alertOf(rune(given))))
-  }
-
-  it("a blocked plan → with the commands that let it go on, from wherever they are typed", () => {
-    const event = { _tag: "all_runnable_blocked", reason: "nobody is there" }
-    const alert = alertOf(rune({ kind: "plan.blocked", stream: "shop-1", actor: "plan/g1", payload: { event } }))
-    assert.match(alert!.remedy!, /agentd goal show shop-1\/g1\n.*agentd goal retry shop-1\/g1/)
-  })
-
-  it("a text without end fits a rune", () => {
-    const long = alertOf(rune({ payload: exited({ _tag: "Error", detail: "x".repeat(1e6) }) }))
-    assert.isBelow(JSON.stringify(long).length, 8000)
-  })
-})
 
 const told = (alert: Partial<Alert> = {}, rest: Partial<Mail.Told> = {}): Mail.Told => ({
-  alert: { ...alertOf(rune({ payload: exited(error) }))!, ...alert },
+  alert: { ...stopped, ...alert },
   project: "demo",
   why: [{ at: 1_767_225_590_000, text: "run r5 ended with exit code 1" }],
   output: ["\u001b[31mError:\u001b[0m no such file"],

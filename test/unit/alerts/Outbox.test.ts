@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { readFileSync } from "node:fs"
-import { type Alert, together } from "../../../src/alerts/AlertPolicy.ts"
+import { type Alert, together } from "../../../src/alerts/Alert.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
 import { delayAfter, TELLS_AT } from "../../../src/alerts/Retry.ts"
 import type { RuneDraft } from "../../../src/core/event-log/Rune.ts"

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Agents } from "../../../src/projects/service/Agents.ts"
-import { alertOf } from "../../../src/alerts/AlertPolicy.ts"
+import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import * as Scrubbing from "../../../src/app/Scrubbing.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
@@ -60,12 +60,12 @@ describe("the whole log is checked from time to time", () => {
             return yield* told(log)
           })
         )
-        const alert = alertOf(
+        const alert = newsOf(
           runes.find(
             ({ kind, payload }) =>
               kind === "invariant.violated" && String(payload["message"]).startsWith("The log was read")
           )!
-        )
+        )?.mail
         assert.include(alert?.reason, "rune 7 of shop: its payload is not the one that was appended")
         yield* withInlineLog({ file }, (log) =>
           Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import * as Budgets from "../../../src/budgets/Budgets.ts"
-import { alertOf } from "../../../src/alerts/AlertPolicy.ts"
+import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import type { BudgetConfig } from "../../../src/config/AgentConfig.ts"
 import { Allowance, type Allowances, type Reach } from "../../../src/domain/Allowance.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
@@ -307,7 +307,7 @@ describe("a turn that costs ten times the usual", () => {
         mark: "the turn has cost 10 times the usual"
       })
       assert.deepStrictEqual(ann.interrupts, [])
-      const [alert] = (yield* log.tail({}, 100)).flatMap((rune) => alertOf(rune) ?? [])
+      const [alert] = (yield* log.tail({}, 100)).flatMap((rune) => newsOf(rune)?.mail ?? [])
       assert.match(alert!.headline, /^ann: the turn has cost 10 times the usual$/)
     }).pipe(Effect.scoped)
   )
@@ -336,7 +336,7 @@ describe("a warning at 80 %", () => {
       yield* ann.spend(1)
       assert.deepStrictEqual(yield* told(log), near, "the next daemon does not say it again")
       assert.deepInclude(board.standing({ conversation: SHOP, agent: "ann" }).near[0], { spent: 82, limit: 100 })
-      const alerts = (yield* log.tail({}, 100)).flatMap((rune) => alertOf(rune) ?? [])
+      const alerts = (yield* log.tail({}, 100)).flatMap((rune) => newsOf(rune)?.mail ?? [])
       assert.lengthOf(alerts, 1)
       assert.match(alerts[0]!.headline, /^ann: 80 % of the whole budget of tokens for the agent is spent: 80 of 100$/)
     }).pipe(Effect.scoped)

@@ -1,6 +1,6 @@
 /** The weather of a provider, by its table: what counts, how long it is waited for, and what a person is told. */
 import { assert, describe, it } from "@effect/vitest"
-import { alertOf } from "../../../src/alerts/AlertPolicy.ts"
+import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import { step } from "../../../src/core/event-actor/StateMachine.ts"
 import * as ProviderMachine from "../../../src/providers/ProviderMachine.ts"
 import { LEASE, Queue } from "../../../src/providers/Queue.ts"
@@ -125,20 +125,20 @@ describe("the weather", () => {
 
   it("the mails say who, why and what to do", () => {
     const rune = { stream: "provider:x", actor: "provider/x", from: "Unavailable", eventId: 7, seq: 2, at: 900_000 }
-    const lasting = alertOf({
+    const lasting = newsOf({
       ...rune,
       kind: "provider.lasting",
       to: "Unavailable",
       payload: { event: failed(900_000) }
-    } as never)
+    } as never)?.mail
     assert.deepInclude(lasting, { headline: "anthropic (login) cannot be had", remedy: "See who waits: agentd ps" })
     assert.include(lasting?.reason, "529 overloaded")
-    const recovered = alertOf({
+    const recovered = newsOf({
       ...rune,
       kind: "provider.recovered",
       to: "Available",
       payload: { ...of, event: answered(1_000_000) }
-    } as never)
+    } as never)?.mail
     assert.deepInclude(recovered, { headline: "anthropic (login) answers again" })
   })
 })
@@ -194,12 +194,12 @@ describe("a login that is refused", () => {
 
   it("is told with who and what to do", () => {
     const rune = { stream: "provider:x", actor: "provider/x", from: "Degraded", eventId: 7, seq: 2, at: 2_100 }
-    const alert = alertOf({
+    const alert = newsOf({
       ...rune,
       kind: "provider.lasting",
       to: "LoginNeeded",
       payload: { event: refused(2_100) }
-    } as never)
+    } as never)?.mail
     assert.strictEqual(alert?.headline, "anthropic (login) needs a login")
     assert.include(alert?.reason, "log in")
   })

@@ -1,9 +1,15 @@
-/** Every kind of notice from its rune and the facts of the moment; texts of others do no harm; no command is a fragment. */
+/**
+ * Every kind of notice from its rune and the facts of the moment, and every alert that is mailed; texts of others do no
+ * harm; no command is a fragment.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Notice from "../../../src/alerts/Notice.ts"
-import * as NoticePolicy from "../../../src/alerts/NoticePolicy.ts"
+import { newsOf } from "../../../src/alerts/AlertPolicy.ts"
 import { NOTICE_KINDS, type NoticeKind } from "../../../src/config/NotifyConfig.ts"
-import type { Rune } from "../../../src/core/event-log/Rune.ts"
+import * as WorkerMachine from "../../../src/agents/machines/WorkerMachine.ts"
+import { step } from "../../../src/core/event-actor/StateMachine.ts"
+import type { Payload, Rune } from "../../../src/core/event-log/Rune.ts"
+import type { Outcome } from "../../../src/runs/Outcome.ts"
 
 const NOW = Date.parse("2026-01-15T12:00:00Z")
 const MINUTE = 60_000
@@ -11,10 +17,11 @@ const MINUTE = 60_000
 const rune = (kind: string, actor: string, payload: object, move: { from?: string; to?: string } = {}): Rune =>
   ({ kind, actor, payload, stream: "shop-0", eventId: 7, seq: 3, at: NOW, from: null, to: null, ...move }) as never
 
-const facts = (more: object = {}): NoticePolicy.Facts => ({ project: "shop", host: "forge", now: NOW, ...more })
+const facts = (more: object = {}): Notice.Facts => ({ project: "shop", host: "forge", now: NOW, ...more })
 
-const told = (one: Rune, more: object = {}): Notice.Notice | undefined =>
-  NoticePolicy.noticed(one)?.(facts(more))?.notice
+const told = (one: Rune, more: object = {}): Notice.Notice | undefined => newsOf(one)?.notice?.(facts(more))?.notice
+
+const mailed = (one: Rune) => newsOf(one)?.mail
 
 const call = (more: object = {}) => ({
   callId: "01k9abcdefghijkl",
@@ -61,17 +68,21 @@ const session = (more: object = {}) => ({
   status: "AwaitingApproval",
   ...more
 })
-const stopped = rune(
-  "worker.moved",
-  "worker/builder",
-  {
-    event: { _tag: "SessionExited", runId: "r", outcome: { _tag: "Error", detail: "exit code 3" } },
-    consecutiveErrors: 5,
-    totalErrors: 5,
-    fatal: { message: "5 errors in a row; the last: exit code 3", remedy: "Mend it." }
-  },
-  { from: "Running", to: "Stopped" }
-)
+/** The payload that the worker itself writes when a run ends so, as its `row`th error in a row, `all`th in all. */
+const exited = (outcome: Outcome, row = 5, all = 5): Payload => {
+  const data = { ...WorkerMachine.initial(), runId: "r5", consecutiveErrors: row - 1, totalErrors: all - 1 }
+  const moved = step(WorkerMachine.Worker, "Running", data, { _tag: "SessionExited", runId: "r5", outcome })
+  assert.strictEqual(moved._tag, "Moved")
+  return moved._tag === "Moved" ? moved.payload : {}
+}
+const error: Outcome = { _tag: "Error", detail: "exit code 1: no such file" }
+const fatal: Outcome = { _tag: "Fatal", detail: "not logged in", remedy: "Log in." }
+const stop = (payload: object, to = "Stopped") =>
+  rune("worker.moved", "worker/builder", payload, { from: "Running", to })
+const stopped = stop(exited(error))
+const violated = (severity: string, rule = "INV-TOOL-TERMINAL") =>
+  rune("invariant.violated", "log", { rule, severity, kind: "k", actor: "a", stream: "shop-0", message: "two" })
+
 const failed = (payload: object) =>
   rune("alert.failed", "alerter", {
     batch: "b",
@@ -102,8 +113,10 @@ const budget = {
 const account = { provider: "anthropic", account: "team" }
 const waits = (state: string) => ({ state, name: "shop", config: "/c", hash: null, problem: "line 12", since: NOW })
 
-/** A rune and its facts for each kind, with the title that it has. */
-const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | RegExp, string] } = {
+/** For each kind a rune and its facts, the notice's title and command, and the subject of the alert that is mailed. */
+const cases: {
+  readonly [kind in NoticeKind]: readonly [Rune, object, string | RegExp, string, (string | RegExp)?]
+} = {
   needsYou: [asked, { call: call(), waiting: 2 }, "shop/builder asks to run Bash", "agentd approve 01k9abcdefgh"],
   question: [
     asked,
@@ -119,7 +132,8 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
     stopped,
     { agent: agent(), last: "cannot open" },
     "shop/builder stopped for good",
-    "agentd start shop/builder"
+    "agentd start shop/builder",
+    "builder has failed: 5 errors in a row"
   ],
   goalMet: [
     plan("plan.goal_met", { _tag: "critique_passed", summary: "All is well." }),
@@ -131,13 +145,15 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
     plan("plan.blocked", { _tag: "all_runnable_blocked", reason: "vault refuses" }),
     { goal: goal() },
     "Goal shop/g1 is blocked",
-    "agentd why shop/g1"
+    "agentd why shop/g1",
+    "goal g1 needs you: vault refuses"
   ],
   goalStopped: [
     plan("plan.stopped", { _tag: "budget_exhausted", reason: "its budget is spent" }),
     { goal: goal() },
     "Goal shop/g1 stopped",
-    "agentd goal show shop/g1"
+    "agentd goal show shop/g1",
+    "goal g1 has failed: its budget is spent"
   ],
   planReady: [
     plan("plan.created", { _tag: "decompose_goal", tasks: [] }),
@@ -149,13 +165,15 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
     rune("budget.spent", "budget/shop", budget),
     {},
     /^shop: the day's budget of USD for the project is spent/,
-    "agentd cost"
+    "agentd cost",
+    /^shop: the day's budget of USD for the project is spent/
   ],
   budgetNear: [
     rune("budget.near", "budget/shop", { ...budget, spent: 48 }),
     {},
     /^shop: 80 % of the day's budget/,
-    "agentd cost"
+    "agentd cost",
+    /^shop: 80 % of the day's budget/
   ],
   limit: [
     rune(
@@ -174,13 +192,15 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
     }),
     { held: 5 },
     "anthropic (team) cannot be had",
-    "agentd ps"
+    "agentd ps",
+    "anthropic (team) cannot be had"
   ],
   recovered: [
     rune("provider.recovered", "provider/x", { ...account, event: { _tag: "answered", at: NOW, began: NOW, by: "a" } }),
     {},
     "anthropic (team) answers again",
-    "agentd ps"
+    "agentd ps",
+    "anthropic (team) answers again"
   ],
   daemonBack: [
     rune("daemon.started", "daemon", { pid: 1, version: "1" }),
@@ -192,26 +212,22 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
     rune("config.waits", "project", waits("untrusted")),
     { effects: ["deployer may run Bash"] },
     "shop: a changed config waits for you",
-    "agentd config diff shop"
+    "agentd config diff shop",
+    "shop: agentd.jsonc has changed and waits for you"
   ],
   configBroken: [
     rune("config.waits", "project", waits("broken")),
     {},
     "shop: agentd.jsonc cannot be used",
-    "agentd doctor"
+    "agentd doctor",
+    "shop: agentd.jsonc cannot be used"
   ],
   invariant: [
-    rune("invariant.violated", "log", {
-      rule: "INV-TOOL-TERMINAL",
-      severity: "ERROR",
-      kind: "k",
-      actor: "a",
-      stream: "shop-0",
-      message: "two"
-    }),
+    violated("ERROR"),
     {},
     /^agentd has found a fault of its own: INV-TOOL-TERMINAL/,
-    "agentd verify"
+    "agentd verify",
+    "INV-TOOL-TERMINAL violated"
   ],
   unsent: [failed({}), {}, "3 notices could not be sent by slack", "agentd alert test slack"],
   done: [
@@ -225,7 +241,7 @@ const cases: { readonly [kind in NoticeKind]: readonly [Rune, object, string | R
 describe("a notice", () => {
   for (const kind of NOTICE_KINDS) {
     it(kind, () => {
-      const [one, more, title, command] = cases[kind]
+      const [one, more, title, command, subject] = cases[kind]
       const notice = told(one, more)
       assert.isDefined(notice, `${kind} is told`)
       assert.strictEqual(notice.kind, kind)
@@ -235,6 +251,9 @@ describe("a notice", () => {
       assert.isAtMost(notice.title.length, Notice.TITLE)
       assert.isNotEmpty(notice.body)
       assert.notMatch(notice.body, /undefined|null|NaN/)
+      const headline = mailed(one)?.headline
+      if (subject instanceof RegExp) assert.match(headline ?? "", subject)
+      else assert.strictEqual(headline, subject)
     })
   }
 
@@ -265,6 +284,19 @@ describe("a notice", () => {
     assert.isUndefined(told(expired({}), {}))
   })
 
+  it("an account that wants a login, and a turn over its budget, need you", () => {
+    const event = { _tag: "refused", ...account, at: NOW, began: NOW, message: "401\nlog in", by: "shop-0/a" }
+    assert.deepInclude(told(rune("provider.lasting", "provider/x", { event }), { held: 1 }), {
+      kind: "needsYou",
+      body: "401. 1 agent waits and goes on by itself.",
+      command: "agentd accounts",
+      urgency: "now",
+      project: null
+    })
+    const turn = rune("budget.spent", "budget/builder", { ...budget, key: "shop/turn/1", period: "turn" })
+    assert.deepInclude(told(turn), { kind: "needsYou", command: "agentd waiting", urgency: "now", project: "shop" })
+  })
+
   it("what waits says for how long, what it is, and who else waits", () => {
     const { body } = told(...(cases.needsYou.slice(0, 2) as [Rune, object]))!
     assert.strictEqual(
@@ -280,6 +312,51 @@ describe("a notice", () => {
     // oxlint-disable-next-line no-control-regex
     assert.notMatch(one.title + one.body, /[\u0000-\u0009\u000b-\u001f\u202a-\u202e]/u)
     assert.isAtMost(one.body.length, 2_000)
+  })
+})
+
+describe("an alert that is mailed", () => {
+  for (const [what, given, headline] of [
+    ["errors in all", stop(exited(error, 1, 20)), "builder has failed: 20 errors in all"],
+    ["the 20th that is a timeout", stop(exited({ _tag: "Timeout" }, 2, 20)), "builder has failed: 20 errors in all"],
+    ["a run that cannot succeed", stop(exited(fatal)), "builder has failed: not logged in"],
+    [
+      "an event of a newer agentd",
+      stop({ event: { _tag: "Later" }, fatal: { message: "no git\nrepository", remedy: null } }),
+      "builder has failed: no git repository"
+    ],
+    [
+      "a suspension",
+      rune("session.suspended", "conversation/shop", {
+        event: { _tag: "budget_exhausted", resource: "usd", spent: 2, limit: 1 }
+      }),
+      "shop needs you"
+    ],
+    ["a question", rune("agent.asked", "agent/builder", { question: "Which?" }), "builder asks: Which?"]
+  ] as const)
+    it(`${what} → ${headline}`, () => assert.strictEqual(mailed(given)?.headline, headline))
+
+  it("a stop for good has its counters, its run and what to do", () => {
+    assert.deepInclude(mailed(stopped), {
+      kind: "agent.stopped",
+      reason: "5 errors in a row; the last: exit code 1: no such file",
+      remedy: "Fix what the last error names, then start the agent again.",
+      errors: { row: 5, all: 5 },
+      runId: "r5"
+    })
+  })
+
+  it("says what to do in words that hold wherever they are typed", () => {
+    const payload = { event: { _tag: "another" }, question: "Which?" }
+    const remedy = (kind: string, actor: string) => mailed(rune(kind, actor, payload))?.remedy ?? ""
+    assert.match(remedy("session.suspended", "conversation/shop-0"), /agentd project resume shop-0$/)
+    assert.match(remedy("agent.asked", "agent/builder"), /agentd send shop-0\/builder/)
+    assert.match(remedy("plan.blocked", "plan/g1"), /agentd goal show shop-0\/g1\n.*agentd goal retry shop-0\/g1/)
+  })
+
+  it("a text without end fits a rune", () => {
+    const long = mailed(stop(exited({ _tag: "Error", detail: "x".repeat(1e6) })))
+    assert.isBelow(JSON.stringify(long).length, 8000)
   })
 })
 
@@ -308,6 +385,16 @@ describe("nothing is told", () => {
     ["done: it needs a person", cases.done[0], { agent: agent({ word: "needs you" }), turn: "t" }]
   ]
   for (const [what, one, more] of nothing) it(what, () => assert.isUndefined(told(one, more)))
+
+  for (const [what, one] of [
+    ["an operator's stop", stop({})],
+    ["a spent budget: its agent's stop is told", rune("agent.budget_exhausted", "agent/builder", {})],
+    ["a move to another state", stop({}, "CoolingDown")],
+    ["a warning", violated("WARN", "INV-AGENT-BUDGET")],
+    ["a goal that a person cancels", plan("plan.stopped", { _tag: "user_cancel", by: "ada", reason: "no" })],
+    ["another kind", rune("run.started", "worker/builder", {})]
+  ] as const)
+    it(`of ${what}, neither by mail nor by a channel`, () => assert.isUndefined(newsOf(one)))
 })
 
 describe("a session of a person's own", () => {

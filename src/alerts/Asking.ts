@@ -1,0 +1,88 @@
+/**
+ * Asking: the notices of what waits for a person's answer: a call of an agent, and a session that a person runs by
+ * hand. Pure.
+ */
+import { attempt } from "../config/Attempt.ts"
+import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
+import { span } from "../domain/Words.ts"
+import * as Notice from "./Notice.ts"
+
+/** Longest input of a call. */
+const MAX_INPUT = 200
+
+/** Long enough to be unique, short enough to be typed. */
+export const shortId = (id: string): string => id.slice(0, 12)
+
+/** A command in its own words; else the arguments. */
+const inputOf = (text: string): string => {
+  const [, command] = /^\{"command":("(?:[^"\\]|\\.)*")/su.exec(text) ?? []
+  const input = attempt(() => (command === undefined ? text : (JSON.parse(command) as string))) ?? text
+  return Notice.fit(Notice.line(input), MAX_INPUT)
+}
+
+const left = (until: number | null, now: number): string =>
+  until === null ? "" : ` It waits ${span(Math.max(0, until - now))} more; then the call is refused.`
+
+type Questions = NonNullable<CallInfo["questions"]>
+
+const options = (questions: Questions): ReadonlyArray<string> =>
+  questions.flatMap(({ options, question }) => [
+    Notice.line(question),
+    ...options.map(
+      ({ description, label }, at) =>
+        `  ${at + 1}  ${Notice.line(description === "" ? label : `${label}: ${description}`)}`
+    )
+  ])
+
+/** Answers each question with its first option. */
+const answerTo = (id: string, questions: Questions): string => `answer ${id} ${questions.map(() => "1").join(" ")}`
+
+/** A call, while it waits for an approval. */
+export const ofCall = ({ call, now, project, waiting = 0 }: Notice.Facts): Notice.Words | undefined => {
+  if (call === undefined || call.state !== "awaiting_approval") return undefined
+  const who = `${project}/${call.agent}`
+  const id = shortId(call.callId)
+  const about = `call:${call.callId}`
+  const others = waiting === 0 ? "" : `\n${waiting} more ${waiting === 1 ? "waits" : "wait"} for you.`
+  const [first] = call.questions ?? []
+  if (call.questions !== undefined && first !== undefined) {
+    return {
+      kind: "question",
+      title: `${who} asks: ${first.question}`,
+      body: `${options(call.questions).join("\n")}${others}`,
+      command: first.options.length === 0 ? "agentd waiting" : `agentd ${answerTo(id, call.questions)}`,
+      about
+    }
+  }
+  const why = call.reason === null ? "" : `Why it asks: ${Notice.line(call.reason)}.`
+  return {
+    kind: "needsYou",
+    title: `${who} asks to run ${call.tool}`,
+    body: `${inputOf(call.arguments)}\n\n${why}${left(call.until, now)}${others}\nThe whole call is shown before you approve it.`,
+    command: `agentd approve ${id}`,
+    about
+  }
+}
+
+const FOLDER = /([^/]+)\/*$/u
+
+/** A session by its title, else by its folder. */
+export const sessionName = ({ cwd, title }: PlateInfo): string =>
+  title ?? `the session in ${FOLDER.exec(cwd ?? "")?.[1] ?? "an unknown folder"}`
+
+/** A session that waits for its person. */
+export const ofSession = (plate: PlateInfo, asks: boolean) => {
+  const id = shortId(plate.plateId)
+  const questions = plate.questions ?? []
+  const answer = questions.length > 0 ? answerTo(id, questions) : `approve ${id}`
+  return {
+    kind: asks ? "question" : "needsYou",
+    title: `${sessionName(plate)} ${asks ? "asks you" : "asks for leave"}`,
+    body: [
+      plate.detail,
+      ...options(questions),
+      ...(plate.arguments === undefined ? [] : [inputOf(plate.arguments)])
+    ].join("\n"),
+    command: `agentd ${plate.approval === null ? `focus ${id}` : answer}`
+  } as const
+}
