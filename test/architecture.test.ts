@@ -41,11 +41,11 @@ const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; re
     home: /^src\/(api\/rpc|cluster|client)\//,
     because: "one protocol is the whole command surface"
   },
-  { package: /^effect\/sql\b/, home: /^src\/(core\/event-log|cluster)\//, because: "the rune log is the only store" },
+  { package: /^effect\/sql\b/, home: /^src\/cluster\//, because: "the rune log is the only store" },
   {
     package: /^node:sqlite$/,
     home: /^src\/core\/event-log\//,
-    because: "SQLite is behind a SqlClient, so that PostgreSQL can be"
+    because: "the rune log is the only store"
   },
   { package: /^effect\/cluster\b/, home: /^src\/cluster\//, because: "it is for placement only, and unstable" },
   { package: /^nodemailer\b/, home: /^src\/alerts\//, because: "mail leaves by the outbox, or it is lost at a crash" },
@@ -119,7 +119,6 @@ const edges: { readonly [path: string]: string } = {
   "src/core/event-log/LogWorker.ts": "that thread, as the threaded form has it",
   "src/core/event-log/OpenMark.ts": "looks at the store's file, beside SQLite",
   "src/core/event-log/Room.ts": "the default of the reference",
-  "src/core/event-log/Beginning.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/core/event-log/SegmentFile.ts": "files of the store's owner, as SQLite's are: no simulated log is so long",
   "src/core/event-log/SyncFolder.ts": "of those two: makes durable that a folder has a file, or has it no more",
   "src/core/event-log/Soon.ts": "the default of the reference",

@@ -8,11 +8,7 @@
  * Guarantees: a file is there whole, and on the disk, or not at all; nothing of a file that is not as it was made is
  * read. Free of imports at run time but Node's: the log's threads load this file.
  */
-import { createHash, type Hash } from "node:crypto"
-import * as fs from "node:fs"
-import { dirname, join } from "node:path"
-import { closing, compress, type Made, SegmentFile, type SegmentHead } from "./SegmentFile.ts"
-import { syncFolder } from "./SyncFolder.ts"
+import { type Made, PartFile, type SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 
 export const isBeginning = (file: string): boolean => /^begins-\d+\.zst$/.test(file)
 
@@ -41,50 +37,26 @@ interface Contents extends Summary {
 }
 
 export class BeginningWriter {
-  private readonly folder: string
-  private readonly part: string
-  private readonly handle: number
-  private readonly sha256: Hash = createHash("sha256")
+  private readonly file: PartFile
   private readonly states: Array<Contents["states"][number]> = []
-  private bytes = 0
 
   constructor(folder: string) {
-    this.folder = folder
-    this.part = join(folder, "segment.part")
-    this.handle = fs.openSync(this.part, "w", 0o600)
+    this.file = new PartFile(folder)
   }
 
   add({ name, stream, version }: KeptState, json: string): void {
-    const frame = compress(json)
-    this.states.push([stream, name, version, this.bytes, frame.length])
-    this.write(frame)
+    this.states.push([stream, name, version, ...this.file.frame(json)])
   }
 
   /** The file is on the disk when it returns. */
   finish(summary: Summary): Made {
     const { last } = summary
     const contents = { ...summary, states: this.states } satisfies Contents
-    this.write(closing({ first: 1, last, blocks: [], heads: summary.heads, contents }))
-    fs.fsyncSync(this.handle)
-    const sha256 = this.sha256.digest("hex")
-    if (new SegmentFile(this.part).sha256 !== sha256) throw new Error(`${this.part} is not as it was written`)
-    fs.closeSync(this.handle)
-    const file = `begins-${last}.zst`
-    fs.renameSync(this.part, join(this.folder, file))
-    syncFolder(this.folder)
-    syncFolder(dirname(this.folder))
-    return { first: 1, last, runes: last, file, bytes: this.bytes, sha256 }
+    return this.file.finish(`begins-${last}.zst`, { first: 1, last, blocks: [], heads: summary.heads, contents }, last)
   }
 
   abandon(): void {
-    fs.closeSync(this.handle)
-    fs.rmSync(this.part, { force: true })
-  }
-
-  private write(bytes: Buffer): void {
-    for (let from = 0; from < bytes.length;) from += fs.writeSync(this.handle, bytes, from)
-    this.sha256.update(bytes)
-    this.bytes += bytes.length
+    this.file.abandon()
   }
 }
 

@@ -1,15 +1,9 @@
 /**
  * Definitions: the tables and triggers of a store as SQLite has them written down, and a store where they are damaged,
- * which SQLite would refuse as a whole.
+ * which SQLite would refuse as a whole. Free of imports at run time but Node's: the thread that verifies loads this file.
  */
-import { Effect } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { DatabaseSync } from "node:sqlite"
-import type { StorageError } from "./EventLog.ts"
-import * as Migrations from "./Migrations.ts"
-import * as NodeSqlite from "./NodeSqlite.ts"
-import { nodeSqlite } from "./Sqlite.ts"
-import { fromSqlError } from "./StorageFailure.ts"
+import { type Database, nodeSqlite, using } from "./Sqlite.ts"
 
 /** A row of `sqlite_master`, without the page where its table begins. */
 export interface Definition {
@@ -20,23 +14,14 @@ export interface Definition {
   readonly sql: string | null
 }
 
-const SELECT = "SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid"
+/** The tables and triggers of a store, in the order in which they were made. */
+export const definitionsIn = (database: Database): ReadonlyArray<Definition> =>
+  database
+    .prepare("SELECT rowid, type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid")
+    .all() as unknown as ReadonlyArray<Definition>
 
-const MEMORY = ":memory:"
-
-/** The definitions of a store that is made now. */
-export const asMigrated: Effect.Effect<ReadonlyArray<Definition>, StorageError> = Effect.scoped(
-  Effect.gen(function* () {
-    const sql = yield* NodeSqlite.make({ file: MEMORY })
-    yield* Migrations.migrate(sql, MEMORY)
-    return yield* sql.unsafe<Definition>(SELECT)
-  })
-).pipe(
-  Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(MEMORY, error))),
-  Effect.provide(Reactivity.layer)
-)
-
-const textOf = (definitions: ReadonlyArray<object>): string =>
+/** The same text for the same definitions, wherever SQLite has put them. */
+export const textOf = (definitions: ReadonlyArray<Definition>): string =>
   JSON.stringify(
     definitions
       .map((definition) => Object.values({ ...definition, rowid: 0 }))
@@ -46,12 +31,8 @@ const textOf = (definitions: ReadonlyArray<object>): string =>
 
 export const isDefined = (file: string, definitions: ReadonlyArray<Definition>): boolean => {
   try {
-    const database = nodeSqlite.open(file, { readOnly: true })
-    try {
-      return textOf(database.prepare(SELECT).all()) === textOf(definitions)
-    } finally {
-      database.close()
-    }
+    const there = using(nodeSqlite.open(file, { readOnly: true }), definitionsIn)
+    return textOf(there) === textOf(definitions)
   } catch {
     // SQLite reads no definition where one of them is none
     return false

@@ -13,6 +13,7 @@ import { type Beginning, BeginningWriter } from "./Beginning.ts"
 import { type RuneRefused, StorageError } from "./EventLog.ts"
 import type { Forgetting } from "./EventLog.ts"
 import { pieces } from "./JsonPieces.ts"
+import type { Change } from "./LogStore.ts"
 import type { Rules } from "./LogRules.ts"
 import type { Rune } from "./Rune.ts"
 import { fromRow } from "./RuneRow.ts"
@@ -29,7 +30,7 @@ export interface Parts {
   readonly segments: Segments
   /** Segments as the runes of the home stream tell of them, by their first rune. */
   readonly told: ReadonlyMap<number, Made>
-  readonly forget: (made: Made) => Effect.Effect<void, StorageError>
+  readonly change: (change: Change) => Effect.Effect<void, StorageError>
 }
 
 export interface Options {
@@ -187,9 +188,9 @@ export const forget =
 
 /** The store lists it, then the files go. Done twice it changes nothing more. */
 export const finish = Effect.fnUntraced(function* (parts: Parts, made: Made) {
-  const { forget, segments } = parts
+  const { change, segments } = parts
   const stays = segments.listed.filter(({ last }) => last > made.last)
-  yield* forget(made)
+  yield* change({ _tag: "Forget", made })
   segments.list([made, ...stays])
   yield* swept(parts)
 })

@@ -37,7 +37,7 @@ const TAKEN = new Set([1555, 2067, 2579])
 
 export const isLocked = (error: unknown): boolean => [5, 6].includes((codeOf(error) ?? 0) & 0xff)
 
-const mayPass = (error: unknown): boolean => PASSING.has((codeOf(error) ?? 0) & 0xff)
+export const isPassing = (error: unknown): boolean => PASSING.has((codeOf(error) ?? 0) & 0xff)
 
 export const failureOf = (error: unknown): Failure => {
   const code = codeOf(error)
@@ -62,7 +62,7 @@ function* attempt(
       store.commit(rows)
       return undefined
     } catch (error) {
-      if (!mayPass(error) || !(yield)) return { error }
+      if (!isPassing(error) || !(yield)) return { error }
     }
   }
 }

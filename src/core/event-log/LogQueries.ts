@@ -28,8 +28,6 @@ export interface Source {
   /** The same at an idle pace. */
   readonly idleWalk?: Walk
   readonly segments?: (() => Segments) | undefined
-  /** The definitions of the store's tables, as they should be. */
-  readonly schema?: Effect.Effect<string, StorageError>
   /** The file that says where an actor's runes are is wrong. */
   readonly refill?: () => void
   readonly head: Effect.Effect<number, StorageError>
@@ -79,7 +77,7 @@ export class LogQueries {
   get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "at" | "places" | "recover" | "verify"> & {
     readonly verifyIdly: EventLog["Service"]["verify"]
   } {
-    const { archives, reader, refill, rules, schema, segments, walk } = this.of
+    const { archives, reader, refill, rules, segments, walk } = this.of
     const { idleWalk = walk } = this.of
     const verifying = (walk: Walk) =>
       verify({
@@ -88,7 +86,6 @@ export class LogQueries {
         rules,
         archives,
         ...(segments === undefined ? {} : { segments }),
-        ...(schema === undefined ? {} : { schema }),
         ...(refill === undefined ? {} : { refill })
       })
     return {

@@ -25,11 +25,6 @@ export interface LogReader {
     downTo: number,
     count: number
   ) => Effect.Effect<Page, StorageError>
-  /** Every rune after `after`, oldest first: its header and, for the kinds asked for, its payload. */
-  readonly scan: (
-    after: number,
-    payloadOf: ReadonlyArray<string> | "all"
-  ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
   /** Positions of the runes of a stream, from its rune `newest` back to `after`, at most `count`, oldest first. */
   readonly positions: (
     newest: number,

@@ -13,10 +13,10 @@ import type { Row } from "./Row.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import { type Sealed, Sealer } from "./Sealer.ts"
-import { type Made, SEGMENTS } from "./SegmentFile.ts"
+import { type Head, type Made, SEGMENTS } from "./SegmentFile.ts"
 import { moved, StorePlace } from "./StorePlace.ts"
 import { dirname, join } from "node:path"
-import { type Head, MUCH_BYTES, type PutBack, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
+import { MUCH_BYTES, type PutBack, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
 export interface Opened {
@@ -29,23 +29,25 @@ export interface Opened {
   readonly behind?: string | undefined
 }
 
+/** A change of the store that is durable before its caller goes on. */
+export type Change =
+  /** Puts payloads back that an older agentd has moved out of the store. */
+  | { readonly _tag: "PutBack"; readonly payloads: PutBack }
+  /** The rune that tells of a segment is durable: its rows go when there is time. */
+  | { readonly _tag: "Leave"; readonly made: Made }
+  /** The rune that tells that segments are deleted is durable: one is listed in the place of all up to there. */
+  | { readonly _tag: "Forget"; readonly made: Made }
+  /** Erases texts of a payload, and the snapshots that may hold them. */
+  | { readonly _tag: "Rewrite"; readonly erasing: Erasing }
+
 /** Work of the store between appends. */
 export type Order =
+  | Change
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
   /** How far a subscriber has come. */
   | { readonly _tag: "Position"; readonly name: string; readonly eventId: number }
-  /** Payloads that an older agentd has moved out of the store. */
-  | { readonly _tag: "PutBack"; readonly id: number; readonly payloads: PutBack }
   /** The file that says which runes an actor has is damaged. */
   | { readonly _tag: "Reindex" }
-  /** The rune that tells of a segment is durable. */
-  | { readonly _tag: "Leave"; readonly id: number; readonly made: Made }
-  /** A segment's file was written anew, and the rune that says so is durable. */
-  | { readonly _tag: "Relist"; readonly id: number; readonly made: Made }
-  /** The rune that tells that segments are deleted is durable. */
-  | { readonly _tag: "Forget"; readonly id: number; readonly made: Made }
-  /** Texts of a payload, and the snapshots that may hold them. */
-  | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
 
 /** Tried again until the reader is gone that has swollen it. */
 const shrinking = (store: SqliteStore): Chore => ({
@@ -163,7 +165,6 @@ export class LogStore {
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)
     else if (order._tag === "Reindex") this.actors.discard()
     else if (order._tag === "Leave") this.sealer.leave(order.made)
-    else if (order._tag === "Relist") this.store.relist(order.made)
     else if (order._tag === "Forget") {
       this.store.forget(order.made)
       this.actors.forget()

@@ -12,7 +12,7 @@ import { parentPort, receiveMessageOnPort, workerData } from "node:worker_thread
 import type { Problem, Sealing } from "./EventLog.ts"
 import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { BELL, DONE, EPOCH, STOP } from "./LogControl.ts"
-import { LogStore, type Opened, type Order } from "./LogStore.ts"
+import { type Change, LogStore, type Opened, type Order } from "./LogStore.ts"
 import { Pace } from "./Pace.ts"
 import type { Row } from "./Row.ts"
 import type { Sealed } from "./Sealer.ts"
@@ -22,6 +22,7 @@ import type { StoreOptions } from "./SqliteStore.ts"
 export type ToThread =
   | Open
   | Order
+  | { readonly _tag: "Change"; readonly id: number; readonly change: Change }
   | { readonly _tag: "Seal"; readonly id: number; readonly sealing: Sealing }
   | { readonly _tag: "Appends"; readonly appends: ReadonlyArray<ReadonlyArray<Row>> }
   /** Appends before it are undone. */
@@ -181,11 +182,11 @@ class LogThread {
     }
     let failure: Failure | undefined
     try {
-      this.store.carryOut(order)
+      this.store.carryOut(order._tag === "Change" ? order.change : order)
     } catch (error) {
       failure = failureOf(error)
     }
-    if ("id" in order) this.say({ _tag: "Carried", id: order.id, failure })
+    if (order._tag === "Change") this.say({ _tag: "Carried", id: order.id, failure })
   }
 }
 

@@ -30,7 +30,6 @@ const readerOf = (log: MemoryLog): LogReader => {
     page: (selection, after, upTo) => Effect.sync(() => ({ runes: select(selection, after, upTo), cursor: upTo })),
     pageBack: (selection, before, downTo, count) =>
       Effect.sync(() => ({ runes: select(selection, downTo, before).slice(-count).toReversed(), cursor: downTo })),
-    scan: (after) => Effect.sync(() => log.stored().slice(after)),
     positions: (newest, after, count) =>
       Effect.sync(() => {
         const stream = log.stored()[newest - 1]?.stream
@@ -100,8 +99,7 @@ const make = Effect.gen(function* () {
       failed: Effect.never,
       keep: snapshots.keep,
       positions: positionsOf(log),
-      putBack: () => Effect.void,
-      rewrite: () => Effect.void,
+      change: () => Effect.void,
       unfinished: new Map(),
       settled: Effect.void
     },

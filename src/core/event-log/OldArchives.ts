@@ -20,10 +20,10 @@ import { type Erasing, without } from "./Erasure.ts"
 import { type RuneRefused, StorageError } from "./EventLog.ts"
 import { hashPayload } from "./HashChain.ts"
 import type { LogReader } from "./LogReader.ts"
+import type { Change } from "./LogStore.ts"
 import * as Room from "./Room.ts"
 import { namesIn, remove } from "./SegmentFile.ts"
 import * as SegmentLog from "./SegmentLog.ts"
-import type { PutBack } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
 
 /** Beside the store. */
@@ -59,7 +59,7 @@ export interface Parts {
   /** The newest rune of each stream. */
   readonly newest: ReadonlyMap<string, number>
   readonly segments: SegmentLog.Parts | undefined
-  readonly putBack: (payloads: PutBack) => Effect.Effect<void, StorageError>
+  readonly change: (change: Change) => Effect.Effect<void, StorageError>
   readonly append: Appender["append"]
   readonly home: string
   /** By the rune whose texts were erased. */
@@ -149,7 +149,7 @@ const checked = (payload: string, hash: string, erasing: Erasing | undefined): s
 
 /** Payloads go into the store, or into the segments that hold their runes. */
 const place = Effect.fnUntraced(function* (
-  { putBack, segments, ...parts }: Parts,
+  { change, segments, ...parts }: Parts,
   payloads: ReadonlyMap<number, string>
 ): Effect.fn.Return<void, StorageError | RuneRefused> {
   const listed = segments?.segments.listed ?? []
@@ -161,11 +161,11 @@ const place = Effect.fnUntraced(function* (
     piece.push([eventId, payload])
     size += payload.length
     if (size < PIECE) continue
-    yield* putBack(piece)
+    yield* change({ _tag: "PutBack", payloads: piece })
     piece = []
     size = 0
   }
-  if (piece.length > 0) yield* putBack(piece)
+  if (piece.length > 0) yield* change({ _tag: "PutBack", payloads: piece })
   if (segments === undefined) return
   const remake = SegmentLog.remake(segments, { ...parts, actor: ACTOR })
   for (const segment of listed) {

@@ -8,28 +8,26 @@
  * one. A rune of the home stream says what was cut.
  */
 import { Effect } from "effect"
-import { Reactivity } from "effect/reactivity"
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { actorFileOf } from "./ActorIndex.ts"
 import { type Beginning, isBeginning } from "./Beginning.ts"
 import type { Link } from "./ChainWalk.ts"
 import { Cuts, erasuresIn, headOf, inSegments, type Options, type Place, placesIn } from "./Cuts.ts"
-import { asMigrated, type Definition, isDefined, mended } from "./Definitions.ts"
+import { type Definition, isDefined, mended } from "./Definitions.ts"
 import { StorageError } from "./EventLog.ts"
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import { anchorFileOf, anchorIn, behind } from "./HeadAnchor.ts"
 import type { Rules } from "./LogRules.ts"
 import * as Migrations from "./Migrations.ts"
-import * as NodeSqlite from "./NodeSqlite.ts"
 import type { Rune } from "./Rune.ts"
 import { COLUMNS, fromRow, type RuneRow } from "./RuneRow.ts"
 import * as Room from "./Room.ts"
-import { namesIn, SEGMENTS, SegmentFile, type SegmentHead, sizeOf, storeBytes } from "./SegmentFile.ts"
-import { type Listed, listedIn, Segments } from "./Segments.ts"
-import { type Database, nodeSqlite } from "./Sqlite.ts"
+import { namesIn, SEGMENTS, SegmentFile, sizeOf, storeBytes } from "./SegmentFile.ts"
+import { list, type Listed, listedIn, Segments } from "./Segments.ts"
+import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
 import { emptyWal } from "./SqliteStore.ts"
-import { fromSqlError, storageError } from "./StorageFailure.ts"
+import { storageError } from "./StorageFailure.ts"
 import { parsePayload } from "./StoredRune.ts"
 import { indexFileOf } from "./StreamIndex.ts"
 import { syncFolder } from "./SyncFolder.ts"
@@ -145,7 +143,7 @@ const cutsOf = ({ database, file, folds, onLost, only, rules, segments }: Opened
   return cuts
 }
 
-const failed = (file: string) => (cause: unknown) => (cause instanceof StorageError ? cause : storageError(file, cause))
+const failed = (file: string) => (cause: unknown) => storageError(file, cause)
 
 /** The rune as readers see it; undefined where its payload is none. */
 export const runeOf = (row: RuneRow): Rune | undefined => {
@@ -157,15 +155,13 @@ export const runeOf = (row: RuneRow): Rune | undefined => {
 /** The store for a while: it is only read. */
 const reading = (input: Input) =>
   Effect.acquireRelease(
-    Effect.flatMap(asMigrated, (definitions) =>
-      Effect.try({
-        try: () => opened(input, readable(input.file, definitions)),
-        catch: (cause) => {
-          emptied(mendingOf(input.file))
-          return failed(input.file)(cause)
-        }
-      })
-    ),
+    Effect.try({
+      try: () => opened(input, readable(input.file, Migrations.definitions())),
+      catch: (cause) => {
+        emptied(mendingOf(input.file))
+        return storageError(input.file, cause)
+      }
+    }),
     ({ database, file }) =>
       Effect.sync(() => {
         if (database.isOpen) database.close()
@@ -238,7 +234,11 @@ class Rewriting {
     const files = segments.open.slice(this.whole.length).map(({ content }) => content.path)
     for (const path of files) kept(path, join(this.folders.unfinished, basename(path)))
     this.into.exec("BEGIN")
-    for (const one of this.whole) this.list(one, one.content.footer.heads)
+    for (const one of this.whole) {
+      const { heads } = one.content.footer
+      list(this.into, one, heads)
+      for (const { eventId, hash, seq, stream } of heads) this.links.set(stream, { eventId, seq, hash })
+    }
     for (const place of placesIn(database, segments, this.last)) {
       const row = this.rowOf(place)
       this.insert(row)
@@ -252,17 +252,6 @@ class Rewriting {
     fs.fsyncSync(this.lines)
     fs.closeSync(this.lines)
     return files
-  }
-
-  private list({ bytes, file, first, last, sha256 }: Listed, heads: ReadonlyArray<SegmentHead>): void {
-    this.into
-      .prepare("INSERT INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
-      .run(first, last, file, sha256, bytes)
-    const set = this.into.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
-    for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
-      set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
-      this.links.set(stream, { eventId, seq, hash })
-    }
   }
 
   /** The row of the new store at the position. */
@@ -385,7 +374,8 @@ const neededFor = ({ file, segments }: Opened, cuts: Cuts): number => {
 }
 
 /** The new store takes the place of the old one. `gone`: segments that are not part of it. */
-const swap = (file: string, fresh: string, definitions: ReadonlyArray<Definition>, gone: ReadonlyArray<string>) => {
+const swap = (file: string, fresh: string, gone: ReadonlyArray<string>) => {
+  const definitions = Migrations.definitions()
   if (!isDefined(file, definitions)) mended(file, definitions)
   const database = nodeSqlite.open(file)
   try {
@@ -417,7 +407,6 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
   const attempt = <A>(work: () => A) => Effect.try({ try: work, catch: failed(file) })
   // of one that was killed
   yield* attempt(clear)
-  const definitions = yield* asMigrated
   const of = yield* reading(input)
   const cuts = yield* attempt(() => cutsOf(of))
   const lack = yield* Room.lacking(dirname(file), yield* attempt(() => neededFor(of, cuts)))
@@ -434,12 +423,10 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
       fs.mkdirSync(unfinished, { recursive: true, mode: 0o700 })
       for (const ending of ["", ...endings]) kept(`${file}${ending}`, join(unfinished, `runes.db${ending}`))
     })
-    yield* Effect.scoped(
-      Effect.flatMap(NodeSqlite.make({ file: fresh }), (sql) => Migrations.migrate(sql, fresh))
-    ).pipe(
-      Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(fresh, error))),
-      Effect.provide(Reactivity.layer)
-    )
+    yield* Effect.try({
+      try: () => using(openStore({ file: fresh }), (database) => Migrations.migrate(database, fresh)),
+      catch: failed(fresh)
+    })
     return yield* attempt(() => {
       const into = nodeSqlite.open(fresh)
       try {
@@ -451,7 +438,7 @@ export const run = Effect.fnUntraced(function* (input: Input, now: number) {
         fs.renameSync(unfinished, beside)
         copied = beside
         for (const parent of [folder, dirname(file)]) syncFolder(parent)
-        swap(file, fresh, definitions, gone)
+        swap(file, fresh, gone)
         return { plan: cuts, beside }
       } finally {
         if (into.isOpen) into.close()

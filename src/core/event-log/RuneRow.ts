@@ -54,6 +54,15 @@ export const COLUMNS = [
   "hash"
 ] as const satisfies ReadonlyArray<keyof RuneRow>
 
+export type RowValues = ReadonlyArray<RuneRow[keyof RuneRow]>
+
+/** The row of values in the order of the columns. */
+export const rowOfValues = (values: RowValues): RuneRow => {
+  const row: { [column: string]: RowValues[number] } = {}
+  for (let index = 0; index < COLUMNS.length; index++) row[COLUMNS[index]!] = values[index]!
+  return row as unknown as RuneRow
+}
+
 export const HEADER_COLUMNS = COLUMNS.filter((column) => column !== "payload").join(", ")
 
 const NONE: ReadonlyArray<string> = []

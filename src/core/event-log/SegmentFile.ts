@@ -12,7 +12,8 @@ import { createHash, type Hash } from "node:crypto"
 import * as fs from "node:fs"
 import { dirname, join } from "node:path"
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
-import { COLUMNS, fromRow, type RuneRow } from "./RuneRow.ts"
+import type { Link } from "./ChainWalk.ts"
+import { COLUMNS, fromRow, type RowValues, rowOfValues, type RuneRow } from "./RuneRow.ts"
 import type { StoredRune } from "./StoredRune.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
@@ -28,14 +29,16 @@ const MAGIC = 0x31534741
 /** zstd's mark of a frame that its readers skip. */
 const SKIPPABLE = 0x184d2a50
 
-/** The newest rune of a stream in a segment, and what an append to the stream needs of it. */
-export interface SegmentHead {
-  readonly stream: string
-  readonly eventId: number
-  readonly seq: number
-  readonly hash: string
+/** The newest rune of a stream, and what an append to the stream needs of it. */
+export interface Head extends Link {
   readonly isSealed: boolean
+  /** The newest rune whose kind the guard reads; 0 for none. */
   readonly guarded: number
+}
+
+/** The newest rune of a stream in a segment. */
+export interface SegmentHead extends Head {
+  readonly stream: string
 }
 
 export interface Made {
@@ -47,8 +50,6 @@ export interface Made {
   readonly bytes: number
   readonly sha256: string
 }
-
-type Values = ReadonlyArray<RuneRow[keyof RuneRow]>
 
 interface Footer {
   readonly version: number
@@ -63,15 +64,12 @@ interface Footer {
 
 const lineOf = (row: RuneRow): string => JSON.stringify(COLUMNS.map((column) => row[column]))
 
-const rowOf = (line: string): RuneRow => {
-  const values = JSON.parse(line) as Values
-  return Object.fromEntries(COLUMNS.map((column, index) => [column, values[index]])) as unknown as RuneRow
-}
+const rowOf = (line: string): RuneRow => rowOfValues(JSON.parse(line) as RowValues)
 
-export const compress = (text: string): Buffer =>
+const compress = (text: string): Buffer =>
   zstdCompressSync(text, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } })
 
-export const closing = (footer: Omit<Footer, "version">): Buffer => {
+const closing = (footer: Omit<Footer, "version">): Buffer => {
   const bytes = compress(JSON.stringify({ version: VERSION, ...footer } satisfies Footer))
   const ends = Buffer.alloc(16)
   ends.writeUInt32LE(SKIPPABLE, 0)
@@ -94,26 +92,73 @@ export const filesIn = (folder: string): ReadonlyArray<string> =>
 
 export const remove = (path: string): void => fs.rmSync(path, { force: true })
 
-/** A file in the making. Rows come in order. */
-export class SegmentWriter {
+/** A file in the making: under its own name it is there whole, and on the disk, or not at all. */
+export class PartFile {
   private readonly folder: string
   private readonly part: string
   private readonly handle: number
   private readonly sha256: Hash = createHash("sha256")
-  private readonly blocks: Array<Footer["blocks"][number]> = []
-  private waiting: Array<RuneRow> = []
-  private bytes = 0
+  bytes = 0
   /** Bytes that are on the disk. */
   private synced = 0
-  private first = 0
-  private last = 0
-  runes = 0
 
   constructor(folder: string) {
     this.folder = folder
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
     this.part = join(folder, "segment.part")
     this.handle = fs.openSync(this.part, "w", 0o600)
+  }
+
+  /** Adds a frame; answers where it lies. */
+  frame(text: string): readonly [offset: number, bytes: number] {
+    const offset = this.bytes
+    const frame = compress(text)
+    this.write(frame)
+    if (this.bytes - this.synced > PIECE) {
+      fs.fdatasyncSync(this.handle)
+      this.synced = this.bytes
+    }
+    return [offset, frame.length]
+  }
+
+  /** The file is as it was meant, and on the disk, when this returns. */
+  finish(file: string, footer: Omit<Footer, "version">, runes: number): Made {
+    this.write(closing(footer))
+    fs.fsyncSync(this.handle)
+    const sha256 = this.sha256.digest("hex")
+    if (new SegmentFile(this.part).sha256 !== sha256) throw new Error(`${this.part} is not as it was written`)
+    fs.closeSync(this.handle)
+    fs.renameSync(this.part, join(this.folder, file))
+    syncFolder(this.folder)
+    syncFolder(dirname(this.folder))
+    const { first, last } = footer
+    return { first, last, runes, file, bytes: this.bytes, sha256 }
+  }
+
+  abandon(): void {
+    fs.closeSync(this.handle)
+    fs.rmSync(this.part, { force: true })
+  }
+
+  private write(bytes: Buffer): void {
+    // the system may take less than all of it at once
+    for (let from = 0; from < bytes.length;) from += fs.writeSync(this.handle, bytes, from)
+    this.sha256.update(bytes)
+    this.bytes += bytes.length
+  }
+}
+
+/** A segment in the making. Rows come in order. */
+export class SegmentWriter {
+  private readonly file: PartFile
+  private readonly blocks: Array<Footer["blocks"][number]> = []
+  private waiting: Array<RuneRow> = []
+  private first = 0
+  private last = 0
+  runes = 0
+
+  constructor(folder: string) {
+    this.file = new PartFile(folder)
   }
 
   add(rows: ReadonlyArray<RuneRow>): void {
@@ -125,44 +170,23 @@ export class SegmentWriter {
     }
   }
 
-  /** The file is on the disk when it returns, as it was meant: what it holds may leave the store then. */
+  /** Durable when this returns: runes of the file may leave the store. */
   finish(heads: ReadonlyArray<SegmentHead>): Made {
     this.block()
     const { blocks, first, last, runes } = this
-    this.write(closing({ first, last, blocks, heads }))
-    fs.fsyncSync(this.handle)
-    const sha256 = this.sha256.digest("hex")
-    if (new SegmentFile(this.part).sha256 !== sha256) throw new Error(`${this.part} is not as it was written`)
-    fs.closeSync(this.handle)
-    const file = `${first}-${last}.zst`
-    fs.renameSync(this.part, join(this.folder, file))
-    syncFolder(this.folder)
-    syncFolder(dirname(this.folder))
-    return { first, last, runes, file, bytes: this.bytes, sha256 }
+    return this.file.finish(`${first}-${last}.zst`, { first, last, blocks, heads }, runes)
   }
 
   abandon(): void {
-    fs.closeSync(this.handle)
-    fs.rmSync(this.part, { force: true })
+    this.file.abandon()
   }
 
   private block(): void {
     const [row] = this.waiting
     if (row === undefined) return
-    const frame = compress(this.waiting.map((one) => `${lineOf(one)}\n`).join(""))
-    this.blocks.push([row.event_id, this.bytes, frame.length])
-    this.write(frame)
+    const lines = this.waiting.map((one) => `${lineOf(one)}\n`).join("")
+    this.blocks.push([row.event_id, ...this.file.frame(lines)])
     this.waiting = []
-    if (this.bytes - this.synced < PIECE) return
-    fs.fdatasyncSync(this.handle)
-    this.synced = this.bytes
-  }
-
-  private write(bytes: Buffer): void {
-    // the system may take less than all of it at once
-    for (let from = 0; from < bytes.length;) from += fs.writeSync(this.handle, bytes, from)
-    this.sha256.update(bytes)
-    this.bytes += bytes.length
   }
 }
 

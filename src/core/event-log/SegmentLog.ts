@@ -28,20 +28,8 @@ const MAX_HEADS = 500
 /** SQLite's own code for a damaged file. */
 const CORRUPT = 11
 
-/** The thread's part. */
-export interface Store {
+export interface Parts extends Forgetting.Parts {
   readonly seal: (sealing: Sealing) => Effect.Effect<Made | undefined, StorageError>
-  readonly leave: (made: Made) => Effect.Effect<void, StorageError>
-  readonly relist: (made: Made) => Effect.Effect<void, StorageError>
-  readonly forget: (made: Made) => Effect.Effect<void, StorageError>
-}
-
-export interface Parts extends Store {
-  /** Absolute. */
-  readonly folder: string
-  readonly segments: Segments
-  /** Segments as the runes of the home stream tell of them, by their first rune. */
-  readonly told: ReadonlyMap<number, Made>
 }
 
 const failed = (path: string) => (cause: unknown) => storageError(path, cause)
@@ -71,7 +59,7 @@ export const seal =
     )
 
 const tell = Effect.fnUntraced(function* (
-  { folder, leave, segments }: Parts,
+  { change, folder, segments }: Parts,
   append: Appender["append"],
   home: string,
   made: Made
@@ -83,14 +71,14 @@ const tell = Effect.fnUntraced(function* (
   ])
   // who reads finds them in the file before they are gone from the store
   segments.list([...segments.listed, made])
-  yield* leave(made)
+  yield* change({ _tag: "Leave", made })
   return rune
 })
 
 /** Finishes what a daemon that was killed has begun. */
 export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
   Effect.gen(function* () {
-    const { leave, segments, told } = parts
+    const { change, segments, told } = parts
     for (const made of [...told.values()].toSorted((a, b) => a.first - b.first)) {
       const isListed = segments.listed.some(({ file, first }) => first === made.first && file === made.file)
       if (isBeginning(made.file)) {
@@ -99,7 +87,7 @@ export const resume = (parts: Parts): Effect.Effect<void, StorageError> =>
       }
       if (isListed) continue
       segments.list([...segments.listed, made])
-      yield* leave(made)
+      yield* change({ _tag: "Leave", made })
     }
     yield* Forgetting.swept(parts)
   })
@@ -127,7 +115,7 @@ const isWhole = (segments: Segments, file: SegmentFile, first: number, erasures:
  * Writes a segment anew with its rows changed, and a rune that says so. Done twice it makes the same file. A kill before
  * that rune leaves a whole file that is listed as it was before; any other one that is not as it is listed is damaged.
  */
-export const remake = ({ folder, relist, segments }: Parts, { actor, append, erasures, home }: Remaking) =>
+export const remake = ({ folder, segments }: Parts, { actor, append, erasures, home }: Remaking) =>
   Effect.fnUntraced(function* (segment: Listed, changed: (row: RuneRow) => RuneRow) {
     if (isBeginning(segment.file)) return
     const path = join(folder, segment.file)
@@ -149,9 +137,9 @@ export const remake = ({ folder, relist, segments }: Parts, { actor, append, era
       }
       return yield* attempt(() => writer.finish(heads))
     }).pipe(Effect.tapError(() => Effect.ignore(attempt(() => writer.abandon()))))
+    // the store lists it with this rune
     if (made.sha256 !== segment.sha256) {
       yield* append([{ stream: home, kind: "segment.rewritten", actor, payload: { ...made } }])
-      yield* relist(made)
     }
     segments.list(segments.listed.map((one) => (one.first === made.first ? made : one)))
   })

@@ -151,24 +151,6 @@ export class SegmentReader implements LogReader {
       })
     })
 
-  readonly scan: LogReader["scan"] = (after, payloadOf) =>
-    Effect.suspend(() => {
-      const segments = this.segments()
-      if (after >= segments.last) return this.reader.scan(after, payloadOf)
-      return Effect.flatMap(
-        attempt(() => segments.after(after)),
-        (rows) => {
-          if (rows.length === 0) return this.reader.scan(segments.last, payloadOf)
-          const runes = rows.map(fromRow)
-          return Effect.succeed(
-            payloadOf === "all"
-              ? runes
-              : runes.map((rune) => (payloadOf.includes(rune.kind) ? rune : { ...rune, payload: null }))
-          )
-        }
-      )
-    })
-
   readonly positions: LogReader["positions"] = Effect.fnUntraced(
     { self: this },
     function* (this: SegmentReader, newest, after, count) {

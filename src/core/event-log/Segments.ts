@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { Beginning, isBeginning } from "./Beginning.ts"
 import type { RuneRow } from "./RuneRow.ts"
 import { fromRow } from "./RuneRow.ts"
-import { SegmentFile } from "./SegmentFile.ts"
+import { SegmentFile, type SegmentHead } from "./SegmentFile.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
@@ -29,6 +29,32 @@ export const listedIn = (database: Database): ReadonlyArray<Listed> =>
   database
     .prepare("SELECT first, last, file, sha256, bytes FROM segments ORDER BY first")
     .all() as unknown as ReadonlyArray<Listed>
+
+/** Lists a segment, and where its streams go on. */
+export const list = (
+  database: Database,
+  { bytes, file, first, last, sha256 }: Listed,
+  heads: ReadonlyArray<SegmentHead>
+): void => {
+  database
+    .prepare("INSERT OR REPLACE INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
+    .run(first, last, file, sha256, bytes)
+  const set = database.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
+  for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
+    set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
+  }
+}
+
+/** Where streams go on whose older runes have left the store; one stream, or all. */
+export const leftHeadsIn = (database: Database, stream?: string): ReadonlyArray<SegmentHead> => {
+  const all = "SELECT stream, event_id AS eventId, seq, hash, sealed, guarded FROM left_heads"
+  const rows =
+    stream === undefined ? database.prepare(all).all() : database.prepare(`${all} WHERE stream = ?`).all(stream)
+  return rows.map(({ sealed, ...head }) => ({
+    ...head,
+    isSealed: sealed === 1
+  })) as unknown as ReadonlyArray<SegmentHead>
+}
 
 interface Open extends Listed {
   readonly content: SegmentFile

@@ -7,8 +7,6 @@
  * StorageError with a remedy.
  */
 import { Context, Duration, Effect, Layer, Queue, type Scope } from "effect"
-import type { SqlClient, SqlError } from "effect/sql"
-import { Reactivity } from "effect/reactivity"
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
@@ -22,11 +20,10 @@ import { foldOf } from "./InvariantGuard.ts"
 import { Log } from "./Log.ts"
 import type { LogReader } from "./LogReader.ts"
 import { LogRules, type Rules } from "./LogRules.ts"
-import type { Opened } from "./LogStore.ts"
+import type { Change, Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
 import { readOwn } from "./OwnKinds.ts"
 import * as OpenMark from "./OpenMark.ts"
-import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
 import { Soon } from "./Soon.ts"
 import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
@@ -41,12 +38,11 @@ import {
 import { type Made, SEGMENTS } from "./SegmentFile.ts"
 import { SegmentReader } from "./SegmentReader.ts"
 import { type Listed, listedIn, Segments } from "./Segments.ts"
-import { nodeSqlite } from "./Sqlite.ts"
+import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 import * as SqlReader from "./SqlReader.ts"
-import { fromSqlError, storageError, untilItPasses } from "./StorageFailure.ts"
+import { storageError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
-import type * as SegmentLog from "./SegmentLog.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
 import { syncFolder } from "./SyncFolder.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
@@ -71,14 +67,7 @@ type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scop
 const segmentsOf = (file: string): string => join(dirname(file), SEGMENTS)
 
 /** The segments as the store lists them now. */
-const listed = (file: string): ReadonlyArray<Listed> => {
-  const database = nodeSqlite.open(file, { readOnly: true })
-  try {
-    return listedIn(database)
-  } finally {
-    database.close()
-  }
-}
+const listed = (file: string): ReadonlyArray<Listed> => using(nodeSqlite.open(file, { readOnly: true }), listedIn)
 
 const archiveOf = (file: string): string => join(dirname(file), FOLDER)
 
@@ -96,35 +85,39 @@ const makeFile = (file: string) =>
       })
   })
 
+const attempt = <A>(file: string, work: () => A): Effect.Effect<A, StorageError> =>
+  Effect.try({ try: work, catch: (cause) => storageError(file, cause) })
+
 /** Fails for a copy of the file alone, which lacks what was written last. */
 const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
-  Effect.flatMap(
-    Effect.try({ try: () => OpenMark.isBare(file), catch: (cause) => storageError(file, cause) }),
-    (isBare) => (isBare ? Effect.fail(new StorageError(OpenMark.refusal(file))) : Effect.void)
-  )
+  attempt(file, () => {
+    if (OpenMark.isBare(file)) throw new StorageError(OpenMark.refusal(file))
+  })
 
-const inOurWords = (file: string) =>
-  Effect.mapError((error: SqlError.SqlError | StorageError) =>
-    error instanceof StorageError ? error : fromSqlError(file, error)
-  )
+/** A row of the file beside the store; none where the file cannot be read. */
+const rowIn = <A>(index: Database, sql: string, ...values: ReadonlyArray<string>): Effect.Effect<A | undefined> =>
+  Effect.sync(() => {
+    try {
+      return index.prepare(sql).get(...values) as A | undefined
+    } catch {
+      return undefined
+    }
+  })
 
-/** Snapshots out of the file beside the store; none where it cannot be read. */
-const snapshotsIn = (sql: SqlClient.SqlClient): Snapshots => ({
+const snapshotsIn = (index: Database): Snapshots => ({
   get: (stream, name) =>
-    sql<Omit<SnapshotRow, "eventId"> & { readonly event_id: number }>`
-      SELECT * FROM snapshots WHERE stream = ${stream} AND name = ${name}`.pipe(
-      Effect.map(([row]) => (row === undefined ? undefined : { ...row, eventId: row.event_id })),
-      Effect.orElseSucceed(() => undefined)
+    rowIn<SnapshotRow>(
+      index,
+      "SELECT *, event_id AS eventId FROM snapshots WHERE stream = ? AND name = ?",
+      stream,
+      name
     )
 })
 
 const positionsIn =
-  (sql: SqlClient.SqlClient): Positions["get"] =>
+  (index: Database): Positions["get"] =>
   (name) =>
-    sql<Position>`SELECT event_id AS "eventId", hash FROM subscribers WHERE name = ${name}`.pipe(
-      Effect.map(([row]) => row),
-      Effect.orElseSucceed(() => undefined)
-    )
+    rowIn<Position>(index, "SELECT event_id AS eventId, hash FROM subscribers WHERE name = ?", name)
 
 /** The archived streams, the segments, and the erasures that have not come to their end, as a fold of the home stream. */
 interface Moved {
@@ -323,72 +316,59 @@ const keepStates = (
   })
 }
 
-/** Keeps a store that is about to be brought to a newer schema as it is, beside it; without room for that it stays as it is. */
-const keptBefore = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: string) {
-  const version = yield* Migrations.olderVersion(sql, file)
-  if (version === undefined) return
-  const copy = `${file}.schema-${version}`
-  const attempt = (work: () => void) => Effect.try({ try: work, catch: (cause) => storageError(copy, cause) })
-  // SQLite takes an empty file that is there, with its mode
-  yield* attempt(() => {
-    rmSync(`${copy}.part`, { force: true })
-    closeSync(openSync(`${copy}.part`, "wx", 0o600))
-  })
-  yield* sql`VACUUM INTO ${`${copy}.part`}`
-  yield* attempt(() => {
-    const handle = openSync(`${copy}.part`, "r")
+/** Keeps a store as it is beside it, for its owner alone; the copy is on the disk when this returns. */
+const keep = (database: Database, file: string, copy: string): void => {
+  const part = `${copy}.part`
+  try {
+    rmSync(part, { force: true })
+    // SQLite takes an empty file that is there, with its mode
+    closeSync(openSync(part, "wx", 0o600))
+    database.prepare("VACUUM INTO ?").run(part)
+    const handle = openSync(part, "r")
     try {
       fsyncSync(handle)
     } finally {
       closeSync(handle)
     }
-    renameSync(`${copy}.part`, copy)
+    renameSync(part, copy)
     syncFolder(dirname(file))
-  })
+  } catch (cause) {
+    throw storageError(copy, cause)
+  }
+}
+
+/** Brings a store to this schema; without room for a copy as it was it stays as it is. */
+const migrate = Effect.fnUntraced(function* (options: Options, giveUpAfter: Duration.Duration) {
+  const { file } = options
+  const copied = yield* untilItPasses(giveUpAfter)(
+    attempt(file, () =>
+      using(openStore(options), (database) => {
+        const version = Migrations.olderVersion(database, file)
+        const copy = `${file}.schema-${version}`
+        if (version !== undefined) keep(database, file, copy)
+        Migrations.migrate(database, file)
+        // closing this connection may fold the write-ahead log into the file, and remove it
+        database.exec("PRAGMA user_version = 0")
+        return version === undefined ? undefined : { version, copy }
+      })
+    )
+  )
+  if (copied === undefined) return
   yield* Effect.logInfo(
-    `the store is brought from schema ${version} to ${Migrations.SCHEMA_VERSION}; as it was: ${copy}`
+    `the store was brought from schema ${copied.version} to ${Migrations.SCHEMA_VERSION}; as it was: ${copied.copy}`
   )
 })
-
-const migrate = (options: Options, giveUpAfter: Duration.Duration) =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const { file } = options
-      const sql = yield* untilItPasses(giveUpAfter)(inOurWords(file)(NodeSqlite.make(options)))
-      yield* untilItPasses(giveUpAfter)(inOurWords(file)(keptBefore(sql, file)))
-      yield* untilItPasses(giveUpAfter)(inOurWords(file)(Migrations.migrate(sql, file)))
-      // closing this connection may fold the write-ahead log into the file, and remove it
-      yield* untilItPasses(giveUpAfter)(inOurWords(file)(sql`PRAGMA user_version = 0`))
-    })
-  )
-
-/** The definitions of a store's tables, as a new store has them. */
-const schema: Effect.Effect<string, StorageError> = Effect.scoped(
-  Effect.gen(function* () {
-    const sql = yield* inOurWords(":memory:")(NodeSqlite.make({ file: ":memory:" }))
-    yield* inOurWords(":memory:")(Migrations.migrate(sql, ":memory:"))
-    const rows = sql`SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name`.values
-    return JSON.stringify(yield* inOurWords(":memory:")(rows))
-  })
-).pipe(Effect.provide(Reactivity.layer))
 
 /** A store that is whole, there, and of this schema. */
 const prepare = (options: Options, giveUpAfter: Duration.Duration) =>
   Effect.andThen(checkWhole(options.file), Effect.andThen(makeFile(options.file), migrate(options, giveUpAfter)))
 
 /** A connection for reading; small pieces, on this thread. */
-const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
-  Effect.map(inOurWords(file)(NodeSqlite.make({ file, readOnly: true })), (sql) =>
-    SqlReader.make(sql, { file, giveUpAfter })
+const reading = (file: string): Effect.Effect<Database, StorageError, Scope.Scope> =>
+  Effect.acquireRelease(
+    attempt(file, () => openStore({ file, readOnly: true })),
+    (database) => Effect.sync(() => database.close())
   )
-
-/** The steps of the log's thread with segments. */
-const segmentsFor = (log: SqliteLog, giveUpAfter: Duration.Duration): SegmentLog.Store => ({
-  seal: (sealing) => log.seal(sealing),
-  leave: (made) => untilItPasses(giveUpAfter)(log.leave(made)),
-  relist: (made) => untilItPasses(giveUpAfter)(log.relist(made)),
-  forget: (made) => untilItPasses(giveUpAfter)(log.forget(made))
-})
 
 const storeOf = ({ guard, home, kinds }: Rules, { file, maxBytes }: Options): StoreOptions => ({
   file,
@@ -415,12 +395,9 @@ const writable = (
     )
     yield* Effect.sync(() => OpenMark.accepted(file))
     const folder = segmentsOf(file)
-    const segments = yield* Effect.try({
-      try: () => new Segments(folder, listed(file)),
-      catch: (cause) => storageError(file, cause)
-    })
-    const reader = new SegmentReader(yield* readerOf(file, giveUpAfter), () => segments)
-    const index = yield* inOurWords(file)(NodeSqlite.make({ file: indexFileOf(file), readOnly: true }))
+    const segments = yield* attempt(file, () => new Segments(folder, listed(file)))
+    const reader = new SegmentReader(SqlReader.make(yield* reading(file), { file, giveUpAfter }), () => segments)
+    const index = yield* reading(indexFileOf(file))
     const snapshots = snapshotsIn(index)
     const restored = yield* restore(rules, opened, reader, snapshots, segments)
     const limits = {
@@ -433,6 +410,7 @@ const writable = (
     for (const order of restored.worth) log.keep(order)
     const keepLast = keepStates(log, rules, restored, soon)
     yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
+    const change = (change: Change) => untilItPasses(giveUpAfter)(log.change(change))
     const { told } = restored
     const moved = movedFold(rules)
     const lookup = yield* Effect.acquireRelease(
@@ -449,17 +427,15 @@ const writable = (
         walk: walk(file, reader, segments),
         ...(idleWalk === undefined ? {} : { idleWalk: idleWalk(file) }),
         checked: restored.checked,
-        schema,
         refill: () => log.reindex(),
         newest: restored.newest,
         failure: () => log.failure,
         failed: log.failed,
         keep: (order) => log.keep(order),
         positions: { get: positionsIn(index), keep: (name, eventId) => log.keepPosition(name, eventId) },
-        putBack: (payloads) => untilItPasses(giveUpAfter)(log.putBack(payloads)),
-        rewrite: (erasing) => untilItPasses(giveUpAfter)(log.rewrite(erasing)),
+        change,
         unfinished: restored.unfinished,
-        segments: { ...segmentsFor(log, giveUpAfter), folder, segments, told, moved },
+        segments: { seal: (sealing) => log.seal(sealing), change, folder, segments, told, moved },
         settled: log.settled
       },
       rules
@@ -475,9 +451,7 @@ const idly = (file: string): Walk => walkThere(file, IDLE)
 
 /** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
-  Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options)).pipe(
-    Layer.provide(Reactivity.layer)
-  )
+  Layer.effectContext(writable(openThreaded, (file) => walkThere(file), idly)(options))
 
 /** The same without a thread: for virtual time, and for places that have no threads. */
 export const layerInline = (
@@ -489,13 +463,13 @@ export const layerInline = (
       (store) => openInline(store, disk),
       (file, reader, segments) => walkHere(reader, segments, disk === undefined ? file : undefined)
     )(options)
-  ).pipe(Layer.provide(Reactivity.layer))
+  )
 
 const readable = Effect.fnUntraced(function* (file: string) {
   const rules = yield* LogRules
   yield* checkWhole(file)
-  const sql = yield* inOurWords(file)(NodeSqlite.make({ file, readOnly: true }))
-  yield* inOurWords(file)(Migrations.requireCurrent(sql, file))
+  const database = yield* reading(file)
+  yield* attempt(file, () => Migrations.requireCurrent(database, file))
   const folder = segmentsOf(file)
   const segments = new Segments(folder, [])
   let known = "[]"
@@ -507,14 +481,13 @@ const readable = Effect.fnUntraced(function* (file: string) {
     known = text
     return segments
   }
-  const reader = new SegmentReader(SqlReader.make(sql, { file, giveUpAfter: Duration.seconds(1) }), now)
+  const reader = new SegmentReader(SqlReader.make(database, { file, giveUpAfter: Duration.seconds(1) }), now)
   const of = {
     reader,
     snapshots: noSnapshots,
     archives: { folder: archiveOf(file), streams: new Set<string>(), kept: new Map() },
     segments: now,
-    walk: walkThere(file),
-    schema
+    walk: walkThere(file)
   }
   return StoreEventLog.makeReadOnly(of, rules, file)
 })
@@ -524,4 +497,4 @@ const readable = Effect.fnUntraced(function* (file: string) {
  * none: appends fail. The head is where the last commit ended, read anew each time.
  */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError, LogRules> =>
-  Layer.effect(EventLog, readable(options.file)).pipe(Layer.provide(Reactivity.layer))
+  Layer.effect(EventLog, readable(options.file))

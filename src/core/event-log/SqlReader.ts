@@ -1,15 +1,16 @@
 /**
- * SqlReader: runes out of a table, through a SqlClient and nothing else.
+ * SqlReader: runes out of a store's table.
  *
  * A stream is read by the chain of its rows, each of which names the row before it: that
  * costs the append one number, where an index would cost it a third of its speed.
  */
 import { type Duration, Effect } from "effect"
-import type { SqlClient, SqlError, Statement } from "effect/sql"
 import type { Selection } from "./EventLog.ts"
 import type { LogReader, Page } from "./LogReader.ts"
-import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
-import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
+import { COLUMNS, fromRow, type RowValues, rowOfValues } from "./RuneRow.ts"
+import type { Database, Statement, Value } from "./Sqlite.ts"
+import { storageError, untilItPasses } from "./StorageFailure.ts"
+import type { StoredRune } from "./StoredRune.ts"
 
 export const PAGE_ROWS = 256
 /** Ids that one query looks at. */
@@ -18,6 +19,8 @@ const PAGE_SPAN = 10_000
 export const PAGE_BYTES = 1024 * 1024
 /** Rows of a stream that one query goes back. */
 const STEPS_BACK = 2_000
+/** Prepared statements that are remembered. */
+const MAX_PREPARED = 128
 
 export interface Options {
   /** For messages. */
@@ -34,98 +37,123 @@ interface Place {
   readonly bytes: number | null
 }
 
-const isOneOf = (sql: SqlClient.SqlClient, actors: ReadonlyArray<string>): Statement.Fragment => {
-  const whole = actors.filter((name) => !name.endsWith("/"))
-  const above = actors.filter((name) => name.endsWith("/"))
-  return sql.or([
-    ...(whole.length === 0 ? [] : [sql.in("actor", whole)]),
-    ...above.map((name) => sql`substr(actor, 1, ${name.length}) = ${name}`)
-  ])
-}
+/** A condition, and the values for its holes. */
+type Condition = readonly [sql: string, ...values: ReadonlyArray<Value>]
 
-const filters = (sql: SqlClient.SqlClient, selection: Selection): ReadonlyArray<Statement.Fragment> => [
-  ...(selection.stream === undefined ? [] : [sql`stream = ${selection.stream}`]),
-  ...(selection.actor === undefined ? [] : [sql`actor = ${selection.actor}`]),
-  ...(selection.actors === undefined ? [] : [isOneOf(sql, selection.actors)]),
-  ...(selection.kinds === undefined ? [] : [sql.in("kind", selection.kinds)]),
-  ...(selection.since === undefined ? [] : [sql`at >= ${selection.since}`])
+const among = (column: string, values: ReadonlyArray<string>): Condition => [
+  `${column} IN (${values.map(() => "?").join(",")})`,
+  ...values
 ]
 
-const queries = (sql: SqlClient.SqlClient) => ({
-  page: (selection: Selection, after: number, upTo: number): Effect.Effect<Page, SqlError.SqlError> => {
-    const end = Math.min(upTo, after + PAGE_SPAN)
-    const where = sql.and([sql`event_id > ${after} AND event_id <= ${end}`, ...filters(sql, selection)])
-    return Effect.map(
-      sql<RuneRow>`SELECT * FROM runes WHERE ${where} ORDER BY event_id LIMIT ${PAGE_ROWS}`,
-      (rows) => ({
-        runes: rows.map(fromRow),
-        cursor: rows.length < PAGE_ROWS ? end : rows[PAGE_ROWS - 1]!.event_id
-      })
-    )
-  },
+/** Whether the actor is one of these; `tool/builder/` stands for all below it. */
+const isOneOf = (actors: ReadonlyArray<string>): Condition => {
+  const whole = among(
+    "actor",
+    actors.filter((name) => !name.endsWith("/"))
+  )
+  const above = actors.filter((name) => name.endsWith("/"))
+  const conditions = [whole[0], ...above.map((name) => `substr(actor, 1, ${name.length}) = ?`)]
+  return [`(${conditions.join(" OR ")})`, ...whole.slice(1), ...above]
+}
 
-  pageBack: (selection: Selection, before: number, downTo: number, count: number) => {
+const filters = ({ actor, actors, kinds, since, stream }: Selection): ReadonlyArray<Condition> => [
+  ...(stream === undefined ? [] : [["stream = ?", stream] as const]),
+  ...(actor === undefined ? [] : [["actor = ?", actor] as const]),
+  ...(actors === undefined ? [] : [isOneOf(actors)]),
+  ...(kinds === undefined ? [] : [among("kind", kinds)]),
+  ...(since === undefined ? [] : [["at >= ?", since] as const])
+]
+
+const together = (conditions: ReadonlyArray<Condition>): Condition => [
+  conditions.map(([sql]) => sql).join(" AND "),
+  ...conditions.flatMap(([, ...values]) => values)
+]
+
+/** Arrays of values: the objects of node:sqlite cost twice as much. */
+const RUNES = `SELECT ${COLUMNS.map((column) => `runes.${column}`).join(", ")} FROM`
+
+const BACK = `
+  WITH RECURSIVE back(id, prev, bytes) AS (
+    SELECT event_id, prev, octet_length(payload) FROM runes WHERE event_id = ?
+    UNION ALL
+    SELECT event_id, runes.prev, octet_length(payload)
+    FROM back JOIN runes ON event_id = back.prev WHERE back.prev > ?
+    LIMIT ?
+  )
+  SELECT id, prev, bytes FROM back`
+
+class Queries {
+  private readonly database: Database
+  private readonly prepared = new Map<string, Statement>()
+
+  constructor(database: Database) {
+    this.database = database
+  }
+
+  page(selection: Selection, after: number, upTo: number): Page {
+    const end = Math.min(upTo, after + PAGE_SPAN)
+    const [where, ...values] = together([["event_id > ? AND event_id <= ?", after, end], ...filters(selection)])
+    const runes = this.runes(`runes WHERE ${where} ORDER BY event_id LIMIT ${PAGE_ROWS}`, values)
+    return { runes, cursor: runes.length < PAGE_ROWS ? end : runes.at(-1)!.eventId }
+  }
+
+  pageBack(selection: Selection, before: number, downTo: number, count: number): Page {
     const start = Math.max(downTo, before - PAGE_SPAN)
     const limit = Math.min(count, PAGE_ROWS)
-    const where = sql.and([sql`event_id > ${start} AND event_id <= ${before}`, ...filters(sql, selection)])
-    return Effect.map(
-      sql<RuneRow>`SELECT * FROM runes WHERE ${where} ORDER BY event_id DESC LIMIT ${limit}`,
-      (rows) => ({
-        runes: rows.map(fromRow),
-        cursor: rows.length < limit ? start : rows[limit - 1]!.event_id - 1
-      })
-    )
-  },
+    const [where, ...values] = together([["event_id > ? AND event_id <= ?", start, before], ...filters(selection)])
+    const runes = this.runes(`runes WHERE ${where} ORDER BY event_id DESC LIMIT ?`, [...values, limit])
+    return { runes, cursor: runes.length < limit ? start : runes.at(-1)!.eventId - 1 }
+  }
 
-  scan: (after: number, payloadOf: ReadonlyArray<string> | "all") => {
-    const payload =
-      payloadOf === "all" ? sql`payload` : sql`CASE WHEN ${sql.in("kind", payloadOf)} THEN payload END AS payload`
-    return Effect.map(
-      sql<RuneRow>`
-        SELECT ${sql.literal(HEADER_COLUMNS)}, ${payload}
-        FROM runes WHERE event_id > ${after} ORDER BY event_id LIMIT ${PAGE_ROWS}`,
-      (rows) => rows.map(fromRow)
-    )
-  },
+  /** Newest first. */
+  back(newest: number, after: number, count: number): ReadonlyArray<Place> {
+    const rows = this.statement(BACK).all(newest, after, Math.min(count, STEPS_BACK)) as unknown as ReadonlyArray<
+      readonly [id: number, prev: number, bytes: number | null]
+    >
+    return rows.map(([id, prev, bytes]) => ({ id, prev, bytes }))
+  }
 
-  /** Newest first; `next` is where to go on. */
-  back: (newest: number, after: number, count: number) =>
-    sql<Place>`
-      WITH RECURSIVE back(id, prev, bytes) AS (
-        SELECT event_id, prev, octet_length(payload) FROM runes WHERE event_id = ${newest}
-        UNION ALL
-        SELECT event_id, runes.prev, octet_length(payload)
-        FROM back JOIN runes ON event_id = back.prev WHERE back.prev > ${after}
-        LIMIT ${Math.min(count, STEPS_BACK)}
-      )
-      SELECT id, prev, bytes FROM back`,
-
-  at: (positions: ReadonlyArray<number>) =>
-    Effect.map(
-      sql<RuneRow>`
-        SELECT runes.* FROM json_each(${JSON.stringify(positions)}) AS place
-        CROSS JOIN runes ON runes.event_id = place.value`,
-      (rows) => rows.map(fromRow)
-    ),
+  at(positions: ReadonlyArray<number>): ReadonlyArray<StoredRune> {
+    return this.runes("json_each(?) AS place CROSS JOIN runes ON runes.event_id = place.value", [
+      JSON.stringify(positions)
+    ])
+  }
 
   /** Reads the newest matching runes; a rune that does not match stays in the database, and its payload is not read. */
-  newest: (positions: ReadonlyArray<number>, selection: Selection, count: number) => {
-    const where = sql.and([sql`runes.event_id = place.value`, ...filters(sql, selection)])
-    return Effect.map(
-      sql<RuneRow>`
-        SELECT runes.* FROM json_each(${JSON.stringify(positions.toReversed())}) AS place
-        CROSS JOIN runes ON ${where} LIMIT ${count}`,
-      (rows) => rows.map(fromRow)
-    )
-  },
+  newest(positions: ReadonlyArray<number>, selection: Selection, count: number): ReadonlyArray<StoredRune> {
+    const [where, ...values] = together([["runes.event_id = place.value"], ...filters(selection)])
+    return this.runes(`json_each(?) AS place CROSS JOIN runes ON ${where} LIMIT ?`, [
+      JSON.stringify(positions.toReversed()),
+      ...values,
+      count
+    ])
+  }
 
-  lastCommitted: Effect.map(sql<{ event_id: number }>`SELECT event_id FROM head`, (rows) => rows[0]?.event_id ?? 0)
-})
+  get lastCommitted(): number {
+    const [row] = this.statement("SELECT event_id FROM head").all() as unknown as ReadonlyArray<readonly [number]>
+    return row?.[0] ?? 0
+  }
 
-export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
-  const query = queries(sql)
-  const patiently = <A>(effect: Effect.Effect<A, SqlError.SqlError>) =>
-    untilItPasses(options.giveUpAfter)(Effect.mapError(effect, (error) => fromSqlError(options.file, error)))
+  private runes(from: string, values: ReadonlyArray<Value>): ReadonlyArray<StoredRune> {
+    const rows = this.statement(`${RUNES} ${from}`).all(...values) as unknown as ReadonlyArray<RowValues>
+    return rows.map((row) => fromRow(rowOfValues(row)))
+  }
+
+  private statement(sql: string): Statement {
+    const known = this.prepared.get(sql)
+    if (known !== undefined) return known
+    const statement = this.database.prepare(sql)
+    statement.setReturnArrays(true)
+    if (this.prepared.size >= MAX_PREPARED) this.prepared.delete(this.prepared.keys().next().value!)
+    this.prepared.set(sql, statement)
+    return statement
+  }
+}
+
+export const make = (database: Database, { file, giveUpAfter }: Options): LogReader => {
+  const query = new Queries(database)
+  const patiently = <A>(read: () => A) =>
+    untilItPasses(giveUpAfter)(Effect.try({ try: read, catch: (cause) => storageError(file, cause) }))
   /** The places of a stream, newest first. */
   const back = Effect.fnUntraced(function* (
     newest: number,
@@ -135,7 +163,7 @@ export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
   ) {
     let left = count
     for (let next = newest; next > after && left > 0;) {
-      const rows = yield* patiently(query.back(next, after, left))
+      const rows = yield* patiently(() => query.back(next, after, left))
       for (const place of rows) each(place)
       left -= rows.length
       next = rows.at(-1)?.prev ?? 0
@@ -143,9 +171,8 @@ export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
     }
   })
   return {
-    page: (selection, after, upTo) => patiently(query.page(selection, after, upTo)),
-    pageBack: (selection, before, downTo, count) => patiently(query.pageBack(selection, before, downTo, count)),
-    scan: (after, payloadOf) => patiently(query.scan(after, payloadOf)),
+    page: (selection, after, upTo) => patiently(() => query.page(selection, after, upTo)),
+    pageBack: (selection, before, downTo, count) => patiently(() => query.pageBack(selection, before, downTo, count)),
     positions: Effect.fnUntraced(function* (newest, after, count) {
       const found: Array<number> = []
       yield* back(newest, after, count, ({ id }) => found.push(id))
@@ -164,8 +191,8 @@ export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
       })
       return pages.toReversed().map((page) => page.toReversed())
     }),
-    at: (positions) => patiently(query.at(positions)),
-    newest: (positions, selection, count) => patiently(query.newest(positions, selection, count)),
-    lastCommitted: patiently(query.lastCommitted)
+    at: (positions) => patiently(() => query.at(positions)),
+    newest: (positions, selection, count) => patiently(() => query.newest(positions, selection, count)),
+    lastCommitted: patiently(() => query.lastCommitted)
   }
 }

@@ -17,7 +17,6 @@ export interface Statement {
   /** Of objects; of arrays of values, where that is set. */
   all(...parameters: Array<Value>): ReadonlyArray<Output>
   setReturnArrays(enabled: boolean): void
-  columns(): ReadonlyArray<{ readonly name: string }>
 }
 
 /** A connection. Its errors carry SQLite's extended result code as `errcode`. */
@@ -38,4 +37,42 @@ export interface Sqlite {
 export const nodeSqlite: Sqlite = {
   open: (file, options) => new DatabaseSync(file, { readOnly: options?.readOnly === true }),
   remove: (file) => rmSync(file, { force: true })
+}
+
+const PAGE_BYTES = 4096
+
+/**
+ * SQL for a connection that writes a store: what is committed survives a power cut. It never waits for a lock inside
+ * SQLite, since that would stop the whole thread: whoever meets a lock tries again later. A commit does not checkpoint
+ * the write-ahead log; the owner does that when it has time.
+ */
+const WRITES = `PRAGMA busy_timeout=0; PRAGMA page_size=${PAGE_BYTES}; PRAGMA journal_mode=WAL;
+  PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;`
+
+export interface StoreFile {
+  readonly file: string
+  /** The file grows no larger than this. */
+  readonly maxBytes?: number | undefined
+  readonly readOnly?: boolean
+}
+
+export const openStore = ({ file, maxBytes, readOnly = false }: StoreFile, sqlite: Sqlite = nodeSqlite): Database => {
+  const database = sqlite.open(file, { readOnly })
+  try {
+    database.exec(readOnly ? "PRAGMA busy_timeout=0; PRAGMA query_only=ON" : WRITES)
+    if (maxBytes !== undefined) database.exec(`PRAGMA max_page_count=${Math.ceil(maxBytes / PAGE_BYTES)}`)
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/** Uses a database, and closes it. */
+export const using = <A>(database: Database, use: (database: Database) => A): A => {
+  try {
+    return use(database)
+  } finally {
+    database.close()
+  }
 }

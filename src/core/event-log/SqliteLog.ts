@@ -9,20 +9,19 @@
 import { Deferred, Effect, Exit, Latch, type Scope } from "effect"
 import type { AdmissionState } from "./AdmissionState.ts"
 import { AdmittingLog } from "./AdmittingLog.ts"
-import type { Erasing } from "./Erasure.ts"
 import type { EventDraft } from "./EventDraft.ts"
 import { type Problem, type Sealing, StorageError } from "./EventLog.ts"
 import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
 import { Flight, shareOf, type Unit } from "./Log.ts"
 import { DONE, EPOCH } from "./LogControl.ts"
-import { LogStore, type Opened, type Order } from "./LogStore.ts"
+import { type Change, LogStore, type Opened, type Order } from "./LogStore.ts"
 import { LogWorker } from "./LogWorker.ts"
 import { rowOf } from "./Row.ts"
 import type { Sealed } from "./Sealer.ts"
 import type { Made } from "./SegmentFile.ts"
 import type { Soon } from "./Soon.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
-import type { PutBack, StoreOptions } from "./SqliteStore.ts"
+import type { StoreOptions } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
 import { logThread } from "./ThreadFile.ts"
 
@@ -102,23 +101,11 @@ export abstract class SqliteLog extends AdmittingLog {
     if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
   }
 
-  /** Runes in the store have these payloads again when it returns. */
-  abstract putBack(payloads: PutBack): Effect.Effect<void, StorageError>
-
-  /** Texts of a payload are gone from the store and from what lies beside it when it returns. */
-  abstract rewrite(erasing: Erasing): Effect.Effect<void, StorageError>
+  /** Durable when this returns. */
+  abstract change(change: Change): Effect.Effect<void, StorageError>
 
   /** Copies the oldest runes to a segment's file; undefined where they are too few. */
   abstract seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError>
-
-  /** The segment is listed when it returns; its rows go when there is time. */
-  abstract leave(made: Made): Effect.Effect<void, StorageError>
-
-  /** A segment's file was written anew. */
-  abstract relist(made: Made): Effect.Effect<void, StorageError>
-
-  /** The store lists one in the place of all segments up to there when it returns. */
-  abstract forget(made: Made): Effect.Effect<void, StorageError>
 
   /** Completes when the storage has given up. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
@@ -238,26 +225,6 @@ class ThreadedLog extends SqliteLog {
     )
   })
 
-  putBack(payloads: PutBack): Effect.Effect<void, StorageError> {
-    return this.carry((id) => ({ _tag: "PutBack", id, payloads }))
-  }
-
-  rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
-    return this.carry((id) => ({ _tag: "Rewrite", id, erasing }))
-  }
-
-  leave(made: Made): Effect.Effect<void, StorageError> {
-    return this.carry((id) => ({ _tag: "Leave", id, made }))
-  }
-
-  relist(made: Made): Effect.Effect<void, StorageError> {
-    return this.carry((id) => ({ _tag: "Relist", id, made }))
-  }
-
-  forget(made: Made): Effect.Effect<void, StorageError> {
-    return this.carry((id) => ({ _tag: "Forget", id, made }))
-  }
-
   seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError> {
     return Effect.callback<Made | undefined, StorageError>((resume) => {
       if (this.failure !== undefined) return resume(Effect.fail(this.failure))
@@ -269,12 +236,12 @@ class ThreadedLog extends SqliteLog {
     })
   }
 
-  private carry(order: (id: number) => Order): Effect.Effect<void, StorageError> {
+  change(change: Change): Effect.Effect<void, StorageError> {
     return Effect.callback<void, StorageError>((resume) => {
       if (this.failure !== undefined) return resume(Effect.fail(this.failure))
       const id = ++this.orders
       this.carried.set(id, resume)
-      this.carryOut(order(id))
+      this.thread.say({ _tag: "Change", id, change })
     })
   }
 
@@ -403,26 +370,6 @@ class InlineLog extends SqliteLog {
     this.work.openUnsafe()
   })
 
-  putBack(payloads: PutBack): Effect.Effect<void, StorageError> {
-    return this.carried({ _tag: "PutBack", id: 0, payloads })
-  }
-
-  rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
-    return this.carried({ _tag: "Rewrite", id: 0, erasing })
-  }
-
-  leave(made: Made): Effect.Effect<void, StorageError> {
-    return this.carried({ _tag: "Leave", id: 0, made })
-  }
-
-  relist(made: Made): Effect.Effect<void, StorageError> {
-    return this.carried({ _tag: "Relist", id: 0, made })
-  }
-
-  forget(made: Made): Effect.Effect<void, StorageError> {
-    return this.carried({ _tag: "Forget", id: 0, made })
-  }
-
   seal(sealing: Sealing): Effect.Effect<Made | undefined, StorageError> {
     return Effect.callback<Made | undefined, StorageError>((resume) => {
       this.store.seal(sealing, (sealed) =>
@@ -432,8 +379,8 @@ class InlineLog extends SqliteLog {
     })
   }
 
-  private carried(order: Order): Effect.Effect<void, StorageError> {
-    return Effect.try({ try: () => this.store.carryOut(order), catch: (cause) => storageError(this.file, cause) })
+  change(change: Change): Effect.Effect<void, StorageError> {
+    return Effect.try({ try: () => this.store.carryOut(change), catch: (cause) => storageError(this.file, cause) })
   }
 
   protected send(unit: Unit): void {

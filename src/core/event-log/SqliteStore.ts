@@ -14,18 +14,9 @@ import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Row.ts"
 import * as OpenMark from "./OpenMark.ts"
 import { COLUMNS as ALL_COLUMNS, type RuneRow } from "./RuneRow.ts"
-import { type Made, SegmentFile, type SegmentHead, SEGMENTS } from "./SegmentFile.ts"
-import { type Database, nodeSqlite, type Output, type Statement, type Value } from "./Sqlite.ts"
-
-/** The newest rune of a stream, and what an append to the stream needs of it. */
-export interface Head {
-  readonly eventId: number
-  readonly seq: number
-  readonly hash: string
-  readonly isSealed: boolean
-  /** The newest rune whose kind the guard reads; 0 for none. */
-  readonly guarded: number
-}
+import { type Head, type Made, SegmentFile, type SegmentHead, SEGMENTS } from "./SegmentFile.ts"
+import { leftHeadsIn, list } from "./Segments.ts"
+import { type Database, nodeSqlite, openStore, type Statement, type Value } from "./Sqlite.ts"
 
 export interface StoreOptions {
   readonly file: string
@@ -65,17 +56,6 @@ export const emptyWal = (database: Database): void => {
   if (busy !== 0) throw Object.assign(new Error("the database is locked"), { errcode: 5 })
 }
 
-const leftHeadOf = (row: Output): readonly [stream: string, head: Head] => [
-  row["stream"] as string,
-  {
-    eventId: row["event_id"] as number,
-    seq: row["seq"] as number,
-    hash: row["hash"] as string,
-    isSealed: row["sealed"] === 1,
-    guarded: row["guarded"] as number
-  }
-]
-
 const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarded: 0 }
 
 export class SqliteStore {
@@ -108,12 +88,9 @@ export class SqliteStore {
     this.guarded = new Set(guarded)
     this.file = file
     this.home = home
-    this.database = sqlite.open(file)
+    this.database = openStore({ file, maxBytes }, sqlite)
     try {
-      this.database.exec(
-        `PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=ON;` +
-          (maxBytes === undefined ? "" : `PRAGMA max_page_count=${Math.ceil(maxBytes / PAGE_BYTES)}`)
-      )
+      this.database.exec("PRAGMA secure_delete=ON")
       OpenMark.set(this.database, this.file)
       const insert = (rows: number) =>
         this.database.prepare(
@@ -187,19 +164,17 @@ export class SqliteStore {
 
   /** The newest rune of a stream that has left the store. */
   leftHead(stream: string): Head | undefined {
-    if (this.left === 0) return undefined
-    const row = this.database.prepare("SELECT * FROM left_heads WHERE stream = ?").get(stream)
-    return row === undefined ? undefined : leftHeadOf(row)[1]
+    return this.left === 0 ? undefined : leftHeadsIn(this.database, stream)[0]
   }
 
   /** Of all streams. */
-  get leftHeads(): ReadonlyArray<readonly [stream: string, head: Head]> {
-    return this.left === 0 ? [] : this.database.prepare("SELECT * FROM left_heads").all().map(leftHeadOf)
+  get leftHeads(): ReadonlyArray<SegmentHead> {
+    return this.left === 0 ? [] : leftHeadsIn(this.database)
   }
 
   /** Lists a segment: its rows are no longer needed. Durable when it returns. */
   leave(made: Made): void {
-    this.transaction(() => this.list(made, this.headsIn(made)))
+    this.transaction(() => list(this.database, made, this.headsIn(made)))
     this.left = Math.max(this.left, made.last)
   }
 
@@ -207,7 +182,7 @@ export class SqliteStore {
   forget(made: Made): void {
     this.transaction(() => {
       this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
-      this.list(made, [])
+      list(this.database, made, [])
     })
   }
 
@@ -218,25 +193,15 @@ export class SqliteStore {
     const made = JSON.parse(text) as Made
     if (kind === "segment.rewritten") return this.relist(made)
     if (kind === "log.begins") this.database.prepare("DELETE FROM segments WHERE last <= ?").run(made.last)
-    this.list(made, kind === "log.begins" ? [] : this.headsIn(made))
+    list(this.database, made, kind === "log.begins" ? [] : this.headsIn(made))
   }
 
   private headsIn({ file }: Made): ReadonlyArray<SegmentHead> {
     return new SegmentFile(join(dirname(this.file), SEGMENTS, file)).footer.heads
   }
 
-  private list({ bytes, file, first, last, sha256 }: Made, heads: ReadonlyArray<SegmentHead>): void {
-    this.database
-      .prepare("INSERT OR REPLACE INTO segments (first, last, file, sha256, bytes) VALUES (?, ?, ?, ?, ?)")
-      .run(first, last, file, sha256, bytes)
-    const set = this.database.prepare("INSERT OR REPLACE INTO left_heads VALUES (?, ?, ?, ?, ?, ?)")
-    for (const { eventId, guarded, hash, isSealed, seq, stream } of heads) {
-      set.run(stream, eventId, seq, hash, Number(isSealed), guarded)
-    }
-  }
-
   /** A segment's file was written anew. */
-  relist({ bytes, file, first, last, sha256 }: Made): void {
+  private relist({ bytes, file, first, last, sha256 }: Made): void {
     this.database
       .prepare("UPDATE segments SET file = ?, sha256 = ?, bytes = ? WHERE first = ? AND last = ?")
       .run(file, sha256, bytes, first, last)

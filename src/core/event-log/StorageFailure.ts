@@ -3,7 +3,6 @@
  * may pass by themselves.
  */
 import { Duration, Effect } from "effect"
-import type { SqlError } from "effect/sql"
 import * as Monotonic from "../supervision/Monotonic.ts"
 import { StorageError } from "./EventLog.ts"
 import { MOVED } from "./StorePlace.ts"
@@ -81,8 +80,9 @@ const codeOf = (cause: unknown): number | undefined => {
   return "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined
 }
 
-/** The error in our words. `where` is the file, or whatever names the store. */
+/** The error in our words; one that is in them stays as it is. `where` is the file, or whatever names the store. */
 export const storageError = (where: string, cause: unknown): StorageError => {
+  if (cause instanceof StorageError) return cause
   const detail = cause instanceof Error ? cause.message : String(cause)
   const code = codeOf(cause) ?? -1
   const known = TAKEN.has(code) ? taken : code === MOVED ? moved : codes[code & 0xff]
@@ -94,9 +94,6 @@ export const storageError = (where: string, cause: unknown): StorageError => {
       })
     : new StorageError({ reason: known[0], message: `${where}: ${known[1]} (${detail}).`, remedy: known[2] })
 }
-
-export const fromSqlError = (where: string, error: SqlError.SqlError): StorageError =>
-  storageError(where, error.reason.cause)
 
 const SOON: Backoff.Policy = { base: 5, factor: 2, cap: 250, jitter: 0 }
 

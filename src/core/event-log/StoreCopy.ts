@@ -5,16 +5,14 @@
  * only read; an interrupted copy ends with its thread.
  */
 import { Effect } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { Worker } from "node:worker_threads"
 import type { CopyData, FromCopy } from "./CopyThread.ts"
 import type { StorageError } from "./EventLog.ts"
 import { errorOf } from "./GroupCommit.ts"
 import * as Migrations from "./Migrations.ts"
-import * as NodeSqlite from "./NodeSqlite.ts"
 import { type Listed, listedIn } from "./Segments.ts"
-import { nodeSqlite } from "./Sqlite.ts"
-import { fromSqlError, storageError } from "./StorageFailure.ts"
+import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
+import { storageError } from "./StorageFailure.ts"
 import { copyThread } from "./ThreadFile.ts"
 
 /** Copies the database into a file that is not there yet. */
@@ -45,32 +43,27 @@ export interface Facts {
   readonly segments: ReadonlyArray<Listed>
 }
 
-const factsIn = (file: string): Facts => {
-  const database = nodeSqlite.open(file, { readOnly: true })
-  try {
-    const one = (sql: string): number => Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
-    const has = (table: string) =>
-      one(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${table}'`) > 0
-    const schema = has(Migrations.TABLE) ? one(`SELECT max(migration_id) FROM ${Migrations.TABLE}`) : 0
-    return {
-      schema,
-      head: has("head") ? one("SELECT event_id FROM head") : 0,
-      at: has("runes") ? one("SELECT at FROM runes ORDER BY event_id DESC LIMIT 1") : 0,
-      segments: has("segments") ? listedIn(database) : []
-    }
-  } finally {
-    database.close()
+const factsIn = (database: Database): Facts => {
+  const one = (sql: string): number => Number(Object.values(database.prepare(sql).get() ?? {})[0] ?? 0)
+  const has = (table: string) =>
+    one(`SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${table}'`) > 0
+  return {
+    schema: Migrations.versionIn(database),
+    head: has("head") ? one("SELECT event_id FROM head") : 0,
+    at: has("runes") ? one("SELECT at FROM runes ORDER BY event_id DESC LIMIT 1") : 0,
+    segments: has("segments") ? listedIn(database) : []
   }
 }
 
 export const facts = (file: string): Effect.Effect<Facts, StorageError> =>
-  Effect.try({ try: () => factsIn(file), catch: (cause) => storageError(file, cause) })
+  Effect.try({
+    try: () => using(nodeSqlite.open(file, { readOnly: true }), factsIn),
+    catch: (cause) => storageError(file, cause)
+  })
 
 /** Brings a copy that an older agentd has made to this one's schema; refuses a newer one's. */
 export const bringUpToDate = (file: string): Effect.Effect<void, StorageError> =>
-  Effect.scoped(
-    Effect.flatMap(NodeSqlite.make({ file }), (sql) => Migrations.migrate(sql, file)).pipe(
-      Effect.provide(Reactivity.layer),
-      Effect.mapError((error) => (error._tag === "StorageError" ? error : fromSqlError(file, error)))
-    )
-  )
+  Effect.try({
+    try: () => using(openStore({ file }), (database) => Migrations.migrate(database, file)),
+    catch: (cause) => storageError(file, cause)
+  })

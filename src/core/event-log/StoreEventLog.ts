@@ -22,6 +22,7 @@ import {
 import { hashPayload } from "./HashChain.ts"
 import * as Forgetting from "./Forgetting.ts"
 import { foldOf } from "./InvariantGuard.ts"
+import type { Change } from "./LogStore.ts"
 import { LogQueries } from "./LogQueries.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
@@ -52,16 +53,14 @@ export interface Writable {
   readonly idleWalk?: Walk
   /** How the last check of the whole ended, as the home stream says. */
   readonly checked?: Checked | null
-  readonly schema?: Effect.Effect<string, StorageError>
   readonly refill?: () => void
   readonly newest: Map<string, number>
   readonly failure: () => StorageError | undefined
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
-  readonly putBack: OldArchives.Parts["putBack"]
-  /** Texts of a payload are gone from the store and its snapshots when it returns. */
-  readonly rewrite: (erasing: Erasing) => Effect.Effect<void, StorageError>
+  /** Durable when this returns. */
+  readonly change: (change: Change) => Effect.Effect<void, StorageError>
   /** Erasures that were begun, by their runes. */
   readonly unfinished: ReadonlyMap<number, Erasing>
   /** Left out: a log without a file. */
@@ -153,7 +152,7 @@ const erasing = (
     readonly erasures: OldArchives.Parts["erasures"]
   }
 ) => {
-  const { reader, rewrite, segments, unfinished } = of
+  const { change, reader, segments, unfinished } = of
   const { append, erasures, lock, recent } = parts
 
   const look = looking(of, rules)
@@ -162,7 +161,7 @@ const erasing = (
   const finish = (begun: Erasing) =>
     Effect.gen(function* () {
       const { by, eventId, stream } = begun
-      yield* rewrite(begun)
+      yield* change({ _tag: "Rewrite", erasing: begun })
       if (segments !== undefined) yield* SegmentLog.rewrite(segments, { append, erasures, home: rules.home })(begun)
       const [stored] = yield* reader.at([eventId])
       if (stored !== undefined && stored.payload !== null) recent.replace(eventId, parsePayload(stored) ?? {})
@@ -438,7 +437,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
 
 /** A log that another process writes: what is there now can be read, and nothing else. */
 export const makeReadOnly = (
-  of: Pick<Writable, "archives" | "reader" | "schema" | "snapshots" | "walk"> & {
+  of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk"> & {
     readonly segments: () => Segments
   },
   rules: Rules,

@@ -6,10 +6,10 @@
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Erased, Problem } from "./EventLog.ts"
 import { fromRow } from "./RuneRow.ts"
-import type { SegmentHead } from "./SegmentFile.ts"
+import type { Head, SegmentHead } from "./SegmentFile.ts"
 import type { Segments } from "./Segments.ts"
 import type { StoredRune } from "./StoredRune.ts"
-import type { Left, Tables } from "./TableCheck.ts"
+import type { Tables } from "./TableCheck.ts"
 
 /** Kinds that decide how a stream's newest rune is listed where its older ones leave the store. */
 export interface Marks {
@@ -51,7 +51,7 @@ export class StoreWalk {
   private readonly guarded: ReadonlySet<string>
   private hasLeft = 0
   /** By stream, the newest rune in the segments. */
-  private readonly heads = new Map<string, Left>()
+  private readonly heads = new Map<string, Head>()
   /** Whether each segment was read. */
   private isComplete = true
 
@@ -123,7 +123,7 @@ export class StoreWalk {
   }
 
   /** The newest runes in the segments, by stream; undefined where they are not these any more, or were not all read. */
-  left(segments: number): ReadonlyMap<string, Left> | undefined {
+  left(segments: number): ReadonlyMap<string, Head> | undefined {
     return this.isComplete && segments === this.hasLeft ? this.heads : undefined
   }
 

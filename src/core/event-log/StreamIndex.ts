@@ -13,7 +13,8 @@ import { GENESIS, hashPayload } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
 import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
-import { emptyWal, type Head, type SqliteStore } from "./SqliteStore.ts"
+import type { Head } from "./SegmentFile.ts"
+import { emptyWal, type SqliteStore } from "./SqliteStore.ts"
 
 export const indexFileOf = (file: string): string => `${file}.index`
 
@@ -149,7 +150,7 @@ export class StreamIndex {
     const place = this.load(store)
     if (place === undefined) {
       store.heads.clear()
-      for (const [stream, head] of store.leftHeads) {
+      for (const { stream, ...head } of store.leftHeads) {
         store.heads.set(stream, head)
         this.changed.add(stream)
       }

@@ -5,9 +5,10 @@
  * Guarantees: a look changes nothing. Free of imports at run time but Node's: the thread that verifies loads this file.
  */
 import { closeSync, openSync, readSync } from "node:fs"
-import type { Link } from "./ChainWalk.ts"
+import { definitionsIn, textOf } from "./Definitions.ts"
 import { anchorIn, behind } from "./HeadAnchor.ts"
-import { type Listed, listedIn } from "./Segments.ts"
+import type { Head } from "./SegmentFile.ts"
+import { leftHeadsIn, type Listed, listedIn } from "./Segments.ts"
 import { SideFiles } from "./SideFiles.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
@@ -15,7 +16,7 @@ import type { StoredRune } from "./StoredRune.ts"
 /** Tables as the walk's thread finds them; what they should be is known to the one that asked. */
 export interface Tables {
   readonly problems: ReadonlyArray<string>
-  /** The definitions of tables and triggers, as JSON. */
+  /** The definitions of tables and triggers, as text. */
   readonly schema: string
   /** Whether the file that says which runes an actor has is wrong: a daemon that is there fills it anew. */
   readonly isRefilled?: boolean
@@ -68,12 +69,6 @@ const headOf = (file: string): Buffer => {
 /** Another connection may write the head meanwhile: it is looked at again. */
 const hasHead = (file: string): boolean => [1, 2, 3].some(() => isHead(headOf(file)))
 
-/** A definition of a table, an index or a trigger. */
-const schemaIn = (database: Pick<Database, "prepare">): string =>
-  JSON.stringify(
-    database.prepare("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name").all().map(Object.values)
-  )
-
 const problemsIn = (database: Database, file: string): ReadonlyArray<string> => {
   const problems: Array<string> = []
   if (!hasHead(file)) problems.push("the head of its file is not as SQLite writes it")
@@ -86,30 +81,26 @@ const problemsIn = (database: Database, file: string): ReadonlyArray<string> => 
   return problems
 }
 
-/** A stream's newest rune that has left the store. */
-export interface Left extends Link {
-  readonly isSealed: boolean
-  readonly guarded: number
-}
-
 /** Streams of which the store says otherwise where they go on than the segments do. */
-const leftProblems = (database: Database, segments: ReadonlyMap<string, Left>): ReadonlyArray<string> => {
+const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const seen = new Set<string>()
-  for (const row of database.prepare("SELECT * FROM left_heads").all()) {
-    const stream = String(row["stream"])
+  for (const { eventId, guarded, hash, isSealed, seq, stream } of leftHeadsIn(database)) {
     seen.add(stream)
     const left = segments.get(stream)
     const isSame =
-      left !== undefined &&
-      left.eventId === row["event_id"] &&
-      left.seq === row["seq"] &&
-      left.hash === row["hash"] &&
-      Number(left.isSealed) === row["sealed"] &&
-      left.guarded === row["guarded"]
+      left?.eventId === eventId &&
+      left.seq === seq &&
+      left.hash === hash &&
+      left.isSealed === isSealed &&
+      left.guarded === guarded
     if (!isSame) found.push(`where ${stream} goes on is not where it ends in the segments`)
   }
   for (const stream of segments.keys()) if (!seen.has(stream)) found.push(`where ${stream} goes on is not said`)
+  // a mark that is neither reads as one of the two
+  for (const { stream } of database.prepare("SELECT stream FROM left_heads WHERE sealed NOT IN (0, 1)").all()) {
+    found.push(`where ${String(stream)} goes on is not where it ends in the segments`)
+  }
   return found
 }
 
@@ -127,7 +118,7 @@ export class TableCheck {
     const anchor = anchorIn(file)
     const gap = anchor === undefined ? undefined : behind(database, anchor)
     this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]
-    this.schema = schemaIn(database)
+    this.schema = textOf(definitionsIn(database))
     this.listed = listedIn(database)
     this.beside = new SideFiles(file)
   }
@@ -137,7 +128,7 @@ export class TableCheck {
   }
 
   /** `left`: by stream, the newest rune in the segments; undefined where these could not be read. */
-  end(left: ReadonlyMap<string, Left> | undefined): Tables {
+  end(left: ReadonlyMap<string, Head> | undefined): Tables {
     const beside = this.beside.end()
     return {
       problems: [...this.problems, ...(left === undefined ? [] : leftProblems(this.database, left)), ...beside],

@@ -6,6 +6,7 @@
 import { Effect } from "effect"
 import { Worker } from "node:worker_threads"
 import type { Begins, Problem, StorageError, Verdict } from "./EventLog.ts"
+import { textOf } from "./Definitions.ts"
 import { errorOf } from "./GroupCommit.ts"
 import { foldOf, type InvariantGuard, type States } from "./InvariantGuard.ts"
 import * as OldArchives from "./OldArchives.ts"
@@ -13,6 +14,7 @@ import { readOwn } from "./OwnKinds.ts"
 import type { Beginning } from "./Beginning.ts"
 import type { Made } from "./SegmentFile.ts"
 import type { Listed, Segments } from "./Segments.ts"
+import { definitions } from "./Migrations.ts"
 import { nodeSqlite } from "./Sqlite.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
@@ -46,7 +48,7 @@ export const walkHere =
         if (segments !== undefined) walk.files(segments)
         for (;;) {
           const left = segments === undefined ? undefined : walk.page(segments)
-          const runes = left ?? (yield* reader.scan(walk.head, "all"))
+          const runes = left ?? (yield* reader.page({}, walk.head, Number.MAX_SAFE_INTEGER)).runes
           if (runes.length === 0) break
           tables?.next(runes)
           each(walk.next(runes))
@@ -148,14 +150,11 @@ const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<s
 const payloadOf = (looked: Looked) => parsePayload(looked as unknown as StoredRune) ?? {}
 
 /** Problems of a store beside its runes. */
-const tableProblems = Effect.fnUntraced(function* (
-  tables: Walked["tables"],
-  schema: Effect.Effect<string, StorageError> | undefined
-) {
+const tableProblems = (tables: Walked["tables"]): ReadonlyArray<string> => {
   if (tables === undefined) return []
-  const isChanged = schema !== undefined && (yield* schema) !== tables.schema
+  const isChanged = textOf(definitions()) !== tables.schema
   return [...tables.problems, ...(isChanged ? ["the definitions of its tables and triggers were changed"] : [])]
-})
+}
 
 const isAs = (told: Listed | undefined, { bytes, file, last, sha256 }: Listed): boolean =>
   told?.sha256 === sha256 && told.last === last && told.bytes === bytes && told.file === file
@@ -193,7 +192,6 @@ export const verify = ({
   reader,
   refill,
   rules,
-  schema,
   segments,
   walk
 }: {
@@ -202,8 +200,6 @@ export const verify = ({
   readonly walk: Walk
   readonly archives: OldArchives.Archives
   readonly segments?: () => Segments
-  /** The definitions of a store's tables. */
-  readonly schema?: Effect.Effect<string, StorageError>
   /** The file that says which runes an actor has is wrong. */
   readonly refill?: () => void
 }): Effect.Effect<Verdict, StorageError> =>
@@ -218,7 +214,7 @@ export const verify = ({
     const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
     const rest = new Look(rules)
     if (walked.tables?.isRefilled === true) refill?.()
-    for (const message of yield* tableProblems(walked.tables, schema)) {
+    for (const message of tableProblems(walked.tables)) {
       rest.report({ eventId: 0, stream: "" }, "INV-HASH-VALID", message)
     }
     const { listed = [segments?.().listed ?? [], segments?.().listed ?? []] } = walked.tables ?? {}

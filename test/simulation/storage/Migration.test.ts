@@ -4,13 +4,12 @@
  */
 import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { readFileSync } from "node:fs"
 import { rules } from "../../../src/app/DaemonLog.ts"
 import { none } from "../../../src/core/event-log/InvariantGuard.ts"
 import { LogStore } from "../../../src/core/event-log/LogStore.ts"
 import * as Migrations from "../../../src/core/event-log/Migrations.ts"
-import * as NodeSqlite from "../../../src/core/event-log/NodeSqlite.ts"
+import { type Database, openStore } from "../../../src/core/event-log/Sqlite.ts"
 import * as SqlReader from "../../../src/core/event-log/SqlReader.ts"
 import { verify, walkHere } from "../../../src/core/event-log/Verify.ts"
 import { PATIENCE } from "../../support/Patience.ts"
@@ -33,20 +32,18 @@ beforeAll(async () => {
   old = readFileSync(Recording.restore(recording, recording.runes.at(-1)!.eventId, Scratch.make("agentd-migration-")))
 })
 
-const withClient = <A, E>(
-  readOnly: boolean,
-  use: (sql: Effect.Success<ReturnType<typeof NodeSqlite.make>>) => Effect.Effect<A, E>
-): Promise<A> =>
-  NodeSqlite.make({ file: FILE, readOnly, sqlite: wasm }).pipe(
-    Effect.flatMap(use),
-    Effect.scoped,
-    Effect.provide(Reactivity.layer),
-    Effect.runPromise
+const withStore = <A, E>(readOnly: boolean, use: (database: Database) => Effect.Effect<A, E>): Promise<A> =>
+  Effect.runPromise(
+    Effect.acquireUseRelease(
+      Effect.sync(() => openStore({ file: FILE, readOnly }, wasm)),
+      use,
+      (database) => Effect.sync(() => database.close())
+    )
   )
 
 /** As a start does. */
 const start = async (): Promise<void> => {
-  await withClient(false, (sql) => Migrations.migrate(sql, FILE))
+  await withStore(false, (database) => Effect.sync(() => Migrations.migrate(database, FILE)))
   new LogStore({ file: FILE, home: "daemon", seals: [], guarded: [] }, wasm).close()
 }
 
@@ -93,8 +90,8 @@ describe("a store of schema 1", () => {
         await after(cut, cut)
         await start()
         assert.deepStrictEqual(contents(), expected, `cut in operation ${cut} of ${operations}`)
-        const verdict = await withClient(true, (sql) => {
-          const reader = SqlReader.make(sql, { file: FILE, giveUpAfter: Duration.seconds(1) })
+        const verdict = await withStore(true, (database) => {
+          const reader = SqlReader.make(database, { file: FILE, giveUpAfter: Duration.seconds(1) })
           return verify({
             reader,
             rules: { ...rules, guard: none() },

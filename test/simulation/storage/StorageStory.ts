@@ -8,19 +8,17 @@
  * runes; a subscriber's position is a rune that is there.
  */
 import { Duration, Effect } from "effect"
-import { Reactivity } from "effect/reactivity"
 import { rules } from "../../../src/app/DaemonLog.ts"
 import type { Outcome } from "../../../src/core/event-log/GroupCommit.ts"
 import { none } from "../../../src/core/event-log/InvariantGuard.ts"
 import { LogStore } from "../../../src/core/event-log/LogStore.ts"
 import * as Migrations from "../../../src/core/event-log/Migrations.ts"
-import * as NodeSqlite from "../../../src/core/event-log/NodeSqlite.ts"
 import { type Row, rowOf } from "../../../src/core/event-log/Row.ts"
 import { FORMAT, type Rune } from "../../../src/core/event-log/Rune.ts"
 import type { SnapshotRow } from "../../../src/core/event-log/Snapshot.ts"
-import type { Database, Sqlite } from "../../../src/core/event-log/Sqlite.ts"
+import { type Database, openStore, type Sqlite } from "../../../src/core/event-log/Sqlite.ts"
 import * as SqlReader from "../../../src/core/event-log/SqlReader.ts"
-import type { Head } from "../../../src/core/event-log/SqliteStore.ts"
+import type { Head } from "../../../src/core/event-log/SegmentFile.ts"
 import { snapshotOf, type StreamFold } from "../../../src/core/event-log/StreamFold.ts"
 import { indexFileOf } from "../../../src/core/event-log/StreamIndex.ts"
 import { nothingRecent, recover } from "../../../src/core/event-log/StreamReader.ts"
@@ -199,19 +197,16 @@ export class StorageStory {
   }
 
   private migrate(): Promise<void> {
-    return this.withClient(FILE, false, (sql) => Migrations.migrate(sql, FILE))
+    return this.withStore(false, (database) => Effect.sync(() => Migrations.migrate(database, FILE)))
   }
 
-  private withClient<A, E>(
-    file: string,
-    readOnly: boolean,
-    use: (sql: Effect.Success<ReturnType<typeof NodeSqlite.make>>) => Effect.Effect<A, E>
-  ): Promise<A> {
-    return NodeSqlite.make({ file, readOnly, sqlite: this.sqlite }).pipe(
-      Effect.flatMap(use),
-      Effect.scoped,
-      Effect.provide(Reactivity.layer),
-      Effect.runPromise
+  private withStore<A, E>(readOnly: boolean, use: (database: Database) => Effect.Effect<A, E>): Promise<A> {
+    return Effect.runPromise(
+      Effect.acquireUseRelease(
+        Effect.sync(() => openStore({ file: FILE, readOnly }, this.sqlite)),
+        use,
+        (database) => Effect.sync(() => database.close())
+      )
     )
   }
 
@@ -405,8 +400,8 @@ export class StorageStory {
   }
 
   private async expectVerified(): Promise<void> {
-    const verdict = await this.withClient(FILE, true, (sql) => {
-      const reader = SqlReader.make(sql, { file: FILE, giveUpAfter: Duration.seconds(1) })
+    const verdict = await this.withStore(true, (database) => {
+      const reader = SqlReader.make(database, { file: FILE, giveUpAfter: Duration.seconds(1) })
       return verify({
         reader,
         rules: { ...rules, guard: none() },
@@ -431,9 +426,9 @@ export class StorageStory {
       index.close()
     }
     const heads = this.heads()
-    await this.withClient(FILE, true, (sql) =>
+    await this.withStore(true, (database) =>
       Effect.gen({ self: this }, function* () {
-        const reader = SqlReader.make(sql, { file: FILE, giveUpAfter: Duration.seconds(1) })
+        const reader = SqlReader.make(database, { file: FILE, giveUpAfter: Duration.seconds(1) })
         const snapshots = { get: (stream: string) => Effect.succeed(rows.get(stream)) }
         const source = { reader, snapshots, shown: toRunes, recent: nothingRecent }
         for (const [stream] of rows) {

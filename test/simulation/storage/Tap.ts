@@ -21,8 +21,7 @@ export const tapped = (sqlite: Sqlite, { exec, statement }: Taps): Sqlite => ({
           run: (...parameters) => prepared.run(...parameters),
           get: (...parameters) => prepared.get(...parameters),
           all: (...parameters) => prepared.all(...parameters),
-          setReturnArrays: (enabled) => prepared.setReturnArrays(enabled),
-          columns: () => prepared.columns()
+          setReturnArrays: (enabled) => prepared.setReturnArrays(enabled)
         }
         return { ...plain, ...statement?.(sql, prepared, database, file) }
       },

@@ -89,13 +89,6 @@ class WasmStatement implements Statement {
     this.arrays = enabled
   }
 
-  columns(): ReadonlyArray<{ readonly name: string }> {
-    const { api, pointer } = this
-    return Array.from({ length: api.sqlite3_column_count(pointer) }, (_, index) => ({
-      name: api.sqlite3_column_name(pointer, index)
-    }))
-  }
-
   private steps(parameters: ReadonlyArray<Value>, most: number): Array<Output> {
     const { api, pointer } = this
     const rows: Array<Output> = []

@@ -116,7 +116,7 @@ describe("one segment after another", () => {
       const seal = () =>
         store.seal({ upTo: (seen.length + 1) * 1_000, before: Number.MAX_SAFE_INTEGER, least: 1 }, (sealed) => {
           if ("failure" in sealed || sealed.made === undefined) throw new Error("nothing was sealed")
-          store.carryOut({ _tag: "Leave", id: 0, made: sealed.made })
+          store.carryOut({ _tag: "Leave", made: sealed.made })
           seen.push({
             rows: first(file, "SELECT count(*) FROM runes"),
             filed: first(actorFileOf(file), "SELECT event_id FROM place")
