@@ -321,7 +321,12 @@ export const node = (options: Options): Platform => {
         service("spool", Spool.layer({ state })),
         ...(environment["NOTIFY_SOCKET"] === undefined
           ? []
-          : [{ id: "status line", start: Effect.succeed(StatusLine.follow(control)) }])
+          : [
+              {
+                id: "status line",
+                start: Effect.succeed(Effect.provideService(StatusLine.follow, DaemonControl, control))
+              }
+            ])
       ]
     }),
     lost: StoreLock.lost(state),

@@ -5,11 +5,7 @@
  */
 import { Effect, Ref } from "effect"
 import { Agents } from "../projects/service/Agents.ts"
-import { Channels } from "../channels/Channels.ts"
 import { counted } from "../domain/ErrorLimit.ts"
-import { Goals } from "../goals/Goals.ts"
-import { Plates } from "../plates/Plates.ts"
-import type { DaemonControl } from "../api/rpc/DaemonControl.ts"
 import { listing } from "../api/rpc/Inquiries.ts"
 import { Notify } from "../systemd/Notify.ts"
 
@@ -23,16 +19,13 @@ export const text = (of: { readonly agents: number; readonly busy: number; reado
     ...(of.needs === 0 ? [] : [of.needs === 1 ? "1 needs you" : `${of.needs} need you: agentd waiting`])
   ].join(", ")
 
-export const follow = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]) {
+export const follow = Effect.gen(function* () {
   const agents = yield* Agents
-  const channels = yield* Channels
-  const goals = yield* Goals
-  const plates = yield* Plates
   const notify = yield* Notify
   const told = yield* Ref.make("")
   const look = Effect.gen(function* () {
     const rows = yield* agents.all
-    const { more, rows: matters } = yield* listing(agents, channels, goals, plates, daemon)
+    const { more, rows: matters } = yield* listing
     const busy = rows.filter((row) => row.busy === true).length
     const now = text({ agents: rows.length, busy, needs: matters.length + more })
     if ((yield* Ref.getAndSet(told, now)) !== now) yield* notify.status(now)

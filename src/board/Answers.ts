@@ -10,13 +10,13 @@
 import { Effect } from "effect"
 import { isOf } from "../config/ProjectName.ts"
 import { agentKinds } from "../agents/machines/AgentKinds.ts"
-import type { Agents } from "../projects/service/Agents.ts"
+import { Agents } from "../projects/service/Agents.ts"
 import type { Answer } from "../agents/machines/CallRow.ts"
 import { type Caller, type CallInfo, type PlateInfo, refuse } from "../domain/Messages.ts"
 import type { Decision } from "../plates/Approvals.ts"
-import type { Plates } from "../plates/Plates.ts"
+import { Plates } from "../plates/Plates.ts"
 import { reader } from "../core/event-log/EventKinds.ts"
-import type { EventLog } from "../core/event-log/EventLog.ts"
+import { EventLog } from "../core/event-log/EventLog.ts"
 
 export type Meant =
   | { readonly _tag: "Call"; readonly callId: string }
@@ -76,8 +76,8 @@ const readAsked = reader(ASKED)
 const TELLING = 8
 
 /** Calls that have asked, whatever became of them: the one of that very id, or the newest that begins so. */
-const asks = Effect.fnUntraced(function* (log: EventLog["Service"], name: string) {
-  const runes = yield* log.tail({ kinds: Object.keys(ASKED) }, SETTLED)
+const asks = Effect.fnUntraced(function* (name: string) {
+  const runes = yield* (yield* EventLog).tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
   return {
     exact: ids.includes(name),
@@ -88,20 +88,15 @@ const asks = Effect.fnUntraced(function* (log: EventLog["Service"], name: string
 /** A session that is refused something is told something. */
 const told = (reason: string): string => reason.trim() || "Refused by the user."
 
-interface Deciders {
-  readonly agents: Agents["Service"]
-  readonly log: EventLog["Service"]
-  readonly plates: Plates["Service"]
-}
-
 /** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
-const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, name: string, { config }: Caller) {
+const found = Effect.fnUntraced(function* (name: string, { config }: Caller) {
   if (name.trim() === "") {
     return yield* refuse("invalid", "No call is named.", "See what waits: agentd approve")
   }
-  const known = yield* asks(log, name)
+  const known = yield* asks(name)
   // One id may be the beginning of another: a call that is over must not stand for one that asks.
   if (known.exact) return { _tag: "Call", callId: name } as const
+  const [agents, plates] = [yield* Agents, yield* Plates]
   const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }), config)
   if (which._tag === "Several")
     return yield* refuse(
@@ -117,21 +112,22 @@ const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, na
 })
 
 /** The matter that an answer would decide, whole. */
-export const asked = Effect.fnUntraced(function* (of: Deciders, name: string, caller: Caller) {
-  const which = yield* found(of, name, caller)
-  return which._tag === "Call" ? yield* of.agents.askedCall(which.callId) : yield* of.plates.asked(which.name)
+export const asked = Effect.fnUntraced(function* (name: string, caller: Caller) {
+  const which = yield* found(name, caller)
+  return which._tag === "Call"
+    ? yield* (yield* Agents).askedCall(which.callId)
+    : yield* (yield* Plates).asked(which.name)
 })
 
 export const answer = Effect.fnUntraced(function* (
-  of: Deciders,
   name: string,
   { answers, behavior, hash, reason }: Answer,
   caller: Caller
 ) {
-  const which = yield* found(of, name, caller)
+  const which = yield* found(name, caller)
   if (which._tag === "Call") {
-    return yield* of.agents.answerCall(which.callId, { behavior, reason, answers, hash }, caller)
+    return yield* (yield* Agents).answerCall(which.callId, { behavior, reason, answers, hash }, caller)
   }
   const decision: Decision = behavior === "allow" ? { behavior, answers, hash } : { behavior, message: told(reason) }
-  return yield* of.plates.answer(which.name, decision, caller)
+  return yield* (yield* Plates).answer(which.name, decision, caller)
 })

@@ -4,7 +4,7 @@
  * there are those by which an agent speaks, and no others.
  */
 import { Allowance } from "../../domain/Allowance.ts"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
 import { Access } from "../../access/Access.ts"
 import { Agents } from "../../projects/service/Agents.ts"
@@ -23,25 +23,28 @@ import type { Features } from "./Features.ts"
 import { type AnyProcedure, Speaks } from "./Procedure.ts"
 import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 
-const features = Effect.gen(function* (): Effect.fn.Return<
-  Features,
-  never,
-  Access | Agents | Channels | DaemonControl | EventLog | Goals | Plates | Schedules | Scope.Scope
-> {
-  const access = yield* Access
+const features = Effect.gen(function* () {
   const agents = yield* Agents
-  const channels = yield* Channels
-  const plates = yield* Plates
-  const daemon = yield* DaemonControl
-  const goals = yield* Goals
-  const schedules = yield* Schedules
-  const log = yield* EventLog
-  const allowances = yield* Allowance
-  const inquiries = Inquiries.make(agents, channels, plates, log, daemon, allowances, goals)
-  const given = (all: boolean) => Inquiries.gathered(agents, channels, goals, plates, daemon, all)
-  const parts = Inquiries.someOf(agents, channels, goals, plates, daemon)
-  const board = yield* LiveBoard.make({ given, parts, addresses: agents.addresses, log, allowances })
-  return { access, agents, board, channels, goals, plates, schedules, daemon, inquiries }
+  const context = yield* Effect.context<Inquiries.Needs>()
+  const board = yield* LiveBoard.make({
+    given: (all) => Effect.provideContext(Inquiries.gathered(all), context),
+    parts: (parts) => Effect.provideContext(Inquiries.someOf(parts), context),
+    addresses: agents.addresses,
+    log: yield* EventLog,
+    allowances: yield* Allowance
+  })
+  const given: Features = {
+    access: yield* Access,
+    agents,
+    board,
+    channels: yield* Channels,
+    goals: yield* Goals,
+    plates: yield* Plates,
+    schedules: yield* Schedules,
+    daemon: yield* DaemonControl,
+    inquiries: yield* Inquiries.make
+  }
+  return given
 })
 
 type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }

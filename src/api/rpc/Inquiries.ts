@@ -9,25 +9,28 @@ import { Agents } from "../../projects/service/Agents.ts"
 import type { Agreed } from "../../projects/ConfigTrust.ts"
 import { explain } from "../../projects/service/Explain.ts"
 import type { Answer } from "../../agents/machines/CallRow.ts"
-import type { Channels } from "../../channels/Channels.ts"
+import { Channels } from "../../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo, refuse } from "../../domain/Messages.ts"
-import type { Goals } from "../../goals/Goals.ts"
+import { Goals } from "../../goals/Goals.ts"
 import * as GoalWhy from "../../goals/GoalWhy.ts"
 import * as WaitingList from "../../board/WaitingList.ts"
-import type { Plates } from "../../plates/Plates.ts"
-import type { Allowances } from "../../domain/Allowance.ts"
+import { Plates } from "../../plates/Plates.ts"
+import { Allowance } from "../../domain/Allowance.ts"
 import { EventLog, type RuneRefused, type StorageError } from "../../core/event-log/EventLog.ts"
 import { repeatsOf } from "../../core/event-log/Repeats.ts"
 import { type CostKey, grouped, limitsOf } from "../../board/CostMessages.ts"
 import * as Answers from "../../board/Answers.ts"
 import type * as BoardParts from "../../board/BoardParts.ts"
-import type { DaemonControl } from "./DaemonControl.ts"
+import { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "../../board/LogReader.ts"
 import { WORDS } from "../../domain/Words.ts"
 import type { LogSelection, StateCount, VerifyEvent, WordCount } from "../../board/DaemonMessages.ts"
 import { partsOf } from "../../board/TreeMessages.ts"
 import * as Timeline from "../../board/Timeline.ts"
 import * as Version from "./Version.ts"
+
+/** Services that the answers are made of. */
+export type Needs = Agents | Channels | DaemonControl | EventLog | Goals | Plates
 
 /** In the order in which a person looks for them. */
 export const countWords = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<WordCount> =>
@@ -50,59 +53,57 @@ export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<Sta
 }
 
 /** The log's check of itself, with a sign of life each second. */
-const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, StorageError> =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const started = yield* Clock.currentTimeMillis
-      const runes = yield* log.head
-      const beat = Stream.tick("1 second").pipe(
-        Stream.drop(1),
-        Stream.mapEffect(() => Clock.currentTimeMillis),
-        Stream.map((now): VerifyEvent => ({ _tag: "Progress", elapsed: now - started }))
-      )
-      const verdict = Stream.fromEffect(log.verify).pipe(
-        Stream.map((found): VerifyEvent => ({ _tag: "Verdict", ...found }))
-      )
-      return Stream.concat(
-        Stream.succeed<VerifyEvent>({ _tag: "Started", runes }),
-        Stream.merge(verdict, beat, { haltStrategy: "left" })
-      )
-    })
-  )
-
-const reading = (log: EventLog["Service"], agents: Agents["Service"], known: ReadonlyArray<string>) =>
-  Effect.fnUntraced(function* (input: LogSelection) {
-    const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
-    const stream = agent?.conversation ?? input.stream
-    const selection = {
-      ...(input.after === undefined ? {} : { after: input.after }),
-      ...(input.since === undefined ? {} : { since: input.since }),
-      ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
-      ...(stream === undefined ? {} : { stream }),
-      ...(agent === undefined ? {} : { actors: actorsOf(agent.agent) })
-    }
-    return select(log, selection, input, known)
+const verify: Stream.Stream<VerifyEvent, StorageError, EventLog> = Stream.unwrap(
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const started = yield* Clock.currentTimeMillis
+    const runes = yield* log.head
+    const beat = Stream.tick("1 second").pipe(
+      Stream.drop(1),
+      Stream.mapEffect(() => Clock.currentTimeMillis),
+      Stream.map((now): VerifyEvent => ({ _tag: "Progress", elapsed: now - started }))
+    )
+    const verdict = Stream.fromEffect(log.verify).pipe(
+      Stream.map((found): VerifyEvent => ({ _tag: "Verdict", ...found }))
+    )
+    return Stream.concat(
+      Stream.succeed<VerifyEvent>({ _tag: "Started", runes }),
+      Stream.merge(verdict, beat, { haltStrategy: "left" })
+    )
   })
+)
 
-const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>
-  agents.agent(name, caller).pipe(
-    Effect.flatMap((agent) => Effect.map(explain(agent), (story) => ({ agent, ...story }))),
-    Effect.provideService(Agents, agents),
-    Effect.provideService(EventLog, log)
-  )
+const reading = Effect.fnUntraced(function* (input: LogSelection) {
+  const agents = yield* Agents
+  const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
+  const stream = agent?.conversation ?? input.stream
+  const selection = {
+    ...(input.after === undefined ? {} : { after: input.after }),
+    ...(input.since === undefined ? {} : { since: input.since }),
+    ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
+    ...(stream === undefined ? {} : { stream }),
+    ...(agent === undefined ? {} : { actors: actorsOf(agent.agent) })
+  }
+  return select(yield* EventLog, selection, input, (yield* DaemonControl).kinds)
+})
+
+const why = Effect.fnUntraced(function* (name: string, caller: Caller) {
+  const agent = yield* (yield* Agents).agent(name, caller)
+  return { agent, ...(yield* explain(agent)) }
+})
 
 /** `g3` is a goal, unless an agent is called so. */
-const explainingAny = (log: EventLog["Service"], agents: Agents["Service"], goals: Goals["Service"]) =>
-  Effect.fnUntraced(function* (name: string, caller: Caller) {
-    const why = explaining(log, agents)
-    if (!GoalWhy.isName(name)) return yield* why(name, caller)
-    const isAgent = yield* Effect.option(agents.agent(name, caller))
-    if (isAgent._tag === "Some") return yield* why(name, caller)
-    const page = yield* goals.page(name, 0, caller)
-    return { goal: page.goal, ...GoalWhy.whyOf(page, yield* GoalWhy.stepsOf(log, page.goal)) }
-  })
+const explainAny = Effect.fnUntraced(function* (name: string, caller: Caller) {
+  if (!GoalWhy.isName(name)) return yield* why(name, caller)
+  const isAgent = yield* Effect.option((yield* Agents).agent(name, caller))
+  if (isAgent._tag === "Some") return yield* why(name, caller)
+  const page = yield* (yield* Goals).page(name, 0, caller)
+  return { goal: page.goal, ...GoalWhy.whyOf(page, yield* GoalWhy.stepsOf(yield* EventLog, page.goal)) }
+})
 
-const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
+const report = Effect.gen(function* () {
+  const agents = yield* Agents
+  const daemon = yield* DaemonControl
   const status = yield* daemon.status
   const now = yield* Clock.currentTimeMillis
   const accounts = yield* daemon.accounts
@@ -122,25 +123,20 @@ const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
   Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
 
 /** All of it that is no agent's. */
-const others = Effect.fnUntraced(function* (
-  agents: Agents["Service"],
-  channels: Channels["Service"],
-  goals: Goals["Service"],
-  plates: Plates["Service"],
-  daemon: DaemonControl["Service"],
-  closed: boolean
-) {
+const others = Effect.fnUntraced(function* (closed: boolean) {
+  const agents = yield* Agents
+  const daemon = yield* DaemonControl
   const status = yield* daemon.status
   return {
     startedAt: status.startedAt,
     http: status.http,
-    channels: yield* soon(channels.list),
+    channels: yield* soon((yield* Channels).list),
     conversations: yield* agents.conversations,
-    goals: yield* soon(goals.list({ all: true }, everybody)),
+    goals: yield* soon((yield* Goals).list({ all: true }, everybody)),
     outbox: status.outbox,
     log: status.log,
     outages: yield* daemon.outages,
-    plates: yield* plates.list({ closed }),
+    plates: yield* (yield* Plates).list({ closed }),
     replaced: status.replaced === true,
     ownConfig: status.ownConfig,
     keeper: status.keeper,
@@ -153,15 +149,9 @@ const others = Effect.fnUntraced(function* (
 })
 
 /** All that the lists of what needs a person are made of. */
-export const gathered = Effect.fnUntraced(function* (
-  agents: Agents["Service"],
-  channels: Channels["Service"],
-  goals: Goals["Service"],
-  plates: Plates["Service"],
-  daemon: DaemonControl["Service"],
-  closed = false
-) {
-  const rest = yield* others(agents, channels, goals, plates, daemon, closed)
+export const gathered = Effect.fnUntraced(function* (closed: boolean) {
+  const agents = yield* Agents
+  const rest = yield* others(closed)
   const given: WaitingList.Given & { readonly startedAt: number } = {
     ...rest,
     agents: yield* agents.all,
@@ -174,31 +164,26 @@ export const gathered = Effect.fnUntraced(function* (
 const everybody: Caller = { by: "agentd", config: null }
 
 /** Parts of what `gathered` gathers. */
-export const someOf = (
-  agents: Agents["Service"],
-  channels: Channels["Service"],
-  goals: Goals["Service"],
-  plates: Plates["Service"],
-  daemon: DaemonControl["Service"]
-) =>
-  Effect.fnUntraced(function* (parts: BoardParts.Parts): Effect.fn.Return<BoardParts.News> {
-    const { lists } = parts
-    const read = yield* agents.some(parts.agents.values())
-    if (lists.has("others")) return { agents: read, ...(yield* others(agents, channels, goals, plates, daemon, false)) }
-    return {
-      agents: read,
-      ...(lists.has("channels") ? { channels: yield* soon(channels.list) } : {}),
-      ...(lists.has("goals") ? { goals: yield* soon(goals.list({ all: true }, everybody)) } : {}),
-      ...(lists.has("plates") ? { plates: yield* plates.list({ closed: false }) } : {})
-    }
-  })
+export const someOf = Effect.fnUntraced(function* (
+  parts: BoardParts.Parts
+): Effect.fn.Return<BoardParts.News, never, Needs> {
+  const { lists } = parts
+  const read = yield* (yield* Agents).some(parts.agents.values())
+  if (lists.has("others")) return { agents: read, ...(yield* others(false)) }
+  return {
+    agents: read,
+    ...(lists.has("channels") ? { channels: yield* soon((yield* Channels).list) } : {}),
+    ...(lists.has("goals") ? { goals: yield* soon((yield* Goals).list({ all: true }, everybody)) } : {}),
+    ...(lists.has("plates") ? { plates: yield* (yield* Plates).list({ closed: false }) } : {})
+  }
+})
 
-export const listing = (...features: Parameters<typeof gathered>) =>
-  Effect.map(gathered(...features), WaitingList.listOf)
+export const listing = Effect.map(gathered(false), WaitingList.listOf)
 
 /** Waits for the channels of a sound project file, so that the next command finds them. */
-const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
-  problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
+const awaitChannels = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
+  if (problems.length === 0) yield* Effect.timeoutOption((yield* Channels).furnished(conversation), "5 seconds")
+})
 
 const greeting = (peer: Version.Peer) => {
   const refused = Version.mismatch(peer)
@@ -207,8 +192,8 @@ const greeting = (peer: Version.Peer) => {
     : Effect.fail(new CommandRefused({ code: "unsupported", ...refused }))
 }
 
-const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], name: string | null) {
-  const tree = yield* daemon.tree
+const partsNamed = Effect.fnUntraced(function* (name: string | null) {
+  const tree = yield* (yield* DaemonControl).tree
   if (name === null) return tree.map((row) => ({ ...row, newest: [] }))
   const found = partsOf(tree, name)
   return found.length > 0
@@ -217,14 +202,11 @@ const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"]
 })
 
 /** `keep`: another daemon is to come. A run that ends with this one would leave nobody to begin it, or begin its turn again and again. */
-const ending = Effect.fnUntraced(function* (
-  agents: Agents["Service"],
-  daemon: DaemonControl["Service"],
-  reason: string,
-  by: string,
-  keep: boolean
-) {
-  const own = (yield* agents.all).find(({ agent, busy, outlives }) => by === `agent:${agent}` && busy && !outlives)
+const shutdown = Effect.fnUntraced(function* (reason: string, by: string, keep: boolean) {
+  const daemon = yield* DaemonControl
+  const own = (yield* (yield* Agents).all).find(
+    ({ agent, busy, outlives }) => by === `agent:${agent}` && busy && !outlives
+  )
   if (keep && own !== undefined) {
     return yield* refuse(
       "not_allowed",
@@ -237,34 +219,34 @@ const ending = Effect.fnUntraced(function* (
   return { pid }
 })
 
-const refusing = <A>(effect: Effect.Effect<A, StorageError | RuneRefused>) =>
+const refusing = <A, R>(effect: Effect.Effect<A, StorageError | RuneRefused, R>) =>
   Effect.catchTag(effect, "RuneRefused", ({ message }) =>
     Effect.fail(
       refuse("conflict", `Nothing was erased: ${message}.`, "See the runes and what they hold: agentd log --json")
     )
   )
 
-const erasable = Effect.fnUntraced(function* (log: EventLog["Service"], eventId: number) {
+const erasable = Effect.fnUntraced(function* (eventId: number) {
+  const log = yield* EventLog
   const found = yield* log.erasable(eventId)
   const { more, runes } = yield* repeatsOf(log, eventId)
   return { ...found, also: runes, more }
 })
 
-const spending = Effect.fnUntraced(function* (
-  agents: Agents["Service"],
-  allowances: Allowances,
-  by: ReadonlyArray<CostKey>,
-  since: string
-) {
-  const conversations = yield* agents.conversations
-  const projects = new Map(conversations.map(({ conversation, project }) => [conversation, project]))
-  return grouped(yield* allowances.costs(since, { hours: by.includes("hour") }), by, projects)
+/** Names of projects by their conversations. */
+const projectNames = Effect.gen(function* () {
+  const conversations = yield* (yield* Agents).conversations
+  return new Map(conversations.map(({ conversation, project }) => [conversation, project]))
 })
 
-const limiting = (agents: Agents["Service"], allowances: Allowances) =>
-  Effect.map(agents.conversations, (all) =>
-    limitsOf(allowances.limits(), new Map(all.map(({ conversation, project }) => [conversation, project])))
-  )
+const costs = Effect.fnUntraced(function* (by: ReadonlyArray<CostKey>, since: string) {
+  const spent = yield* (yield* Allowance).costs(since, { hours: by.includes("hour") })
+  return grouped(spent, by, yield* projectNames)
+})
+
+const limits = Effect.gen(function* () {
+  return limitsOf((yield* Allowance).limits(), yield* projectNames)
+})
 
 /** Hashes of files that a payload tells of, at any depth. */
 const filesIn = (value: unknown): ReadonlyArray<string> =>
@@ -286,11 +268,9 @@ const callsIn = (value: unknown): ReadonlyArray<string> =>
  * The whole input of a call that waits lies in a file of its own, and so does what was sent with a message. They go
  * first: where this is cut off, the call can be denied, and no copy outlives the log's.
  */
-const erasing = Effect.fnUntraced(function* (
-  agents: Agents["Service"],
-  log: EventLog["Service"],
-  { also, by, eventId }: { readonly eventId: number; readonly also: boolean; readonly by: string }
-) {
+const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: string) {
+  const agents = yield* Agents
+  const log = yield* EventLog
   const one = Effect.fnUntraced(function* (id: number) {
     const { fields } = yield* log.erasable(id)
     const rune = yield* log.get(id)
@@ -312,33 +292,29 @@ const erasing = Effect.fnUntraced(function* (
   return { ...found, also: gone.flat(), more: also && (yield* repeatsOf(log, eventId)).more }
 })
 
-export const make = (
-  agents: Agents["Service"],
-  channels: Channels["Service"],
-  plates: Plates["Service"],
-  log: EventLog["Service"],
-  daemon: DaemonControl["Service"],
-  allowances: Allowances,
-  goals: Goals["Service"]
-) => ({
-  greeting,
-  status: reporting(daemon, agents),
-  register: (config: string, caller: Caller, agreed: Agreed) =>
-    Effect.tap(agents.register(config, caller, agreed), (project) => furnished(channels, project)),
-  asked: (name: string, caller: Caller) => Answers.asked({ agents, log, plates }, name, caller),
-  answer: (name: string, answer: Answer, caller: Caller) =>
-    Answers.answer({ agents, log, plates }, name, answer, caller),
-  log: (input: LogSelection) => Stream.unwrap(reading(log, agents, daemon.kinds)(input)),
-  why: explaining(log, agents),
-  explain: explainingAny(log, agents, goals),
-  timeline: Timeline.make(log, agents, daemon.kinds),
-  waiting: listing(agents, channels, goals, plates, daemon),
-  verify: verifying(log),
-  erasable: (eventId: number) => refusing(erasable(log, eventId)),
-  erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
-  shutdown: (reason: string, by: string, keep: boolean) => ending(agents, daemon, reason, by, keep),
-  tree: (name: string | null) => partsNamed(daemon, name),
-  costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since),
-  limits: Effect.suspend(() => limiting(agents, allowances))
+/** Its answers need nothing more of whoever asks. */
+export const make = Effect.gen(function* () {
+  const context = yield* Effect.context<Needs>()
+  const here = <A, E>(effect: Effect.Effect<A, E, Needs>) => Effect.provideContext(effect, context)
+  return {
+    greeting,
+    status: here(report),
+    register: (config: string, caller: Caller, agreed: Agreed) =>
+      here(Effect.flatMap(Agents, (agents) => Effect.tap(agents.register(config, caller, agreed), awaitChannels))),
+    asked: (name: string, caller: Caller) => here(Answers.asked(name, caller)),
+    answer: (name: string, answer: Answer, caller: Caller) => here(Answers.answer(name, answer, caller)),
+    log: (input: LogSelection) => Stream.provideContext(Stream.unwrap(reading(input)), context),
+    why: (name: string, caller: Caller) => here(why(name, caller)),
+    explain: (name: string, caller: Caller) => here(explainAny(name, caller)),
+    timeline: Timeline.make(yield* EventLog, yield* Agents, (yield* DaemonControl).kinds),
+    waiting: here(listing),
+    verify: Stream.provideContext(verify, context),
+    erasable: (eventId: number) => here(refusing(erasable(eventId))),
+    erase: (eventId: number, also: boolean, { by }: Caller) => here(refusing(erase(eventId, also, by))),
+    shutdown: (reason: string, by: string, keep: boolean) => here(shutdown(reason, by, keep)),
+    tree: (name: string | null) => here(partsNamed(name)),
+    costs: (by: ReadonlyArray<CostKey>, since: string) => here(costs(by, since)),
+    limits: here(limits)
+  }
 })
-export type Inquiries = ReturnType<typeof make>
+export type Inquiries = Effect.Success<typeof make>
