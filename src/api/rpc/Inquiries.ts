@@ -292,7 +292,7 @@ const erase = Effect.fnUntraced(function* (eventId: number, also: boolean, by: s
   return { ...found, also: gone.flat(), more: also && (yield* repeatsOf(log, eventId)).more }
 })
 
-/** Its answers need nothing more of whoever asks. */
+/** Answers that need no further service. */
 export const make = Effect.gen(function* () {
   const context = yield* Effect.context<Needs>()
   const here = <A, E>(effect: Effect.Effect<A, E, Needs>) => Effect.provideContext(effect, context)
