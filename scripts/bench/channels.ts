@@ -95,14 +95,14 @@ const standIns = Effect.fnUntraced(function* (agents: ReadonlyArray<string>, ans
 })
 
 const open = Effect.fnUntraced(function* (crew: AgentPort["Service"]) {
-  const nest = DynamicSupervisor.make({
+  const supervisor = DynamicSupervisor.make({
     name: "channels",
     strategy: "one_for_one",
     intensity: 10,
     period: "30 seconds"
   })
-  const context = yield* Layer.build(Channels.layer({ nest }).pipe(Layer.provide(Layer.succeed(AgentPort, crew))))
-  yield* Supervisor.make({ name: "root", children: [nest.child] })
+  const context = yield* Layer.build(Channels.layer({ supervisor }).pipe(Layer.provide(Layer.succeed(AgentPort, crew))))
+  yield* Supervisor.make({ name: "root", children: [supervisor.child] })
   const channels = Context.get(context, Channels.Channels)
   while (!(yield* channels.ready)) yield* Effect.sleep("1 millis")
   return channels

@@ -88,13 +88,18 @@ const hook = JSON.stringify({
 
 /** The board with its plates, over the log on the disk. */
 const board = (folder: string) => {
-  const nest = DynamicSupervisor.make({ name: "plates", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  const supervisor = DynamicSupervisor.make({
+    name: "plates",
+    strategy: "one_for_one",
+    intensity: 10,
+    period: "30 seconds"
+  })
   const log = DaemonLog.layer({ file: join(folder, "runes.db") })
   const system = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log, capacity: 1_000_000 }))).pipe(
     Layer.provide([DeadLetters.layerMemory(), EventLoop.layer])
   )
-  return Layer.effectDiscard(Supervisor.make({ name: "root", children: [nest.child] })).pipe(
-    Layer.provideMerge(Plates.layer({ nest, watch: false })),
+  return Layer.effectDiscard(Supervisor.make({ name: "root", children: [supervisor.child] })).pipe(
+    Layer.provideMerge(Plates.layer({ supervisor, watch: false })),
     Layer.provideMerge(system),
     Layer.provideMerge(log),
     Layer.provide(Redact.layer)

@@ -105,7 +105,7 @@ const sweep = (host: Host): Effect.Effect<void, never, FileSystem.FileSystem | P
   })
 
 /** Where what comes and goes belongs in the supervision tree. */
-interface Nests {
+interface Supervisors {
   readonly channels: DynamicSupervisor.DynamicSupervisor
   readonly conversations: DynamicSupervisor.DynamicSupervisor
   readonly plans: DynamicSupervisor.DynamicSupervisor
@@ -114,16 +114,16 @@ interface Nests {
   readonly schedules: DynamicSupervisor.DynamicSupervisor
 }
 
-const nestOf = (name: string) =>
+const supervisorOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
-const makeNests = (): Nests => ({
-  channels: nestOf("channels"),
-  conversations: nestOf("conversations"),
-  plans: nestOf("plans"),
-  plates: nestOf("plates"),
-  providers: nestOf("providers"),
-  schedules: nestOf("schedules")
+const makeSupervisors = (): Supervisors => ({
+  channels: supervisorOf("channels"),
+  conversations: supervisorOf("conversations"),
+  plans: supervisorOf("plans"),
+  plates: supervisorOf("plates"),
+  providers: supervisorOf("providers"),
+  schedules: supervisorOf("schedules")
 })
 
 /** Sessions, beside those of the agents' runs. */
@@ -134,11 +134,11 @@ const platesBeside = (options: Omit<Plates.Options, "sessions">) =>
 const worldOf = ({ socket, state }: Options): string | null => (dirname(socket) === state ? state : null)
 
 /** Goals, told by the agents what their projects say. */
-const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
+const goalsOf = (options: Options, store: string, supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Agents, (agents) =>
       Goals.layer({
-        nest,
+        supervisor,
         store,
         environment: options.environment,
         scratch: join(options.state, "goals"),
@@ -152,11 +152,11 @@ const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.Dynami
   )
 
 /** Schedules, told by the agents what their projects say, and by the goals which of theirs go on. */
-const schedulesOf = (nest: DynamicSupervisor.DynamicSupervisor) =>
+const schedulesOf = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Effect.all([Agents, Goals.Goals]), ([agents, goals]) =>
       Schedules.layer({
-        nest,
+        supervisor,
         goals: {
           submit: (config, { text, ...goal }, { by, key }) =>
             goals.submit({ ...goal, goal: text, plan: null }, { by, config }, key),
@@ -172,7 +172,7 @@ const schedulesOf = (nest: DynamicSupervisor.DynamicSupervisor) =>
   )
 
 /** Channels follow what the files of the projects say. */
-const furnish = Effect.gen(function* () {
+const configureChannels = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* Channels.Channels
   return yield* Stream.runForEach(agents.configs, ({ config, conversation }) =>
@@ -188,7 +188,7 @@ const services = (
   platform: Platform.Platform,
   machine: Layer.Layer<Platform.Machine>,
   user: UserConfig,
-  { channels, conversations, plans, plates, providers, schedules }: Nests
+  { channels, conversations, plans, plates, providers, schedules }: Supervisors
 ) => {
   const store = Platform.storeId(options.state)
   const worktrees = Workplace.worktreesIn(options.state)
@@ -199,10 +199,10 @@ const services = (
     Listening.layer,
     schedulesOf(schedules)
   ).pipe(
-    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
+    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ supervisor: channels }))),
     Layer.provideMerge(
       platesBeside({
-        nest: plates,
+        supervisor: plates,
         permissionTimeout: user.approvals.timeout,
         claudeFolder: ClaudeSessions.configOf(options.environment)
       })
@@ -216,7 +216,7 @@ const services = (
             waiting: join(options.state, "waiting"),
             files: join(options.state, "files"),
             configs: join(options.state, "configs"),
-            nest: conversations,
+            supervisor: conversations,
             sweep: Effect.provideContext(sweep(hostOf({ ...options, store })), context),
             mcp: OwnServer.given(options),
             project: options.config
@@ -224,7 +224,9 @@ const services = (
         )
       )
     ),
-    Layer.provideMerge(Layer.merge(Providers.layer({ nest: providers }), Budgets.layer({ machine: user.budget }))),
+    Layer.provideMerge(
+      Layer.merge(Providers.layer({ supervisor: providers }), Budgets.layer({ machine: user.budget }))
+    ),
     Layer.provideMerge(Layer.succeed(UserPrices, user.prices)),
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
@@ -361,11 +363,11 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
   const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis
   yield* platform.lock
-  const nests = makeNests()
+  const supervisors = makeSupervisors()
   const machine = yield* Layer.build(platform.machine)
   const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
   const { config: user, follow, ownConfig } = yield* Effect.provideContext(OwnConfig.make(options), machine)
-  const context = yield* Layer.build(services(options, platform, Layer.succeedContext(machine), user, nests))
+  const context = yield* Layer.build(services(options, platform, Layer.succeedContext(machine), user, supervisors))
   const keeper = Context.get(context, Keeper)
   return yield* Effect.gen(function* () {
     yield* (yield* Redact).register(secretsIn(options.environment))
@@ -390,14 +392,14 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
       period: "30 seconds",
       children: [
         ...commands,
-        nests.plates.child,
-        nests.providers.child,
+        supervisors.plates.child,
+        supervisors.providers.child,
         ...hooks,
-        nests.conversations.child,
-        nests.channels.child,
-        { id: "channels' config", start: Effect.succeed(furnish) },
-        nests.plans.child,
-        nests.schedules.child,
+        supervisors.conversations.child,
+        supervisors.channels.child,
+        { id: "channels' config", start: Effect.succeed(configureChannels) },
+        supervisors.plans.child,
+        supervisors.schedules.child,
         { id: "own config", start: Effect.succeed(follow) },
         ...chores(options.state, user),
         { id: "alerter", start: Effect.succeed(Alerter.run()) },

@@ -192,7 +192,7 @@ const fleetChecks = (environment: Facts["environment"]) =>
   Effect.map(Effect.all([projectChecks, readiness(environment), limitsCheck, agentChecks]), (lists) => lists.flat())
 
 /** The channels that the projects' files name are there. */
-const isFurnished = Effect.gen(function* () {
+const channelsConfigured = Effect.gen(function* () {
   const agents = yield* Agents
   const channels = yield* Channels
   const sound = (yield* agents.projects).filter(({ problems }) => problems.length === 0)
@@ -214,7 +214,7 @@ const unready = Effect.fnUntraced(function* ({ taken }: Facts) {
   const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [
     ["project", yield* Deferred.isDone(taken)],
     ["agents", yield* agents.ready],
-    ["channels", yield* isFurnished],
+    ["channels", yield* channelsConfigured],
     ["mail", (yield* (yield* LiveOutbox).seen) !== undefined]
   ]
   return parts.filter(([, isReady]) => !isReady).map(([name]) => name)

@@ -70,7 +70,7 @@ export interface Options {
   readonly machine: BudgetConfig
 }
 
-class Board implements Allowances {
+class BudgetTable implements Allowances {
   readonly machine: BudgetConfig
   private readonly system: System
   private readonly log: EventLog["Service"]
@@ -98,7 +98,7 @@ class Board implements Allowances {
     return Object.keys(this.machine).length > 0
   }
 
-  private readonly read = Effect.fnUntraced({ self: this }, function* (this: Board, stream: string) {
+  private readonly read = Effect.fnUntraced({ self: this }, function* (this: BudgetTable, stream: string) {
     if (this.known.has(stream)) return
     const read = yield* Effect.provideService(recover(stream), EventLog, this.log)
     // another may have read it meanwhile, and counted on
@@ -127,20 +127,23 @@ class Board implements Allowances {
     this.wakeAll()
   })
 
-  readonly join: Allowances["join"] = Effect.fnUntraced({ self: this }, function* (this: Board, spender: Spender) {
-    const key = keyOf(spender)
-    yield* this.readAnew(spender.conversation)
-    this.spenders.set(key, spender)
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        this.spenders.delete(key)
-        this.waiting.delete(key)
-      })
-    )
-  })
+  readonly join: Allowances["join"] = Effect.fnUntraced(
+    { self: this },
+    function* (this: BudgetTable, spender: Spender) {
+      const key = keyOf(spender)
+      yield* this.readAnew(spender.conversation)
+      this.spenders.set(key, spender)
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          this.spenders.delete(key)
+          this.waiting.delete(key)
+        })
+      )
+    }
+  )
 
   /** With its rows. */
-  private readonly readAnew = Effect.fnUntraced({ self: this }, function* (this: Board, conversation: string) {
+  private readonly readAnew = Effect.fnUntraced({ self: this }, function* (this: BudgetTable, conversation: string) {
     if (this.known.get(conversation)?.isLive === true) return
     this.known.delete(conversation)
     yield* Effect.catch(this.read(conversation), (error) =>
@@ -350,7 +353,7 @@ class Board implements Allowances {
 
   readonly costs: Allowances["costs"] = Effect.fnUntraced(
     { self: this },
-    function* (this: Board, since: string, options?: { readonly hours: boolean }) {
+    function* (this: BudgetTable, since: string, options?: { readonly hours: boolean }) {
       const streams = yield* this.log.streams
       const all: Array<Cost> = []
       for (const { stream } of streams) {
@@ -388,8 +391,8 @@ export const layer = (options: Options) =>
     Allowance,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
-      const board = new Board(options, yield* ActorSystem, yield* EventLog, scope)
-      yield* Effect.forkScoped(board.readAll)
-      return board
+      const table = new BudgetTable(options, yield* ActorSystem, yield* EventLog, scope)
+      yield* Effect.forkScoped(table.readAll)
+      return table
     })
   )

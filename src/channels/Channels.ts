@@ -43,7 +43,7 @@ export class Channels extends Context.Service<
     /** Whether that was said of a conversation, and its channels are there. */
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
     /** Waits until that was said of it, and its channels are there. */
-    readonly furnished: (conversation: string) => Effect.Effect<void>
+    readonly configured: (conversation: string) => Effect.Effect<void>
     /** Lists the channels that are not closed. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
     readonly show: (name: string, caller: Caller) => Effect.Effect<Shown, CommandRefused>
@@ -77,13 +77,13 @@ export class Channels extends Context.Service<
 
 export interface Options {
   /** Where the channels belong in the supervision tree. */
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
 }
 
 class LiveChannels {
   readonly registry: ChannelRegistry
   private readonly around: Surroundings
-  private readonly nest: DynamicSupervisor.DynamicSupervisor
+  private readonly supervisor: DynamicSupervisor.DynamicSupervisor
   /** The log is folded, and the channels of it are started. */
   readonly started: Deferred.Deferred<void, StorageError>
   /** Done for conversations whose file was heard of, open for those of which somebody waits for that. */
@@ -91,12 +91,12 @@ class LiveChannels {
 
   constructor(
     around: Surroundings,
-    nest: DynamicSupervisor.DynamicSupervisor,
+    supervisor: DynamicSupervisor.DynamicSupervisor,
     started: Deferred.Deferred<void, StorageError>
   ) {
     this.registry = new ChannelRegistry(around.presence)
     this.around = around
-    this.nest = nest
+    this.supervisor = supervisor
     this.started = started
   }
 
@@ -111,7 +111,7 @@ class LiveChannels {
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: LiveChannels, channel: Channel) {
     const actor = new ChannelActor(this.around, channel)
     this.registry.enter(actor)
-    yield* this.nest.add(actor.scope)
+    yield* this.supervisor.add(actor.scope)
     return actor
   })
 
@@ -225,7 +225,7 @@ class LiveChannels {
 
   private forget(actor: ChannelActor): Effect.Effect<void> {
     this.registry.leave(actor)
-    return this.nest.remove(actor.scope.id)
+    return this.supervisor.remove(actor.scope.id)
   }
 
   readonly post = (name: string, text: string, caller: Caller): Command =>
@@ -256,7 +256,7 @@ class LiveChannels {
     Channels.of({
       configure: this.configure,
       isConfigured: (conversation) => Effect.suspend(() => Deferred.isDone(this.configuredOf(conversation))),
-      furnished: (conversation) => Effect.suspend(() => Deferred.await(this.configuredOf(conversation))),
+      configured: (conversation) => Effect.suspend(() => Deferred.await(this.configuredOf(conversation))),
       list: Effect.suspend(() => Effect.forEach(this.registry.all, (actor) => this.info(actor))),
       show: (name, caller) =>
         Effect.suspend(() => {
@@ -338,11 +338,11 @@ const listen = (agents: AgentPort["Service"], registry: ChannelRegistry) =>
     })
   )
 
-const make = Effect.fnUntraced(function* ({ nest }: Options) {
+const make = Effect.fnUntraced(function* ({ supervisor }: Options) {
   const agents = yield* AgentPort
   const scope = yield* Effect.scope
   const around = { system: yield* ActorSystem, agents, presence: new Presence(), scope }
-  const live = new LiveChannels(around, nest, yield* Deferred.make<void, StorageError>())
+  const live = new LiveChannels(around, supervisor, yield* Deferred.make<void, StorageError>())
   const { registry, started } = live
   // The channels first: what is reported finds them.
   const reports = { id: "reports", start: Effect.as(Deferred.succeed(started, undefined), listen(agents, registry)) }
@@ -355,7 +355,7 @@ const make = Effect.fnUntraced(function* ({ nest }: Options) {
         }
       })
     ),
-    Effect.andThen(nest.add(reports)),
+    Effect.andThen(supervisor.add(reports)),
     Effect.tapError((error) => Deferred.fail(started, error)),
     Effect.tapCause((cause) => Effect.logError("the channels could not be recovered", cause)),
     Effect.forkIn(scope)
@@ -363,6 +363,6 @@ const make = Effect.fnUntraced(function* ({ nest }: Options) {
   return live.service()
 })
 
-/** Channels, kept going. The nest belongs under a supervisor, below the agents'. */
+/** Channels, kept alive. Their supervisor belongs under another one, below the agents'. */
 export const layer = (options: Options): Layer.Layer<Channels, never, ActorSystem | AgentPort | EventLog> =>
   Layer.effect(Channels, make(options))

@@ -34,13 +34,13 @@ export interface Project {
   readonly root: string
 }
 
-export type Furnished = Project & { readonly goals: GoalConfig }
+export type ConfiguredProject = Project & { readonly goals: GoalConfig }
 
 export interface Surroundings {
   readonly conversation: string
   readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
-  readonly project: Effect.Effect<Furnished | undefined>
+  readonly project: Effect.Effect<ConfiguredProject | undefined>
   /** Whether the conversation takes work; a goal waits where it does not. */
   readonly takesWork: () => boolean
   /** A plan is entered to its last piece in this scope, even if the caller goes away. */

@@ -20,7 +20,15 @@ import type { StreamFold } from "../core/event-log/StreamFold.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import * as Activities from "./Activities.ts"
-import { definition, GoalActor, type Needs, OURSELVES, type Furnished, scratchOf, takeBack } from "./GoalActor.ts"
+import {
+  definition,
+  GoalActor,
+  type Needs,
+  OURSELVES,
+  type ConfiguredProject,
+  scratchOf,
+  takeBack
+} from "./GoalActor.ts"
 import {
   actorOf,
   apply as applyTo,
@@ -41,12 +49,12 @@ import { type Figures, figuresOf } from "./GoalView.ts"
 export interface Projects {
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
   /** Undefined for a project whose config cannot be read. */
-  readonly config: (conversation: string) => Effect.Effect<Furnished | undefined>
+  readonly config: (conversation: string) => Effect.Effect<ConfiguredProject | undefined>
 }
 
 export interface Options {
   /** Where the goals belong in the supervision tree. */
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly projects: Projects
   /** A folder of agentd's own: checkouts for checks are made in it. */
   readonly scratch: string
@@ -303,7 +311,7 @@ export class GoalRegistry {
       return scope.add(name, actor, state ?? initial)
     })
     this.alive.set(keyOf(record), { goal, scope })
-    yield* options.nest.add(scope)
+    yield* options.supervisor.add(scope)
     return goal
   })
 
@@ -321,7 +329,7 @@ export class GoalRegistry {
       }
       keep()
       yield* before(goal)
-      yield* this.parts.options.nest.remove(scope.id)
+      yield* this.parts.options.supervisor.remove(scope.id)
       scope.close()
       // a move that was being written as the conversation was sealed is durable by now
       keep()

@@ -655,8 +655,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
     context: yield* services<Needs>(),
     scope
   })
-  yield* options.nest.add({ id: "reports", start: Effect.succeed(registry.listen) })
-  yield* options.nest.add({ id: "standings", start: Effect.succeed(registry.follow) })
+  yield* options.supervisor.add({ id: "reports", start: Effect.succeed(registry.listen) })
+  yield* options.supervisor.add({ id: "standings", start: Effect.succeed(registry.follow) })
   yield* registry.recover.pipe(
     Effect.onExit((exit) => Deferred.done(ready, exit)),
     Effect.andThen(registry.afterwards),
@@ -681,5 +681,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   })
 })
 
-/** Goals, kept alive. The nest belongs under a supervisor, beside the conversations and after them. */
+/** Goals, kept alive. Their supervisor belongs under another one, beside the conversations' and after it. */
 export const layer = (options: Options) => Layer.effect(Goals, make(options))

@@ -23,8 +23,8 @@ const MAX_MET = 10_000
 const slug = (cwd: string): string => cwd.replaceAll(/[^A-Za-z0-9]/g, "-")
 
 interface Parts {
-  readonly roster: PlateRegistry
-  readonly reception: EventIntake
+  readonly registry: PlateRegistry
+  readonly intake: EventIntake
   readonly fs: FileSystem.FileSystem
   readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   /** Claude Code's own: `~/.claude`. */
@@ -41,7 +41,7 @@ export class Discovery {
 
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     while (true) {
-      if (this.parts.reception.isOpen) yield* this.round
+      if (this.parts.intake.isOpen) yield* this.round
       yield* Effect.sleep(INTERVAL)
     }
   })
@@ -67,7 +67,7 @@ export class Discovery {
 
   /** Another process that has a session open which is on the board: both are that row's. */
   private join({ cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number): void {
-    const plate = this.parts.roster.ofSession(sessionId)
+    const plate = this.parts.registry.ofSession(sessionId)
     if (plate?.isOpen !== true || plate.process === undefined || plate.stand.data.runId !== null) return
     if (plate.processes.some((process) => process.pid === pid)) return
     const { plateId } = plate
@@ -76,8 +76,8 @@ export class Discovery {
 
   /** By its id; or a person has forgotten it. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
-    if (this.parts.roster.ofSession(sessionId)?.isOpen === true) return true
-    return this.parts.roster.isForgotten(sessionId, { pid, startedAt })
+    if (this.parts.registry.ofSession(sessionId)?.isOpen === true) return true
+    return this.parts.registry.isForgotten(sessionId, { pid, startedAt })
   }
 
   /** False: there is no room for it. */
@@ -94,7 +94,7 @@ export class Discovery {
       const at = Math.min(now, statusUpdatedAt)
       const event = { _tag: "HookSessionStart", at, sessionId, source: "noted", noted: true } as const
       const heard = { name: "SessionStart", sessionId, cwd, transcriptPath, event }
-      return yield* this.parts.reception.take(heard, { plate: undefined, run: undefined, pid }).pipe(
+      return yield* this.parts.intake.take(heard, { plate: undefined, run: undefined, pid }).pipe(
         Effect.as(true),
         Effect.catch(({ message }) => {
           this.met.delete(key)

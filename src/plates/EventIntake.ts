@@ -38,7 +38,7 @@ const MAX_WAITING = 4_096
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
 
 export class EventIntake {
-  private readonly roster: PlateRegistry
+  private readonly registry: PlateRegistry
   private readonly pulse: ProcessLiveness
   private readonly looks: FiberSet.FiberSet
   private readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
@@ -46,23 +46,23 @@ export class EventIntake {
   private waiting: Array<Effect.Effect<void>> | undefined = []
 
   private constructor(
-    roster: PlateRegistry,
+    registry: PlateRegistry,
     pulse: ProcessLiveness,
     looks: FiberSet.FiberSet,
     sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   ) {
     this.sessions = sessions
-    this.roster = roster
+    this.registry = registry
     this.pulse = pulse
     this.looks = looks
   }
 
   static make(
-    roster: PlateRegistry,
+    registry: PlateRegistry,
     pulse: ProcessLiveness,
     sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   ): Effect.Effect<EventIntake, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (looks) => new EventIntake(roster, pulse, looks, sessions))
+    return Effect.map(FiberSet.make(), (looks) => new EventIntake(registry, pulse, looks, sessions))
   }
 
   get isOpen(): boolean {
@@ -117,7 +117,7 @@ export class EventIntake {
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
       const { at, pid } = origin
-      if (at !== undefined && this.roster.forgottenSince(heard.sessionId, { at, pid })) return
+      if (at !== undefined && this.registry.forgottenSince(heard.sessionId, { at, pid })) return
       const { event, plate } = yield* this.admit(heard, origin)
       if (plate === undefined || event === undefined) return
       const next = this.follows(plate, event, origin)
@@ -132,11 +132,11 @@ export class EventIntake {
    */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
-    const process = processOf(origin, this.roster.processes)
-    const known = this.roster.ofSession(heard.sessionId)
+    const process = processOf(origin, this.registry.processes)
+    const known = this.registry.ofSession(heard.sessionId)
     const sessions = yield* this.sessions
     if (isRuns(heard, origin, sessions, known !== undefined)) return { plate: undefined, event: undefined }
-    const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
+    const plate = yield* this.registry.find(heard, { plate: origin.plate, run: origin.run, process })
     if (plate === undefined) return { plate, event: undefined }
     if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
       const agent = sessions.find(({ runId }) => runId === origin.run)?.agent
@@ -144,7 +144,7 @@ export class EventIntake {
       plate.tell({ _tag: "Registered", at: now, plateId, cwd: heard.cwd ?? "", runId: origin.run, agent })
     }
     plate.heard = now
-    this.roster.populated.openUnsafe()
+    this.registry.populated.openUnsafe()
     if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
       // What is in it by now is no news later.
       yield* FiberSet.run(this.looks, plate.look("look"))

@@ -19,29 +19,29 @@ const CONCURRENCY = 16
 export const FADES_AFTER = 24 * 60 * 60 * 1_000
 
 export class HealthCheck {
-  private readonly roster: PlateRegistry
+  private readonly registry: PlateRegistry
   /** When the last round began that went through them all, ms since the epoch. */
   checkedAt: number | null = null
   /** Plates whose files cannot be read in time: said once. */
   private readonly stuck = new Set<string>()
 
-  constructor(roster: PlateRegistry) {
-    this.roster = roster
+  constructor(registry: PlateRegistry) {
+    this.registry = registry
   }
 
   /** Through all open plates once. */
   private readonly round = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
-    yield* Effect.forEach(this.roster.open, (plate) => this.look(plate), { concurrency: CONCURRENCY, discard: true })
-    for (const plate of this.roster.plates.values()) {
-      if (!plate.isOpen && now - plate.stand.at > FADES_AFTER) yield* this.roster.retire(plate)
+    yield* Effect.forEach(this.registry.open, (plate) => this.look(plate), { concurrency: CONCURRENCY, discard: true })
+    for (const plate of this.registry.plates.values()) {
+      if (!plate.isOpen && now - plate.stand.at > FADES_AFTER) yield* this.registry.retire(plate)
     }
     this.checkedAt = now
   })
 
   /** Looks once more, within the bound, at what was being written during the round: it has had the time to be whole. */
   private readonly again = Effect.gen({ self: this }, function* () {
-    const behind = this.roster.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
+    const behind = this.registry.open.filter(({ transcript }) => transcript?.found?._tag === "Behind")
     if (behind.length === 0) return
     yield* Effect.sleep(PlateMachine.MAX_RECOVERY - PlateMachine.HEALTH_CHECK_INTERVAL)
     yield* Effect.forEach(behind, (plate) => this.look(plate), { concurrency: CONCURRENCY, discard: true })
@@ -61,13 +61,13 @@ export class HealthCheck {
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     let last: number | undefined
     while (true) {
-      if (last !== undefined && this.roster.open.length === 0) {
+      if (last !== undefined && this.registry.open.length === 0) {
         // The next thing that is heard opens it again.
-        this.roster.populated.closeUnsafe()
+        this.registry.populated.closeUnsafe()
         this.stuck.clear()
         last = undefined
       }
-      yield* this.roster.populated.await
+      yield* this.registry.populated.await
       const now = yield* Clock.currentTimeMillis
       const late =
         last !== undefined && now - last > (1 + PlateMachine.MAX_LATE_INTERVALS) * PlateMachine.HEALTH_CHECK_INTERVAL

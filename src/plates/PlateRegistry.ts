@@ -43,7 +43,7 @@ interface Forgotten {
 
 export interface Options {
   readonly system: System
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly fs: FileSystem.FileSystem
   readonly processes: Lookup
   readonly scope: Scope.Scope
@@ -246,7 +246,7 @@ export class PlateRegistry {
     yield* Effect.catch(Effect.asVoid(actor.ask({ _tag: "ProcessExited", at })), ({ message }) =>
       Effect.logWarning(`the row ${plateId} of a run of before: ${message}`)
     )
-    yield* this.options.nest.remove(scopeId(plateId))
+    yield* this.options.supervisor.remove(scopeId(plateId))
   })
 
   /** Alive from here on; its mail waits until its supervisor has started it. */
@@ -265,10 +265,10 @@ export class PlateRegistry {
   private readonly bear = Effect.fnUntraced(
     { self: this },
     function* (this: PlateRegistry, { facts, plateId, stand }: PlateRecord) {
-      const { fs, nest, scope, system } = this.options
+      const { fs, supervisor, scope, system } = this.options
       const commits = new CommitScope(system, { id: scopeId(plateId), stream: plateId })
       const actor = commits.add(actorName(plateId), plateActor, stand)
-      yield* Effect.forkIn(nest.add(commits), scope)
+      yield* Effect.forkIn(supervisor.add(commits), scope)
       return new PlateActor({ actor, plateId, fs, facts })
     }
   )
@@ -278,7 +278,7 @@ export class PlateRegistry {
     const { facts, plateId, stand } = plate
     this.plates.delete(plateId)
     this.shelve({ plateId, stand, facts })
-    yield* this.options.nest.remove(scopeId(plate.plateId))
+    yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
   /** Nothing of it is left but its name, which is not used again. */
@@ -286,7 +286,7 @@ export class PlateRegistry {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
     this.remember(plate.stand.data)
-    yield* this.options.nest.remove(scopeId(plate.plateId))
+    yield* this.options.supervisor.remove(scopeId(plate.plateId))
   })
 
   /** Whether a person has forgotten the session, and it still goes on in a process of then: until a hook tells of it. */

@@ -97,7 +97,7 @@ export interface Kept {
 
 export interface Options {
   /** Where the plates belong in the supervision tree. */
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   /** The time for a person's answer to a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
   /** Sessions of agents' runs, which have no plates; default: none. */
@@ -123,18 +123,20 @@ const withPlan = (heard: HookEvent.Heard, tool: string, plan: Plan | undefined):
     ? { ...heard, input: JSON.stringify({ plan: plan.text }) }
     : heard
 
-class Board {
-  readonly roster: PlateRegistry
-  readonly reception: EventIntake
+class LivePlates {
+  readonly registry: PlateRegistry
+  readonly intake: EventIntake
   readonly health: HealthCheck
   readonly approvals: Approvals
   readonly refusals: Refusals
   readonly redact: Redact["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
 
-  constructor(parts: Pick<Board, "roster" | "reception" | "health" | "approvals" | "refusals" | "redact" | "ready">) {
-    this.roster = parts.roster
-    this.reception = parts.reception
+  constructor(
+    parts: Pick<LivePlates, "registry" | "intake" | "health" | "approvals" | "refusals" | "redact" | "ready">
+  ) {
+    this.registry = parts.registry
+    this.intake = parts.intake
     this.health = parts.health
     this.approvals = parts.approvals
     this.refusals = parts.refusals
@@ -165,13 +167,13 @@ class Board {
       )
     )
 
-  readonly hook = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown, origin: Origin) {
+  readonly hook = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown, origin: Origin) {
     const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis), body)
-    yield* this.reception.take(heard, origin)
+    yield* this.intake.take(heard, origin)
   })
 
   /** An event of the five, with what may be shown of it. */
-  private readonly posted = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
+  private readonly posted = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis), body)
     const { event, input } = posted
     const heard =
@@ -182,27 +184,27 @@ class Board {
   })
 
   readonly event = (body: unknown) =>
-    Effect.flatMap(this.posted(body), ({ heard, origin }) => this.reception.take(heard, origin))
+    Effect.flatMap(this.posted(body), ({ heard, origin }) => this.intake.take(heard, origin))
 
-  readonly keep = Effect.fnUntraced({ self: this }, function* (this: Board, { as, body, origin }: Kept) {
+  readonly keep = Effect.fnUntraced({ self: this }, function* (this: LivePlates, { as, body, origin }: Kept) {
     yield* Deferred.await(this.ready)
     if (as === "event") {
       const { heard, origin: named } = yield* this.posted(body)
-      return yield* this.reception.keep(heard, named)
+      return yield* this.intake.keep(heard, named)
     }
     const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis), body)
-    yield* this.reception.keep(heard, origin)
+    yield* this.intake.keep(heard, origin)
   })
 
-  readonly register = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
+  readonly register = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const { cwd, pid, plateId } = yield* this.read("register", PostedEvent.register(body))
     yield* Deferred.await(this.ready)
-    const known = plateId === undefined ? undefined : this.roster.named(plateId)
-    if (known === undefined && plateId !== undefined && !this.roster.isFree(plateId)) {
+    const known = plateId === undefined ? undefined : this.registry.named(plateId)
+    if (known === undefined && plateId !== undefined && !this.registry.isFree(plateId)) {
       return yield* this.refusals.note("register", taken(plateId))
     }
-    const plate = yield* this.roster.claim(plateId)
-    const process = pid === undefined ? undefined : this.roster.processes.identify(pid)
+    const plate = yield* this.registry.claim(plateId)
+    const process = pid === undefined ? undefined : this.registry.processes.identify(pid)
     const { refused } = yield* this.put(plate, {
       _tag: "Registered",
       at: yield* Clock.currentTimeMillis,
@@ -215,10 +217,10 @@ class Board {
     return { plateId: plate.plateId }
   })
 
-  readonly stopped = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
+  readonly stopped = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const { pid, plateId, sessionId } = yield* this.read("stopped", PostedEvent.stopped(body))
     yield* Deferred.await(this.ready)
-    const plate = plateId === undefined ? this.roster.ofSession(sessionId ?? "") : this.roster.named(plateId)
+    const plate = plateId === undefined ? this.registry.ofSession(sessionId ?? "") : this.registry.named(plateId)
     if (plate === undefined) {
       const field = plateId === undefined ? "session_id" : "plate_id"
       return yield* this.refusals.note(
@@ -235,11 +237,11 @@ class Board {
     yield* this.put(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })
   })
 
-  readonly forget = Effect.fnUntraced({ self: this }, function* (this: Board, name: string, by: string) {
+  readonly forget = Effect.fnUntraced({ self: this }, function* (this: LivePlates, name: string, by: string) {
     yield* Deferred.await(this.ready)
     const found = this.findPlate(name)
-    const shelved = found instanceof PlateActor ? undefined : this.roster.shelvedAs(name)
-    const plate = shelved === undefined ? found : yield* this.roster.enter(shelved)
+    const shelved = found instanceof PlateActor ? undefined : this.registry.shelvedAs(name)
+    const plate = shelved === undefined ? found : yield* this.registry.enter(shelved)
     if (!(plate instanceof PlateActor)) return yield* plate
     const { committed, refused } = yield* this.put(plate, {
       _tag: "Forgotten",
@@ -247,18 +249,18 @@ class Board {
       by
     }).pipe(Effect.catchTag(["ActorStopped", "MailboxFull"], ({ message }) => refuse("not_now", message, AGAIN)))
     if (committed === undefined) return yield* refuse("not_now", refused.message, AGAIN)
-    yield* this.roster.drop(plate)
+    yield* this.registry.drop(plate)
     return { eventId: committed.eventId, message: `${plate.plateId} is forgotten.` }
   })
 
-  readonly permission = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown, origin: Origin) {
+  readonly permission = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown, origin: Origin) {
     const heard = yield* this.read("permission", HookEvent.parse(body, yield* Clock.currentTimeMillis))
     const { event } = heard
     if (event?._tag !== "HookPermissionRequest") {
       return yield* this.refusals.note("permission", notARequest(heard.name))
     }
     yield* Effect.ignore(Deferred.await(this.ready))
-    const admitted = yield* this.reception.admit(heard, origin)
+    const admitted = yield* this.intake.admit(heard, origin)
     const { plate } = admitted
     if (plate === undefined) return undefined
     const { committed } = yield* Effect.orElseSucceed(this.put(plate, admitted.event ?? event), () => ({
@@ -273,20 +275,21 @@ class Board {
     return row(plate, this.approvals.of(plate), now)
   }
 
-  readonly list = Effect.fnUntraced({ self: this }, function* (this: Board, closed: boolean) {
+  readonly list = Effect.fnUntraced({ self: this }, function* (this: LivePlates, closed: boolean) {
     const now = yield* Clock.currentTimeMillis
-    const live = [...this.roster.plates.values()]
+    const live = [...this.registry.plates.values()]
       .filter((plate) => !plate.isSpare && (closed || plate.isOpen || lingers(plate, now)))
       .map((plate) => this.info(plate, now))
-    const faded = closed ? [...this.roster.archive.values()].map((record) => row(still(record), null, now)) : []
+    const faded = closed ? [...this.registry.archive.values()].map((record) => row(still(record), null, now)) : []
     return [...live, ...faded].toSorted(order)
   })
 
   /** By id, by session, by a beginning that only one id has. */
   findPlate(name: string): PlateActor | CommandRefused {
-    const exact = this.roster.named(name) ?? this.roster.ofSession(name)
+    const exact = this.registry.named(name) ?? this.registry.ofSession(name)
     if (exact !== undefined) return exact
-    const begins = name === "" ? [] : [...this.roster.plates.values()].filter(({ plateId }) => plateId.startsWith(name))
+    const begins =
+      name === "" ? [] : [...this.registry.plates.values()].filter(({ plateId }) => plateId.startsWith(name))
     if (begins.length === 1) return begins[0]!
     return begins.length === 0
       ? unknown(name)
@@ -304,7 +307,7 @@ class Board {
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const found = this.findPlate(name)
       if (found instanceof PlateActor) return Effect.succeed(this.info(found, now))
-      const shelved = this.roster.shelvedAs(name)
+      const shelved = this.registry.shelvedAs(name)
       return shelved === undefined ? Effect.fail(found) : Effect.succeed(row(still(shelved), null, now))
     })
 
@@ -350,7 +353,7 @@ const notARequest = (name: string) =>
     remedy: "Send only PermissionRequest here, all else to the hooks' endpoint."
   })
 
-const service = (live: Board): Plates["Service"] =>
+const service = (live: LivePlates): Plates["Service"] =>
   Plates.of({
     hook: live.hook,
     event: live.event,
@@ -364,8 +367,8 @@ const service = (live: Board): Plates["Service"] =>
     asked: live.asked,
     answer: live.answer,
     health: Effect.sync(() => ({
-      ready: live.reception.isOpen,
-      open: live.roster.open.length,
+      ready: live.intake.isOpen,
+      open: live.registry.open.length,
       checkedAt: live.health.checkedAt
     }))
   })
@@ -375,40 +378,46 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const fs = yield* FileSystem.FileSystem
   const scope = yield* Effect.scope
   const processes = yield* Lookup
-  const roster = new PlateRegistry({ system: yield* ActorSystem, nest: options.nest, fs, processes, scope })
+  const registry = new PlateRegistry({
+    system: yield* ActorSystem,
+    supervisor: options.supervisor,
+    fs,
+    processes,
+    scope
+  })
   const { sessions = Effect.succeed([]) } = options
-  const pulse = yield* ProcessLiveness.make(roster, fs, sessions)
-  const reception = yield* EventIntake.make(roster, pulse, sessions)
+  const pulse = yield* ProcessLiveness.make(registry, fs, sessions)
+  const intake = yield* EventIntake.make(registry, pulse, sessions)
   const timeout = Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes")
   const redact = yield* Redact
   const approvals = new Approvals(log, redact, timeout)
   yield* Effect.addFinalizer(() => approvals.giveUp)
   const ready = yield* Deferred.make<void, StorageError>()
-  const live = new Board({
-    roster,
-    reception,
-    health: new HealthCheck(roster),
+  const live = new LivePlates({
+    registry,
+    intake,
+    health: new HealthCheck(registry),
     approvals,
     refusals: new Refusals(log),
     redact,
     ready
   })
-  yield* options.nest.add({ id: "health", start: Effect.succeed(live.health.loop) })
-  yield* options.nest.add({ id: "pulse", start: Effect.succeed(pulse.loop) })
+  yield* options.supervisor.add({ id: "health", start: Effect.succeed(live.health.loop) })
+  yield* options.supervisor.add({ id: "pulse", start: Effect.succeed(pulse.loop) })
   if (options.watch !== false) {
-    const watch = yield* Watch.make(roster, fs)
-    yield* options.nest.add({ id: "watch", start: Effect.succeed(watch.loop) })
+    const watch = yield* Watch.make(registry, fs)
+    yield* options.supervisor.add({ id: "watch", start: Effect.succeed(watch.loop) })
   }
   const { claudeFolder } = options
   if (claudeFolder !== undefined) {
-    const discovery = new Discovery({ roster, reception, fs, sessions, config: claudeFolder })
-    yield* options.nest.add({ id: "discovery", start: Effect.succeed(discovery.loop) })
+    const discovery = new Discovery({ registry, intake, fs, sessions, config: claudeFolder })
+    yield* options.supervisor.add({ id: "discovery", start: Effect.succeed(discovery.loop) })
   }
   const now = yield* Clock.currentTimeMillis
   yield* recover.pipe(
     Effect.provideService(EventLog, log),
-    Effect.flatMap((records) => roster.restore(records, now - FADES_AFTER)),
-    Effect.andThen(reception.open),
+    Effect.flatMap((records) => registry.restore(records, now - FADES_AFTER)),
+    Effect.andThen(intake.open),
     Effect.onExit((exit) => Deferred.done(ready, exit)),
     Effect.tapCause((cause) => Effect.logError("the plates could not be recovered", cause)),
     Effect.forkIn(scope)
@@ -416,5 +425,5 @@ const make = Effect.fnUntraced(function* (options: Options) {
   return service(live)
 })
 
-/** Plates, kept right. The nest belongs under a supervisor. */
+/** Plates, kept right. Their supervisor belongs under another one. */
 export const layer = (options: Options) => Layer.effect(Plates, make(options))

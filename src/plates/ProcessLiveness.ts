@@ -19,29 +19,29 @@ const ENDING_INTERVAL = 100
 const ENDING_LOOKS = 50
 
 export class ProcessLiveness {
-  private readonly roster: PlateRegistry
+  private readonly registry: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly endings: FiberSet.FiberSet
   private readonly sessions: Effect.Effect<ReadonlyArray<AgentSession>>
 
   private constructor(
-    roster: PlateRegistry,
+    registry: PlateRegistry,
     fs: FileSystem.FileSystem,
     endings: FiberSet.FiberSet,
     sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   ) {
     this.sessions = sessions
-    this.roster = roster
+    this.registry = registry
     this.fs = fs
     this.endings = endings
   }
 
   static make(
-    roster: PlateRegistry,
+    registry: PlateRegistry,
     fs: FileSystem.FileSystem,
     sessions: Effect.Effect<ReadonlyArray<AgentSession>>
   ): Effect.Effect<ProcessLiveness, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(roster, fs, endings, sessions))
+    return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(registry, fs, endings, sessions))
   }
 
   /** True once it is known to be gone. */
@@ -49,7 +49,7 @@ export class ProcessLiveness {
     { self: this },
     function* (this: ProcessLiveness, plate: PlateActor, now: number) {
       const known = plate.stand.data.processes.filter(({ start }) => start !== null)
-      if (known.length === 0 || known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! })))
+      if (known.length === 0 || known.some(({ pid, start }) => this.registry.processes.isAlive({ pid, start: start! })))
         return false
       yield* plate.lastLook
       plate.tell({ _tag: "ProcessExited", at: now, pid: known.at(-1)!.pid })
@@ -69,15 +69,15 @@ export class ProcessLiveness {
 
   private readonly beat = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
-    const plates = this.roster.open
+    const plates = this.registry.open
     for (const plate of plates) if (!(yield* this.check(plate, now))) yield* this.checkRun(plate, now)
     yield* Shells.look(this.fs, plates, now)
   })
 
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
-    if (!this.roster.processes.isAvailable()) return yield* Effect.never
+    if (!this.registry.processes.isAvailable()) return yield* Effect.never
     while (true) {
-      yield* this.roster.populated.await
+      yield* this.registry.populated.await
       yield* this.beat
       yield* Effect.sleep(INTERVAL)
     }

@@ -25,33 +25,33 @@ const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
 ]
 
 export class Watch {
-  private readonly roster: PlateRegistry
+  private readonly registry: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
   /** Looks that wait until a note has settled, by plate. */
   private readonly later: FiberMap.FiberMap<string>
 
   private constructor(
-    roster: PlateRegistry,
+    registry: PlateRegistry,
     fs: FileSystem.FileSystem,
     folders: FiberMap.FiberMap<string>,
     later: FiberMap.FiberMap<string>
   ) {
-    this.roster = roster
+    this.registry = registry
     this.fs = fs
     this.folders = folders
     this.later = later
   }
 
-  static make(roster: PlateRegistry, fs: FileSystem.FileSystem): Effect.Effect<Watch, never, Scope.Scope> {
+  static make(registry: PlateRegistry, fs: FileSystem.FileSystem): Effect.Effect<Watch, never, Scope.Scope> {
     return Effect.zipWith(FiberMap.make<string>(), FiberMap.make<string>(), (folders, later) => {
-      return new Watch(roster, fs, folders, later)
+      return new Watch(registry, fs, folders, later)
     })
   }
 
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     while (true) {
-      yield* this.roster.populated.await
+      yield* this.registry.populated.await
       yield* this.settle
       yield* Effect.sleep(INTERVAL)
     }
@@ -59,7 +59,7 @@ export class Watch {
 
   /** The folders of the open plates, and no others. */
   private readonly settle = Effect.gen({ self: this }, function* () {
-    const wanted = new Set(this.roster.open.flatMap(foldersOf))
+    const wanted = new Set(this.registry.open.flatMap(foldersOf))
     for (const [folder] of this.folders) if (!wanted.has(folder)) yield* FiberMap.remove(this.folders, folder)
     for (const folder of [...wanted].slice(0, MAX_FOLDERS)) {
       if (yield* FiberMap.has(this.folders, folder)) continue
@@ -67,7 +67,7 @@ export class Watch {
       if (!(yield* Effect.orElseSucceed(this.fs.exists(folder), () => false))) continue
       yield* FiberMap.run(this.folders, folder, this.follow(folder))
       // What was written before the watch stood.
-      const there = this.roster.open.filter((plate) => foldersOf(plate).includes(folder))
+      const there = this.registry.open.filter((plate) => foldersOf(plate).includes(folder))
       yield* Effect.forEach(there, (plate) => plate.look("look"), { discard: true })
     }
   })
@@ -84,7 +84,7 @@ export class Watch {
 
   private written(folder: string, names: ReadonlySet<string>): Effect.Effect<void> {
     return Effect.forEach(
-      this.roster.open,
+      this.registry.open,
       (plate) => {
         const { note, processes, transcript } = plate
         if (transcript !== undefined && dirname(transcript.path) === folder && names.has(basename(transcript.path))) {

@@ -47,7 +47,7 @@ export interface Belongs {
   readonly life: ConversationActor
   /** Why the conversation takes nothing new. */
   readonly refusal: () => CommandRefused | undefined
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly scope: Scope.Scope
 }
 
@@ -69,14 +69,14 @@ const turnOf = (tree: AgentScope): Pick<Spender, "interrupt" | "turn"> => ({
   turn: () => (isActive(tree.turn()) ? (tree.turn().data.turnId ?? undefined) : undefined),
   interrupt: (reason, keep, turnId) =>
     turnId === undefined
-      ? tree.tenant.interruptTurn("agentd", reason, keep)
+      ? tree.control.interruptTurn("agentd", reason, keep)
       : Effect.ignore(tree.tellInbox({ _tag: "Bound", text: reason, turnId }))
 })
 
 export class AgentRegistry {
   /** In the order in which they began. */
   readonly members: Map<string, Member> = new Map()
-  readonly family: SubAgentTree
+  readonly subAgentTree: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string
   private readonly lock = Semaphore.makeUnsafe(1)
@@ -86,7 +86,7 @@ export class AgentRegistry {
     this.of = of
     this.conversation = of.record.conversation
     const { file, life, record, scope } = of
-    this.family = new SubAgentTree({
+    this.subAgentTree = new SubAgentTree({
       log: this.log,
       record,
       file,
@@ -109,14 +109,14 @@ export class AgentRegistry {
   private spawnedAs(agent: string): AgentConfig | undefined {
     const spawned = this.of.record.life.spawned.get(agent)
     if (spawned === undefined) return undefined
-    const parent = this.family.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
+    const parent = this.subAgentTree.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
     return SubAgents.settled(spawned.config, spawned.parent, parent)
   }
 
   /** The settings of an agent; those it had last where nothing names it any more. */
   private settings(agent: string, first: AgentConfig): () => AgentConfig {
     let last = first
-    return () => (last = this.family.named(agent) ?? this.spawnedAs(agent) ?? last)
+    return () => (last = this.subAgentTree.named(agent) ?? this.spawnedAs(agent) ?? last)
   }
 
   private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
@@ -155,7 +155,7 @@ export class AgentRegistry {
   get residents(): ReadonlyArray<Resident> {
     return [...this.members].map(([name, { tree }]) => ({
       name,
-      tenant: tree.tenant,
+      control: tree.control,
       grace: tree.config().interruptGrace,
       clear:
         tree.worker() === undefined
@@ -166,7 +166,7 @@ export class AgentRegistry {
 
   /** In the order in which they are to end; waits until those of the log are there, and for whoever comes or goes just now. */
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>> = Effect.suspend(() =>
-    Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.family.inOrder)))
+    Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.subAgentTree.inOrder)))
   )
 
   /** Brings an agent to life as its record says it stands, and starts it if it never was. */
@@ -199,12 +199,12 @@ export class AgentRegistry {
         agent,
         conversation: this.conversation,
         project,
-        parent: this.family.parentOf(agent) ?? null,
+        parent: this.subAgentTree.parentOf(agent) ?? null,
         rest: () => {
           const { restAfterMessages, restAfterRelays } = this.of.file().conversation
           return { relays: restAfterRelays, messages: restAfterMessages }
         },
-        queued: () => this.family.isQueued(agent),
+        queued: () => this.subAgentTree.isQueued(agent),
         home: this.of.life.home,
         allowance: AgentAllowance.make(allowances, who),
         weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, settings, () => {
@@ -218,8 +218,8 @@ export class AgentRegistry {
         recoveredTo,
         waiting,
         files,
-        hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
-        answered: (eventId) => this.family.answered(agent, eventId),
+        hearer: (turnId, asked) => this.subAgentTree.hearer(agent, turnId, asked),
+        answered: (eventId) => this.subAgentTree.answered(agent, eventId),
         report: (report) => Effect.andThen(handedOver(report), bus.report(report)),
         mcp: (runId) => mcp(runId, settings())
       })
@@ -236,7 +236,7 @@ export class AgentRegistry {
           tree.actors.life.tell({ _tag: "budget_exhausted", resource, spent, limit })
       }
       yield* Scope.provide(allowances.join(spender), scope)
-      yield* this.of.nest.add(tree.child)
+      yield* this.of.supervisor.add(tree.child)
       this.members.set(agent, { tree, scope })
       yield* this.startDue(agent, config, tree, record)
     },
@@ -249,8 +249,8 @@ export class AgentRegistry {
     if (stopped !== null) return this.keepStopped(tree, stopped.by)
     // never started, or stopped only because the file did not name it for a while
     const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
-    if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return Effect.void
-    return this.family.named(agent) === undefined ? Effect.void : Effect.asVoid(tree.start(this.theFile))
+    if (this.subAgentTree.isClosing || !due || record.broken !== undefined || !config.autostart) return Effect.void
+    return this.subAgentTree.named(agent) === undefined ? Effect.void : Effect.asVoid(tree.start(this.theFile))
   }
 
   /** An agent of a project that is stopped as a whole: the last daemon may have died before it was ended. */
@@ -264,13 +264,15 @@ export class AgentRegistry {
   /** Ends all agents that run, and whoever comes just now; answers with their names. */
   halt(caller: Caller): Effect.Effect<ReadonlyArray<string>, CommandRefused | StorageError> {
     const runs = ([name, { tree }]: readonly [string, Member]) =>
-      this.family.parentOf(name) === undefined && tree.worker() !== undefined && tree.worker()?.state !== "Stopped"
+      this.subAgentTree.parentOf(name) === undefined &&
+      tree.worker() !== undefined &&
+      tree.worker()?.state !== "Stopped"
     return Effect.andThen(
       this.lock.withPermit(Effect.void),
       Effect.suspend(() =>
         Effect.forEach(
           [...this.members].filter(runs),
-          ([name, { tree }]) => Effect.as(this.family.stop(tree, caller), name),
+          ([name, { tree }]) => Effect.as(this.subAgentTree.stop(tree, caller), name),
           { concurrency: "unbounded" }
         )
       )
@@ -289,7 +291,7 @@ export class AgentRegistry {
   }
 
   private isDue(name: string, tree: AgentScope): boolean {
-    const config = this.family.named(name)
+    const config = this.subAgentTree.named(name)
     const worker = tree.worker()
     return config !== undefined && (worker === undefined ? config.autostart : ProjectStop.isWith(worker.data.stoppedBy))
   }
@@ -297,14 +299,14 @@ export class AgentRegistry {
   /** Agents of the file that are stopped. */
   get still(): ReadonlyArray<string> {
     return [...this.members].flatMap(([name, { tree }]) =>
-      this.family.named(name) !== undefined && tree.worker()?.state === "Stopped" ? [name] : []
+      this.subAgentTree.named(name) !== undefined && tree.worker()?.state === "Stopped" ? [name] : []
     )
   }
 
   private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: AgentRegistry, agent: string) {
     const member = this.members.get(agent)
     if (member === undefined) return
-    yield* this.family.endChildren(agent, Infinity)
+    yield* this.subAgentTree.endChildren(agent, Infinity)
     yield* member.tree.stop(this.theFile, "no longer in the config")
     // their sender gives them to another agent: they are not worked on when this one comes back
     for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
@@ -317,7 +319,7 @@ export class AgentRegistry {
   private readonly release = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, { scope }: Member) {
-      yield* this.of.nest.remove(agent)
+      yield* this.of.supervisor.remove(agent)
       yield* Scope.close(scope, Exit.void)
       this.members.delete(agent)
       const record = yield* recoverAgent(this.log, this.conversation, agent)
@@ -329,7 +331,8 @@ export class AgentRegistry {
   private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
     const { ended, spawned } = this.of.record.life
     const sub = [...spawned.keys()].flatMap((agent) => {
-      const config = this.family.named(agent) === undefined && !ended.has(agent) ? this.spawnedAs(agent) : undefined
+      const config =
+        this.subAgentTree.named(agent) === undefined && !ended.has(agent) ? this.spawnedAs(agent) : undefined
       return config === undefined ? [] : [[agent, config] as const]
     })
     return [...Object.entries(this.of.file().agents), ...sub]
@@ -339,13 +342,13 @@ export class AgentRegistry {
   readonly settle: Moved = Effect.suspend(() => {
     const { spawned } = this.of.record.life
     const gone = [...this.members.keys()].filter(
-      (agent) => this.family.named(agent) === undefined && !spawned.has(agent)
+      (agent) => this.subAgentTree.named(agent) === undefined && !spawned.has(agent)
     )
     // those of a conversation that was being closed come once, to be ended in order
-    const isOver = this.family.isClosing && this.members.size > 0
+    const isOver = this.subAgentTree.isClosing && this.members.size > 0
     const fresh = isOver ? [] : this.wanted.filter(([agent]) => !this.members.has(agent))
     const moves: ReadonlyArray<Moved> = [
-      ...(this.family.isClosing ? [] : gone.map((agent) => this.dismiss(agent))),
+      ...(this.subAgentTree.isClosing ? [] : gone.map((agent) => this.dismiss(agent))),
       ...fresh.map(([agent, config]) => this.adopt(agent, config)),
       this.fillPlaces
     ]
@@ -372,21 +375,21 @@ export class AgentRegistry {
   private get fillPlaces(): Moved {
     return Effect.suspend(() =>
       Effect.forEach(
-        this.family.isClosing
+        this.subAgentTree.isClosing
           ? []
-          : SubAgents.admitted(this.family.subAgents, (parent) => this.family.isRunning(parent)),
+          : SubAgents.admitted(this.subAgentTree.subAgents, (parent) => this.subAgentTree.isRunning(parent)),
         (agent) =>
           this.members
             .get(agent)!
-            .tree.admit({ by: `agent:${this.family.parentOf(agent)}`, config: this.theFile.config }),
+            .tree.admit({ by: `agent:${this.subAgentTree.parentOf(agent)}`, config: this.theFile.config }),
         { discard: true }
       )
     )
   }
 
-  /** An agent has ended: its family does what follows from it, and one that waits may have its place. */
-  bereave(agent: string): Effect.Effect<void> {
-    return this.family.bereave(agent).pipe(
+  /** An agent has ended: its sub-agents end too, its parent hears of it, and an agent that waits can begin. */
+  afterEnd(agent: string): Effect.Effect<void> {
+    return this.subAgentTree.afterEnd(agent).pipe(
       Effect.andThen(this.lock.withPermit(Effect.uninterruptible(Effect.andThen(this.tidy, this.fillPlaces)))),
       Effect.catch((error) => Effect.logWarning(`after the end of ${agent}: ${error.message}`))
     )
@@ -394,10 +397,10 @@ export class AgentRegistry {
 
   /** Of sub-agents that have ended the newest few are kept for whoever asks. */
   private get tidy(): Moved {
-    const over = this.family.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
+    const over = this.subAgentTree.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
     const forget = (name: string) => Effect.sync(() => void this.of.record.life.spawned.delete(name))
     return Effect.forEach(
-      this.family.isClosing ? [] : over,
+      this.subAgentTree.isClosing ? [] : over,
       ({ name }) => Effect.andThen(this.dismiss(name), forget(name)),
       {
         discard: true
@@ -407,7 +410,10 @@ export class AgentRegistry {
 
   /** Completes the half-done work of the last daemon: a parent that had ended, and its sub-agents not yet; a message that did not get through. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() => {
-    const moves = [this.family.tellParents, ...this.family.bereaved.map((parent) => this.bereave(parent))]
+    const moves = [
+      this.subAgentTree.tellParents,
+      ...this.subAgentTree.unfinishedEnds.map((parent) => this.afterEnd(parent))
+    ]
     return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })
   })
 
@@ -422,7 +428,7 @@ export class AgentRegistry {
       if (closed !== undefined) return yield* closed
       const project = this.of.file().name
       const tree = this.members.get(parent)?.tree
-      if (tree === undefined || !this.family.isRunning(parent)) {
+      if (tree === undefined || !this.subAgentTree.isRunning(parent)) {
         return yield* refuse(
           "conflict",
           `${project}/${parent} does not run: only a running agent has sub-agents.`,
@@ -430,20 +436,20 @@ export class AgentRegistry {
         )
       }
       const { name } = request
-      const inFile = this.family.named(name) !== undefined
+      const inFile = this.subAgentTree.named(name) !== undefined
       const depth = Inbox.isPerson(caller.by)
         ? undefined
-        : { of: this.family.depthOf(parent) + 1, most: this.of.file().conversation.maxDepth }
+        : { of: this.subAgentTree.depthOf(parent) + 1, most: this.of.file().conversation.maxDepth }
       const day = Calendar.dayOf(yield* Clock.currentTimeMillis)
       const count = begunOn(this.of.record.life, day)
       const today = { day, count, most: this.of.file().conversation.maxSubAgentsPerDay }
-      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents, depth, today }
+      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.subAgentTree.subAgents, depth, today }
       const refused = SubAgents.refusal(asked)
       const bound = SubAgents.boundOf(asked)
       if (bound !== undefined) yield* tree.tellInbox({ _tag: "Bound", text: bound })
       if (refused !== undefined) return yield* refused
       const eventId = yield* this.bring(parent, SubAgents.configOf(parent, tree.config(), request), request, caller.by)
-      const waits = this.family.stands(name) === "queued"
+      const waits = this.subAgentTree.stands(name) === "queued"
       const message = waits
         ? `${project}/${name} waits for a place: it starts when another sub-agent has ended.`
         : `${project}/${name} is started as a sub-agent of ${project}/${parent}.`

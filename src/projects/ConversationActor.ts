@@ -21,7 +21,7 @@ import { StorageError } from "../core/event-log/EventLog.ts"
 import * as Budget from "../agents/machines/Budget.ts"
 import { type ConversationSnapshot, conversationAddress, type Life, type NewestTurn } from "./ConversationRecovery.ts"
 import { standing } from "./ConversationRow.ts"
-import type { ConversationPort, Tenant } from "../agents/actors/ConversationPort.ts"
+import type { ConversationPort, AgentControl } from "../agents/actors/ConversationPort.ts"
 import { type Cause, causeOf, type RuneRef } from "../core/event-log/Rune.ts"
 
 type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
@@ -29,7 +29,7 @@ type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 /** An agent, as it lives here. */
 export interface Resident {
   readonly name: string
-  readonly tenant: Tenant
+  readonly control: AgentControl
   /** How long it may take to end by itself. */
   readonly grace: Duration.Duration
   /** When it has ended for good: what it leaves behind. */
@@ -234,19 +234,19 @@ export class ConversationActor {
       const reason = `the conversation ${standing(this.snapshot)}`
       const by = suspension === null ? (because?.by ?? "agentd") : "agentd"
       return Effect.forEach(
-        this.around.residents().filter(({ tenant }) => turnIds.includes(tenant.turnId() ?? "")),
-        ({ tenant }) => Effect.forkIn(tenant.interruptTurn(by, reason, true), this.scope),
+        this.around.residents().filter(({ control }) => turnIds.includes(control.turnId() ?? "")),
+        ({ control }) => Effect.forkIn(control.interruptTurn(by, reason, true), this.scope),
         { discard: true }
       )
     })
 
   /** In their own fibers: what they do comes back as mail. */
   readonly announce: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.forEach(this.around.residents(), ({ tenant }) => tenant.announce, { discard: true })
+    Effect.forEach(this.around.residents(), ({ control }) => control.announce, { discard: true })
   )
 
   private readonly wake: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.forEach(this.around.residents(), ({ tenant }) => Effect.forkIn(tenant.wake, this.scope), { discard: true })
+    Effect.forEach(this.around.residents(), ({ control }) => Effect.forkIn(control.wake, this.scope), { discard: true })
   )
 
   private perform(action: ConversationMachine.Action, { cause }: Act): Effect.Effect<void> {
@@ -366,9 +366,9 @@ export class ConversationActor {
   private readonly ending = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, resident: Resident, by: string, reason: string) {
-      const { grace, name, tenant } = resident
+      const { grace, name, control } = resident
       const begin = (force: boolean) =>
-        Effect.forkIn(contained(name, tenant.terminate({ by, reason, force })), this.scope)
+        Effect.forkIn(contained(name, control.terminate({ by, reason, force })), this.scope)
       const gently = yield* begin(Deferred.isDoneUnsafe(this.force))
       yield* Effect.raceAllFirst([Fiber.await(gently), Effect.sleep(grace), Deferred.await(this.force)])
       const last = gently.pollUnsafe() === undefined ? yield* begin(true) : gently

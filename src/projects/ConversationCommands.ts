@@ -123,11 +123,11 @@ type Answer = Effect.Effect<Done, CommandRefused | StorageError>
 /** Answers when its agents are ended. */
 export const stopAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
-    const { household, name, record } = project
+    const { registry, name, record } = project
     if (project.isOver !== undefined) return yield* project.isOver
     if (record.stopped === null) yield* project.say("project.stopped", caller.by)
     const { by = caller.by, eventId = 0 } = record.stopped ?? {}
-    const ended = yield* household.halt({ ...caller, by: ProjectStop.authorOf(by) })
+    const ended = yield* registry.halt({ ...caller, by: ProjectStop.authorOf(by) })
     return {
       eventId,
       message: `${name} is stopped; ended: ${listed(ended)}. It stays so until: agentd project start ${name}`
@@ -137,12 +137,12 @@ export const stopAll = (project: Project, caller: Caller): Answer =>
 /** Answers when those have begun that were stopped with it. */
 export const startAll = (project: Project, caller: Caller): Answer =>
   Effect.gen(function* () {
-    const { household, name, record } = project
+    const { registry, name, record } = project
     if (project.isOver !== undefined) return yield* project.isOver
     const eventId =
       record.stopped === null ? project.life.snapshot.entered : yield* project.say("project.started", caller.by)
-    const begun = yield* household.wake(caller)
-    const left = household.still
+    const begun = yield* registry.wake(caller)
+    const left = registry.still
     const rest =
       left.length === 0 ? "" : ` Stopped before, and left so: ${listed(left)}; agentd start ${name}/${left[0]!}`
     return { eventId, message: `${name} is started; begun: ${listed(begun)}.${rest}` }

@@ -89,7 +89,7 @@ export const refusalOf = ({ problems: [problem = "its file is gone"], reason, re
 /** Closes a conversation that is lost, without its config and its agents; answers when it is closed. */
 export const end = (
   { agents, conversation, life, name }: ProjectRecord,
-  nest: DynamicSupervisor.DynamicSupervisor,
+  supervisor: DynamicSupervisor.DynamicSupervisor,
   why: Closing | undefined
 ): Effect.Effect<void, StorageError, ActorSystem | AgentsPlace> =>
   Effect.scoped(
@@ -109,12 +109,12 @@ export const end = (
         life,
         yield* Effect.scope
       )
-      yield* nest.add(made.child)
+      yield* supervisor.add(made.child)
       yield* made.create({ name, agents: [...agents.keys()] })
       if (why !== undefined) yield* made.ask({ _tag: "close_requested", ...why })
       yield* Deferred.await(made.closed)
       life.snapshot = made.snapshot
-      yield* nest.remove(made.child.id)
+      yield* supervisor.remove(made.child.id)
     })
   )
 

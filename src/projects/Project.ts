@@ -43,12 +43,12 @@ export class Project {
   name: string
   config: ConfigFile.Project
   problems: ReadonlyArray<string> = []
-  readonly household: AgentRegistry
+  readonly registry: AgentRegistry
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
   readonly life: ConversationActor
   /** The conversation in the supervision tree: its actor, then its agents. */
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   private readonly agents: DynamicSupervisor.DynamicSupervisor
   private readonly services: Context.Context<Services>
   /** Completed when it is closed, and nothing of it lives any more. */
@@ -73,16 +73,16 @@ export class Project {
     this.name = config.name
     this.config = config
     this.scope = scope
-    this.nest = DynamicSupervisor.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
+    this.supervisor = DynamicSupervisor.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
     this.agents = DynamicSupervisor.make({ name: "agents", strategy: "one_for_one", ...SUPERVISION })
     this.life = new ConversationActor(
       {
         conversation: record.conversation,
         system: Context.get(services, ActorSystem),
         config: () => this.config.conversation,
-        residents: () => this.household.residents,
-        leaving: Effect.suspend(() => this.household.leaving),
-        ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
+        residents: () => this.registry.residents,
+        leaving: Effect.suspend(() => this.registry.leaving),
+        ended: (agent) => Effect.asVoid(Effect.forkIn(this.registry.afterEnd(agent), this.scope)),
         renewed: (ref) => Context.get(services as Context.Context<never>, Allowance).renewed(record.conversation, ref),
         recoveredTo: Context.get(services, AgentsPlace).recoveredTo
       },
@@ -90,13 +90,13 @@ export class Project {
       scope
     )
     this.notices = new ConfigNotice.ConfigNotice(services, record, scope)
-    this.household = new AgentRegistry({
+    this.registry = new AgentRegistry({
       services,
       record,
       file: () => this.config,
       life: this.life,
       refusal: () => this.refusal,
-      nest: this.agents,
+      supervisor: this.agents,
       scope
     })
   }
@@ -110,7 +110,7 @@ export class Project {
   ) => Effect.map(Effect.context<Services>(), (services) => new Project(services, record, config, scope, taken))
 
   get members(): AgentRegistry["members"] {
-    return this.household.members
+    return this.registry.members
   }
 
   get info(): ProjectInfo {
@@ -159,7 +159,7 @@ export class Project {
   }
 
   get row(): ConversationInfo {
-    const { subAgents } = this.household.family
+    const { subAgents } = this.registry.subAgentTree
     return ConversationRow.row({
       conversation: this.conversation,
       project: this.name,
@@ -180,7 +180,7 @@ export class Project {
 
   /** Why no agent may be started any more; undefined while one may: a pause keeps it from turns, not from life. */
   get isOver(): CommandRefused | undefined {
-    return this.household.family.isClosing ? this.refusal : undefined
+    return this.registry.subAgentTree.isClosing ? this.refusal : undefined
   }
 
   /** Why none of its agents is started: it is over, or stopped as a whole. */
@@ -210,9 +210,9 @@ export class Project {
   /** Brings the conversation to life as the log says it stands, without its agents. */
   readonly begin = Effect.gen({ self: this }, function* () {
     const { agents, name } = this.config
-    yield* this.nest.add(this.life.child)
+    yield* this.supervisor.add(this.life.child)
     yield* this.life.create({ name, agents: Object.keys(agents) })
-    yield* this.nest.add(this.agents.child)
+    yield* this.supervisor.add(this.agents.child)
     yield* Context.get(this.services, Bus).configured(this.news)
   })
 
@@ -243,12 +243,12 @@ export class Project {
 
   /** All agents of the config that is in force, their sub-agents, and no others. */
   get settle() {
-    return this.household.settle
+    return this.registry.settle
   }
 
   /** Completes the half-done work of the last daemon, once the agents are alive. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.andThen(this.life.tellAgain(this.failures), this.household.mend)
+    Effect.andThen(this.life.tellAgain(this.failures), this.registry.mend)
   )
 
   /**
@@ -258,7 +258,7 @@ export class Project {
   readonly reload = Effect.fnUntraced(
     { self: this },
     function* (this: Project, agreed: ConfigTrust.Agreed, by: string) {
-      if (this.household.family.isClosing) return
+      if (this.registry.subAgentTree.isClosing) return
       const read = yield* Effect.result(Effect.provide(ConfigTrust.look(this.path), this.services))
       const isHeld = typeof agreed === "object" && !(read._tag === "Success" && read.success.hash === agreed.hash)
       if (read._tag === "Failure") {
@@ -320,7 +320,7 @@ export class Project {
       this.config = config
       this.name = config.name
       this.record.name = config.name
-      yield* this.household.look
+      yield* this.registry.look
       yield* this.life.enforce
       yield* Context.get(this.services, Bus).configured(this.news)
     },

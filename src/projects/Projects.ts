@@ -58,23 +58,23 @@ export class Projects {
   private readonly services: Context.Context<Services>
   readonly scope: Scope.Scope
 
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
 
   private constructor(
     services: Context.Context<Services>,
-    nest: DynamicSupervisor.DynamicSupervisor,
+    supervisor: DynamicSupervisor.DynamicSupervisor,
     scope: Scope.Scope
   ) {
-    this.nest = nest
+    this.supervisor = supervisor
     this.services = services
     this.scope = scope
   }
 
   /** None yet. What comes to life ends with the Effect scope. */
-  static readonly make = (nest: DynamicSupervisor.DynamicSupervisor) =>
+  static readonly make = (supervisor: DynamicSupervisor.DynamicSupervisor) =>
     Effect.map(
       Effect.all([Effect.context<Services>(), Effect.scope]),
-      ([services, scope]) => new Projects(services, nest, scope)
+      ([services, scope]) => new Projects(services, supervisor, scope)
     )
 
   private get log(): EventLog["Service"] {
@@ -127,7 +127,7 @@ export class Projects {
         Project.make(record, config, scope, (name, before) => this.taken(record.config, name, before)),
         this.services
       )
-      yield* this.nest.add(project.nest.child)
+      yield* this.supervisor.add(project.supervisor.child)
       yield* project.begin
       this.living.set(record.conversation, project)
       this.others.delete(record.conversation)
@@ -148,7 +148,7 @@ export class Projects {
       record.life.snapshot = life.snapshot
       this.put(NotLiving.closed(record))
       this.living.delete(conversation)
-      yield* this.nest.remove(conversation)
+      yield* this.supervisor.remove(conversation)
       yield* Scope.close(scope, Exit.void)
       yield* Deferred.succeed(project.retired, undefined)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
@@ -356,7 +356,7 @@ export class Projects {
       const over = known ?? Deferred.makeUnsafe<void, StorageError>()
       if (known === undefined) {
         this.endings.set(conversation, over)
-        const ending = Effect.provide(NotLiving.end(record, this.nest, why), this.services)
+        const ending = Effect.provide(NotLiving.end(record, this.supervisor, why), this.services)
         yield* Effect.forkIn(
           Effect.onExit(ending, (exit) => Deferred.done(over, exit)),
           this.scope
@@ -390,7 +390,7 @@ export class Projects {
       this.living.delete(conversation)
       yield* Effect.provide(NotLiving.tell(conversation, message), this.services)
       if (project === undefined) return
-      yield* this.nest.remove(conversation)
+      yield* this.supervisor.remove(conversation)
       yield* Scope.close(project.scope, Exit.void)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
@@ -414,7 +414,7 @@ export class Projects {
       calls: tree.calls(),
       inbox: tree.inbox().data,
       inboxAt: tree.inbox().at,
-      queued: project.household.family.isQueued(tree.name),
+      queued: project.registry.subAgentTree.isQueued(tree.name),
       parent: tree.setting.parent,
       heard: tree.live.heard,
       line: tree.live.line,

@@ -107,9 +107,9 @@ export class SubAgentTree {
   /** An agent's sub-agents and theirs, in the order in which they are to end. */
   offspring(agent: string): ReadonlyArray<Resident> {
     const order = this.inOrder
-    const family = new Set([agent])
-    for (const { name } of order.toReversed()) if (family.has(this.parentOf(name) ?? "")) family.add(name)
-    return order.filter(({ name }) => name !== agent && family.has(name))
+    const descendants = new Set([agent])
+    for (const { name } of order.toReversed()) if (descendants.has(this.parentOf(name) ?? "")) descendants.add(name)
+    return order.filter(({ name }) => name !== agent && descendants.has(name))
   }
 
   /** Whether it runs, or would once there is a place. */
@@ -169,7 +169,7 @@ export class SubAgentTree {
   }
 
   /** An agent has ended: its parent hears of it, and those that belong to it follow. */
-  bereave(agent: string): Effect.Effect<void, StorageError> {
+  afterEnd(agent: string): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
       const { log, record } = this.house
       const end = record.life.ended.get(agent) ?? 0
@@ -259,7 +259,7 @@ export class SubAgentTree {
   )
 
   /** Parents had ended, and what belonged to them not yet: as the last daemon left them. */
-  get bereaved(): ReadonlyArray<string> {
+  get unfinishedEnds(): ReadonlyArray<string> {
     const { life } = this.house.record
     const living = this.house.residents().filter(({ name }) => this.lives(name))
     return [...life.ended].flatMap(([parent, at]) =>

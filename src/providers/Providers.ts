@@ -44,12 +44,12 @@ const actorName = (stream: string): string => `provider/${stream.slice(stream.in
 
 export interface Options {
   /** Where providers belong in the supervision tree. */
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
 }
 
-class Board implements Forecast {
+class ProviderTable implements Forecast {
   private readonly system: System
-  private readonly nest: DynamicSupervisor.DynamicSupervisor
+  private readonly supervisor: DynamicSupervisor.DynamicSupervisor
   private readonly scope: Scope.Scope
   private readonly providers = new Map<string, Provider>()
   private readonly streams = new WeakMap<Account, string>()
@@ -58,9 +58,9 @@ class Board implements Forecast {
   /** The agents that asked before the log was read. */
   private early: Map<string, () => void> | undefined = new Map()
 
-  constructor(system: System, nest: DynamicSupervisor.DynamicSupervisor, scope: Scope.Scope) {
+  constructor(system: System, supervisor: DynamicSupervisor.DynamicSupervisor, scope: Scope.Scope) {
     this.system = system
-    this.nest = nest
+    this.supervisor = supervisor
     this.scope = scope
   }
 
@@ -75,21 +75,24 @@ class Board implements Forecast {
     })
 
   /** The provider of a stream; the first one that asks makes it. */
-  private readonly enter = Effect.fnUntraced({ self: this }, function* (this: Board, stream: string, stand: Stand) {
-    const known = this.providers.get(stream)
-    if (known !== undefined) return known
-    const queue = new Queue()
-    const commits = new CommitScope(this.system, { id: stream, stream })
-    const definition = stateMachineActor({
-      machine: ProviderMachine.Provider,
-      data: ProviderMachine.initial,
-      perform: () => queue.wake()
-    })
-    const provider: Provider = { actor: commits.add(actorName(stream), definition, stand), queue, live: [] }
-    this.providers.set(stream, provider)
-    yield* Effect.forkIn(this.nest.add(commits), this.scope)
-    return provider
-  })
+  private readonly enter = Effect.fnUntraced(
+    { self: this },
+    function* (this: ProviderTable, stream: string, stand: Stand) {
+      const known = this.providers.get(stream)
+      if (known !== undefined) return known
+      const queue = new Queue()
+      const commits = new CommitScope(this.system, { id: stream, stream })
+      const definition = stateMachineActor({
+        machine: ProviderMachine.Provider,
+        data: ProviderMachine.initial,
+        perform: () => queue.wake()
+      })
+      const provider: Provider = { actor: commits.add(actorName(stream), definition, stand), queue, live: [] }
+      this.providers.set(stream, provider)
+      yield* Effect.forkIn(this.supervisor.add(commits), this.scope)
+      return provider
+    }
+  )
 
   private streamOf(account: Account): string {
     const known = this.streams.get(account)
@@ -120,7 +123,7 @@ class Board implements Forecast {
 
   readonly tell: Forecast["tell"] = Effect.fnUntraced(
     { self: this },
-    function* (this: Board, account: Account, who: string, news: News) {
+    function* (this: ProviderTable, account: Account, who: string, news: News) {
       const stream = this.streamOf(account)
       const known = this.providers.get(stream)
       const isNew = news._tag !== "answered" && !this.unreadable.has(stream) && this.providers.size < MAX_PROVIDERS
@@ -220,12 +223,12 @@ const eventOf = (
 }
 
 /** The weather is there at once; until the log has been read, agents wait. */
-export const layer = ({ nest }: Options) =>
+export const layer = ({ supervisor }: Options) =>
   Layer.effect(
     Weather,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
-      const board = new Board(yield* ActorSystem, nest, scope)
+      const table = new ProviderTable(yield* ActorSystem, supervisor, scope)
       yield* recover.pipe(
         Effect.catch((error) =>
           Effect.as(
@@ -233,9 +236,9 @@ export const layer = ({ nest }: Options) =>
             new Map() as Stands
           )
         ),
-        Effect.flatMap(board.restore),
+        Effect.flatMap(table.restore),
         Effect.forkScoped
       )
-      return board
+      return table
     })
   )

@@ -32,7 +32,7 @@ export interface GoalPort {
 }
 
 /** A project's file, as far as schedules read it. */
-export interface Furnished {
+export interface ScheduleFile {
   readonly name: string
   readonly path: string
   readonly schedules: SchedulesConfig
@@ -73,7 +73,7 @@ export const IDLE: Looked = { until: Number.POSITIVE_INFINITY, waits: false }
 
 export class ScheduleBook {
   readonly around: Around
-  file: Furnished
+  file: ScheduleFile
   state: State
   /** Nobody knows whether what was written is in the state: a disk that failed in between has written it, or not. */
   private isStale = false
@@ -82,7 +82,7 @@ export class ScheduleBook {
   /** The next time of each, for the `upTo` that it was reckoned from. */
   private readonly next = new Map<string, { readonly upTo: number; readonly times: object; readonly next: number }>()
 
-  constructor(around: Around, file: Furnished, state: State) {
+  constructor(around: Around, file: ScheduleFile, state: State) {
     this.around = around
     this.file = file
     this.state = state
@@ -151,22 +151,25 @@ export class ScheduleBook {
   }
 
   /** Takes over what the file says, as far as it is news. */
-  readonly furnish = Effect.fnUntraced({ self: this }, function* (this: ScheduleBook, file: Furnished, now: number) {
-    this.file = file
-    for (const [name, { cron, timeZone: zone }] of Object.entries(file.schedules)) {
-      const timeZone = zone ?? CronTimes.ownZone()
-      const entry = this.entry(name)
-      const isSame = entry?.over === null && entry.cron === cron
-      if (isSame && entry.timeZone === timeZone) continue
-      // a machine that came to another zone has changed no schedule: what passed meanwhile is still to be settled
-      const from = isSame && zone === undefined ? entry.upTo : now
-      yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from }, "config")
+  readonly configure = Effect.fnUntraced(
+    { self: this },
+    function* (this: ScheduleBook, file: ScheduleFile, now: number) {
+      this.file = file
+      for (const [name, { cron, timeZone: zone }] of Object.entries(file.schedules)) {
+        const timeZone = zone ?? CronTimes.ownZone()
+        const entry = this.entry(name)
+        const isSame = entry?.over === null && entry.cron === cron
+        if (isSame && entry.timeZone === timeZone) continue
+        // a machine that came to another zone has changed no schedule: what passed meanwhile is still to be settled
+        const from = isSame && zone === undefined ? entry.upTo : now
+        yield* this.append("schedule.set", { name, cron, time_zone: timeZone, from }, "config")
+      }
+      for (const [name, { cron, over }] of Object.entries(this.state.entries)) {
+        if (cron === null || over !== null || Object.hasOwn(file.schedules, name)) continue
+        yield* this.append("schedule.removed", { name, by: null }, "config")
+      }
     }
-    for (const [name, { cron, over }] of Object.entries(this.state.entries)) {
-      if (cron === null || over !== null || Object.hasOwn(file.schedules, name)) continue
-      yield* this.append("schedule.removed", { name, by: null }, "config")
-    }
-  })
+  )
 
   /** Whether what the newest run sent is not over. */
   readonly isUnderWay = (ran: Ran | null): Effect.Effect<boolean> => {

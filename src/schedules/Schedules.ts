@@ -19,7 +19,7 @@ import type { ScheduleInfo, Work } from "../domain/ScheduleMessages.ts"
 import { EventLog, type RuneRefused, StorageError } from "../core/event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../core/supervision/DynamicSupervisor.ts"
 import { LOOK } from "./Due.ts"
-import { type Furnished, type GoalPort, IDLE, type Looked, ScheduleBook } from "./ScheduleBook.ts"
+import { type ScheduleFile, type GoalPort, IDLE, type Looked, ScheduleBook } from "./ScheduleBook.ts"
 import { fold } from "./ScheduleState.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
@@ -48,12 +48,12 @@ export class Schedules extends Context.Service<
 >()("agentd/schedules/Schedules") {}
 
 export interface Options {
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   readonly goals: GoalPort
   /** The files in force: now, and whenever one changes. */
-  readonly files: Stream.Stream<{ readonly conversation: string; readonly file: Furnished }>
+  readonly files: Stream.Stream<{ readonly conversation: string; readonly file: ScheduleFile }>
   /** The one of a conversation; undefined where it cannot be read. */
-  readonly fileOf: (conversation: string) => Effect.Effect<Furnished | undefined>
+  readonly fileOf: (conversation: string) => Effect.Effect<ScheduleFile | undefined>
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
 }
 
@@ -104,17 +104,17 @@ class Keeper {
     this.news.openUnsafe()
   }
 
-  private readonly furnish = Effect.fnUntraced(
+  private readonly configure = Effect.fnUntraced(
     { self: this },
-    function* (this: Keeper, conversation: string, file: Furnished) {
+    function* (this: Keeper, conversation: string, file: ScheduleFile) {
       const known = this.books.get(conversation)
       const now = yield* Clock.currentTimeMillis
-      if (known !== undefined) yield* known.furnish(file, now)
+      if (known !== undefined) yield* known.configure(file, now)
       else {
         const { agents, log } = this
         const { schedules } = yield* log.recover(conversation, { schedules: fold })
         const book = new ScheduleBook({ conversation, agents, log, goals: this.options.goals }, file, schedules.state)
-        yield* book.furnish(file, now)
+        yield* book.configure(file, now)
         this.books.set(conversation, book)
       }
       this.wake()
@@ -127,7 +127,7 @@ class Keeper {
 
   /** For the supervisor: follows the files. */
   readonly files = Effect.suspend(() =>
-    Stream.runForEach(this.options.files, ({ conversation, file }) => this.furnish(conversation, file))
+    Stream.runForEach(this.options.files, ({ conversation, file }) => this.configure(conversation, file))
   ).pipe(Effect.andThen(Effect.never))
 
   /** For the supervisor: follows the conversations; of one that is closed nothing is due any more. */
@@ -205,7 +205,7 @@ class Keeper {
     // of one that has just begun the news may not have come
     const file = this.books.has(conversation) ? undefined : yield* this.options.fileOf(conversation)
     if (file !== undefined && this.conversations.standing(conversation) !== "sealed")
-      yield* this.furnish(conversation, file)
+      yield* this.configure(conversation, file)
     const book = this.books.get(conversation)
     if (book !== undefined) return book
     return yield* refuse(
@@ -357,12 +357,12 @@ class Keeper {
 
 const make = Effect.fnUntraced(function* (options: Options) {
   const keeper = new Keeper(options, yield* EventLog, yield* AgentPort, yield* Conversations)
-  yield* options.nest.add({ id: "files", start: Effect.succeed(keeper.files) })
-  yield* options.nest.add({ id: "standings", start: Effect.succeed(keeper.standings) })
-  yield* options.nest.add({ id: "times", start: Effect.succeed(keeper.times) })
+  yield* options.supervisor.add({ id: "files", start: Effect.succeed(keeper.files) })
+  yield* options.supervisor.add({ id: "standings", start: Effect.succeed(keeper.standings) })
+  yield* options.supervisor.add({ id: "times", start: Effect.succeed(keeper.times) })
   const { add, list, pause, remove, resume, run } = keeper
   return Schedules.of({ add, list, pause, remove, resume, run })
 })
 
-/** Kept alive. The nest belongs under a supervisor, after the agents and the goals. */
+/** Schedules, kept alive. Their supervisor belongs under another one, after the agents' and the goals'. */
 export const layer = (options: Options) => Layer.effect(Schedules, make(options))

@@ -416,7 +416,7 @@ describe("at the worst moment", () => {
       yield* run.say(call("a", { readOnly: true }), { _tag: "ToolStarted", callId: "a" })
       yield* state(world, "tool_executing")
       yield* world.tree.send("rather this", "steer", caller)
-      yield* world.tree.tenant.interruptTurn("ada", "paused", true)
+      yield* world.tree.control.interruptTurn("ada", "paused", true)
       yield* state(world, "interrupted")
       yield* run.say({ _tag: "TurnInterrupted", turnId: run.spec.turnId, output: "" })
       yield* until(
@@ -490,7 +490,7 @@ describe("at the worst moment", () => {
       yield* gate.free
       yield* world.over(2)
       world.barred = undefined
-      yield* world.tree.tenant.wake
+      yield* world.tree.control.wake
       yield* until(
         Effect.sync(() => run.sent.length),
         (sent) => sent === 1

@@ -302,7 +302,7 @@ export const lives: ReadonlyArray<Life> = [
       yield* one.turn("idle")
       yield* one.say(2, success)
       yield* one.worker("BuildingPrompt")
-      yield* one.world.tree.tenant.wake
+      yield* one.world.tree.control.wake
       yield* one.world.rune(({ trigger }) => trigger === "WorkArrived")
       one.file({ budget: { tokens: 50 } })
       yield* one.send()

@@ -64,7 +64,7 @@ export class World {
 
   /** With what its channels and plans know of it. */
   readonly both = Effect.gen({ self: this }, function* () {
-    const nest = DynamicSupervisor.make({
+    const supervisor = DynamicSupervisor.make({
       name: "conversations",
       strategy: "one_for_one",
       intensity: 10,
@@ -77,7 +77,7 @@ export class World {
       waiting: join(this.folder, "waiting"),
       files: join(this.folder, "files"),
       configs: join(this.folder, "configs"),
-      nest,
+      supervisor,
       sweep: Effect.void,
       mcp: () => ({}),
       project: this.project
@@ -96,7 +96,7 @@ export class World {
     )
     const context = yield* Layer.build(Layer.fresh(layer))
     const fleet = Context.get(context, Agents)
-    const root = yield* Effect.orDie(Supervisor.make({ name: "agentd", children: [nest.child] }))
+    const root = yield* Effect.orDie(Supervisor.make({ name: "agentd", children: [supervisor.child] }))
     yield* Effect.forkScoped(
       Effect.andThen(
         root.ended,

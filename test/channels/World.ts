@@ -156,20 +156,20 @@ export const start = Effect.fnUntraced(function* (
   crew: Double.CrewDouble
 ): Effect.fn.Return<World, never, Scope.Scope> {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const nest = DynamicSupervisor.make({
+  const supervisor = DynamicSupervisor.make({
     name: "channels",
     strategy: "one_for_one",
     intensity: 10,
     period: "30 seconds"
   })
   const context = yield* Layer.build(
-    Channels.layer({ nest }).pipe(
+    Channels.layer({ supervisor }).pipe(
       Layer.provide(ActorSystem.layer({ log: writes, strict: true })),
       Layer.provide(Layer.mergeAll(DeadLetters.layerMemory(), EventLoop.layer, Layer.succeed(EventLog, log))),
       Layer.provide(crew.layer)
     )
   ).pipe(Scope.provide(scope))
-  yield* Effect.orDie(Supervisor.make({ name: "root", children: [nest.child] })).pipe(Scope.provide(scope))
+  yield* Effect.orDie(Supervisor.make({ name: "root", children: [supervisor.child] })).pipe(Scope.provide(scope))
   return new World({
     log,
     writes,

@@ -123,11 +123,16 @@ export class World {
 
   readonly start = Effect.gen({ self: this }, function* () {
     const scope = yield* Scope.make()
-    const nest = DynamicSupervisor.make({ name: "plans", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+    const supervisor = DynamicSupervisor.make({
+      name: "plans",
+      strategy: "one_for_one",
+      intensity: 10,
+      period: "30 seconds"
+    })
     const goals = Schema.decodeUnknownSync(GoalConfig)({ ...defaults, ...this.setting.goals })
     const context = yield* Layer.build(
       Goals.layer({
-        nest,
+        supervisor,
         scratch: join(this.folder, "scratch"),
         stores: join(this.folder, "state/store"),
         store: "test-plans",
@@ -156,7 +161,7 @@ export class World {
         Layer.provide(NodeServices.layer)
       )
     ).pipe(Scope.provide(scope))
-    yield* Supervisor.make({ name: "root", children: [nest.child] }).pipe(Scope.provide(scope))
+    yield* Supervisor.make({ name: "root", children: [supervisor.child] }).pipe(Scope.provide(scope))
     this.goals = Context.get(context, Goals.Goals)
     this.running = scope
     yield* this.goals.recovered

@@ -424,8 +424,8 @@ describe("a session that no hook has told of", () => {
       let asked = 0
       const take = () => Effect.suspend(() => (++asked === 1 ? Effect.fail(full) : Effect.void))
       const discovery = new Discovery({
-        roster: { ofSession: () => undefined, isForgotten: () => false, open: [] } as unknown as PlateRegistry,
-        reception: { isOpen: true, take } as unknown as EventIntake,
+        registry: { ofSession: () => undefined, isForgotten: () => false, open: [] } as unknown as PlateRegistry,
+        intake: { isOpen: true, take } as unknown as EventIntake,
         fs,
         sessions: Effect.succeed([]),
         config: folder

@@ -102,9 +102,14 @@ export const start = Effect.fnUntraced(function* (
   { awaitReady = true, fileSystem = NodeServices.layer, ...options }: Setting = {}
 ) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const nest = DynamicSupervisor.make({ name: "plates", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  const supervisor = DynamicSupervisor.make({
+    name: "plates",
+    strategy: "one_for_one",
+    intensity: 10,
+    period: "30 seconds"
+  })
   const context = yield* Layer.build(
-    layer({ nest, watch: false, ...options }).pipe(
+    layer({ supervisor, watch: false, ...options }).pipe(
       Layer.provide(ActorSystem.layer({ log: store, strict: true })),
       Layer.provide(EventLoop.layer),
       Layer.provide(DeadLetters.layerMemory()),
@@ -113,7 +118,7 @@ export const start = Effect.fnUntraced(function* (
       Layer.provide(fileSystem)
     )
   ).pipe(Scope.provide(scope))
-  yield* Supervisor.make({ name: "root", children: [nest.child] }).pipe(Scope.provide(scope))
+  yield* Supervisor.make({ name: "root", children: [supervisor.child] }).pipe(Scope.provide(scope))
   const plates = Context.get(context, Plates)
   if (awaitReady) yield* until("the log is folded", plates.health, ({ ready }) => ready)
   return { plates, stop: Scope.close(scope, Exit.void) }

@@ -448,7 +448,7 @@ const noGoals = { stopAll: () => Effect.void, list: () => Effect.succeed([]) } a
 const noSchedules = { list: () => Effect.succeed([]) } as unknown as Schedules["Service"]
 const noChannels = {
   isConfigured: () => Effect.succeed(true),
-  furnished: () => Effect.void,
+  configured: () => Effect.void,
   list: Effect.succeed([])
 } as unknown as Channels["Service"]
 

@@ -11,7 +11,7 @@ import { CommandRefused } from "../../src/domain/Messages.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/core/event-log/EventLog.ts"
 import type { RuneDraft } from "../../src/core/event-log/Rune.ts"
-import type { Furnished } from "../../src/schedules/ScheduleBook.ts"
+import type { ScheduleFile } from "../../src/schedules/ScheduleBook.ts"
 import { LOOK } from "../../src/schedules/Due.ts"
 import * as Schedules from "../../src/schedules/Schedules.ts"
 import * as DynamicSupervisor from "../../src/core/supervision/DynamicSupervisor.ts"
@@ -31,7 +31,7 @@ export type Death = "before" | "after" | undefined
 
 interface FileNews {
   readonly conversation: string
-  readonly file: Furnished
+  readonly file: ScheduleFile
 }
 
 interface StandingNews {
@@ -46,7 +46,7 @@ export class World {
   readonly files: PubSub.PubSub<FileNews>
   readonly standings: PubSub.PubSub<StandingNews>
   private scope: Scope.Closeable | undefined
-  file: Furnished = { name: "web", path: "/web/agentd.jsonc", schedules: {} }
+  file: ScheduleFile = { name: "web", path: "/web/agentd.jsonc", schedules: {} }
   standing: Standing = "working"
   schedules!: Schedules.Schedules["Service"]
   /** Messages and goals that are not over. */
@@ -152,7 +152,12 @@ export class World {
   private readonly begin = Effect.gen({ self: this }, function* () {
     const scope = yield* Scope.make()
     this.scope = scope
-    const nest = DynamicSupervisor.make({ name: "schedules", strategy: "one_for_one", intensity: 10, period: "1 hour" })
+    const supervisor = DynamicSupervisor.make({
+      name: "schedules",
+      strategy: "one_for_one",
+      intensity: 10,
+      period: "1 hour"
+    })
     const conversations = {
       known: Effect.succeed([CONVERSATION]),
       standing: () => this.standing,
@@ -161,7 +166,7 @@ export class World {
     const now = Stream.suspend(() => Stream.succeed({ conversation: CONVERSATION, file: this.file }))
     const context = yield* Layer.build(
       Schedules.layer({
-        nest,
+        supervisor,
         goals: this.goals,
         files: Stream.merge(Stream.fromPubSub(this.files), now),
         fileOf: () => Effect.succeed(undefined),
@@ -173,7 +178,7 @@ export class World {
       )
     ).pipe(Scope.provide(scope))
     this.schedules = Context.get(context, Schedules.Schedules)
-    yield* Supervisor.make({ name: "root", children: [nest.child] }).pipe(Scope.provide(scope))
+    yield* Supervisor.make({ name: "root", children: [supervisor.child] }).pipe(Scope.provide(scope))
     yield* this.settled
   })
 

@@ -416,8 +416,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a process is known by its pid alone": {
     file: "src/plates/ProcessLiveness.ts",
-    from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
-    to: "known.some(({ pid }) => this.roster.processes.identify(pid).start !== 0)",
+    from: "known.some(({ pid, start }) => this.registry.processes.isAlive({ pid, start: start! }))",
+    to: "known.some(({ pid }) => this.registry.processes.identify(pid).start !== 0)",
     seed: 10_022
   },
   "a time of a schedule is not settled by its run": {

@@ -49,7 +49,7 @@ import {
 } from "../machines/AgentStates.ts"
 import * as Budget from "../machines/Budget.ts"
 import { type Answer, askedCall, callRow, tooLate } from "../machines/CallRow.ts"
-import type { Tenant } from "./ConversationPort.ts"
+import type { AgentControl } from "./ConversationPort.ts"
 import { sizeOf } from "../run/Excerpt.ts"
 import type { InboxMessage, VoiceOf } from "./AgentVoice.ts"
 import { Gate } from "./Gate.ts"
@@ -135,7 +135,7 @@ export class AgentScope {
     const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
     const redact = yield* Redact
     const adopted = new Gate(false)
-    const hearers = () => ({
+    const actors = () => ({
       tools: actor<ToolsState.ToolsState, Messages.ToolsMessage>(toolsName(agent)),
       turn: actor<TurnState, Messages.TurnMessage>(turnName(agent)),
       worker: actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
@@ -145,14 +145,14 @@ export class AgentScope {
     const isOver = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
     const place: RunPlace.RunPlace["Service"] = {
       live,
-      slot: yield* RunSupervisor.make(() => new RunEvents({ setting, log, redact, adopted }, live, hearers)),
+      slot: yield* RunSupervisor.make(() => new RunEvents({ setting, log, redact, adopted }, live, actors)),
       newId: yield* RunPlace.ids,
       look: () => {
         const worker = actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
         if (worker.state.now?.state === "BuildingPrompt") worker.tellNow({ _tag: "Look" })
         else actor<TurnState, Messages.TurnMessage>(turnName(agent)).tellNow({ _tag: "Look" })
       },
-      interrupt: Interrupting.make({ live, log, setting, tools: () => hearers().tools.state }),
+      interrupt: Interrupting.make({ live, log, setting, tools: () => actors().tools.state }),
       over: new Gate(isOver),
       idle: new Gate(true),
       adopted,
@@ -308,7 +308,7 @@ export class AgentScope {
     })
   }
 
-  private readonly terminate: Tenant["terminate"] = ({ by, force, reason }) =>
+  private readonly terminate: AgentControl["terminate"] = ({ by, force, reason }) =>
     Effect.gen({ self: this }, function* () {
       const { actors, place, slot } = this
       const grace = Duration.sum(this.config().interruptGrace, Duration.seconds(1))
@@ -333,7 +333,7 @@ export class AgentScope {
     })
   }
 
-  get tenant(): Tenant {
+  get control(): AgentControl {
     const { actors } = this
     return {
       announce: Effect.suspend(() => this.tell(this.life())),

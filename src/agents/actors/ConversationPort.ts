@@ -33,7 +33,7 @@ export interface ConversationPort {
 }
 
 /** An agent, as its conversation sees it. */
-export interface Tenant {
+export interface AgentControl {
   /** Tells watchers of the agent whether it is there for turns now. */
   readonly announce: Effect.Effect<void>
   /** Makes the agent look for work: the conversation takes turns again. */

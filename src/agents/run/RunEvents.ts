@@ -50,7 +50,7 @@ interface Known {
   readonly words: KnownWords
 }
 
-export interface Hearers {
+export interface RunActors {
   readonly tools: ActorHandle<ToolsState, Messages.ToolsMessage>
   readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage>
   readonly turn: ActorHandle<TurnState, Messages.TurnMessage>
@@ -151,7 +151,7 @@ export class RunEvents implements RunSink {
   private readonly setting: AgentSetting["Service"]
   private readonly log: EventLog["Service"]
   private readonly live: LiveRun
-  private readonly hearers: () => Hearers
+  private readonly actors: () => RunActors
   private readonly words: RunWords
   private readonly meter: UsageMeter
   private readonly sums = new GatewaySums()
@@ -168,21 +168,21 @@ export class RunEvents implements RunSink {
   private readonly adopted: Gate
   private readonly recalled: Recalling
 
-  constructor({ adopted, log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {
+  constructor({ adopted, log, redact, setting }: Surroundings, live: LiveRun, actors: () => RunActors) {
     this.adopted = adopted
     this.setting = setting
     this.log = log
     this.live = live
-    this.hearers = hearers
+    this.actors = actors
     this.words = new RunWords({ log, redact, setting }, live)
     this.meter = new UsageMeter((model) => setting.priceOf(model))
     this.live.meter = this.meter
-    this.recalled = { live, meter: this.meter, turn: () => hearers().turn.state, tools: () => hearers().tools.state }
+    this.recalled = { live, meter: this.meter, turn: () => actors().turn.state, tools: () => actors().tools.state }
     live.late = (callId, asked) => this.askedOf(live.rename(callId, true), asked, callId)
   }
 
   private tell(message: Messages.ToolsMessage): Effect.Effect<void> {
-    return Effect.suspend(() => this.hearers().tools.tell({ ...message, ...this.heard }))
+    return Effect.suspend(() => this.actors().tools.tell({ ...message, ...this.heard }))
   }
 
   /** Up to where the run is heard, for what follows from it. */
@@ -369,7 +369,7 @@ export class RunEvents implements RunSink {
       yield* this.words.rest
       yield* this.paid
       const known: Known = { run: this.live.known, usage: this.meter.known, words: this.words.known }
-      yield* this.hearers().tools.ask({ _tag: "Heard" })
+      yield* this.actors().tools.ask({ _tag: "Heard" })
       yield* this.log.flushed
       yield* keep(point, known)
     }).pipe(Effect.catch((error) => Effect.logWarning("the output of a run is kept for now", error)))
@@ -386,7 +386,7 @@ export class RunEvents implements RunSink {
   private resumed(run: Run, { given }: Event<"Resumed">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { live } = this
-      const { tools, turn } = this.hearers()
+      const { tools, turn } = this.actors()
       live.recalling = false
       if (live.turns) live.turnId = given === undefined ? undefined : live.turnOf(given)
       live.resumed = live.turnId
@@ -403,14 +403,14 @@ export class RunEvents implements RunSink {
   /** Tells of the provider that the run asks: that of its backend. */
   private provider(news: News): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const index = this.hearers().worker.state.now?.data.fallback ?? 0
+      const index = this.actors().worker.state.now?.data.fallback ?? 0
       return this.setting.weather.tell(news, index)
     })
   }
 
   /** When the run asked last, or was to begin where it has not asked yet; ms since the epoch. */
   private get beganAt(): number {
-    return this.askedAt === 0 ? (this.hearers().worker.state.now?.data.lastRunAt ?? 0) : this.askedAt
+    return this.askedAt === 0 ? (this.actors().worker.state.now?.data.lastRunAt ?? 0) : this.askedAt
   }
 
   private used(told: Event<"Windows">): Effect.Effect<void> {
@@ -470,10 +470,10 @@ export class RunEvents implements RunSink {
       live.up(run, backend.turns, spec.turnId, !Prompt.isBare(spec.prompt))
       yield* this.asks
       this.meter.begin()
-      const taken = spec.adopt === undefined ? undefined : this.hearers().worker.state.now?.at
+      const taken = spec.adopt === undefined ? undefined : this.actors().worker.state.now?.at
       this.meter.opens(taken ?? this.askedAt)
       if (spec.adopt?.isUp === true) return
-      const { worker } = this.hearers()
+      const { worker } = this.actors()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
       // the first turn is durable before anything that the run says of it; one that was ended before has none
       const up = worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId })
@@ -518,7 +518,7 @@ export class RunEvents implements RunSink {
       if (live.run !== run) return
       yield* this.asks
       const open: Messages.ToolsMessage = { _tag: "Open", runId, why: Excerpt.text(why, MAX_NAME) }
-      const { tools, turn } = this.hearers()
+      const { tools, turn } = this.actors()
       const unknown = { _tag: "Refused", reason: "it could not be told of" } as const
       const opened = yield* Effect.catch(tools.ask<Messages.Opened>(open), () =>
         Effect.succeed<Messages.Opened>(unknown)
@@ -659,7 +659,7 @@ export class RunEvents implements RunSink {
         ending
       }
       // what is asked of it until then may still find the run
-      yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), (error) =>
+      yield* Effect.catch(Effect.asVoid(this.actors().tools.ask(exit)), (error) =>
         // an agent that has stopped in order needs no letter: at its next start it sees that the run is gone
         error instanceof ActorStopped && error.reason === "stopped" ? Effect.void : this.tell(exit)
       )

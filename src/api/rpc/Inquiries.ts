@@ -182,7 +182,7 @@ export const listing = Effect.map(gathered(false), WaitingList.listOf)
 
 /** Waits for the channels of a sound project file, so that the next command finds them. */
 const awaitChannels = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
-  if (problems.length === 0) yield* Effect.timeoutOption((yield* Channels).furnished(conversation), "5 seconds")
+  if (problems.length === 0) yield* Effect.timeoutOption((yield* Channels).configured(conversation), "5 seconds")
 })
 
 const greeting = (peer: Version.Peer) => {

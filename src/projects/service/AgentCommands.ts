@@ -107,15 +107,15 @@ const conversations = (
 /** Begins it, and says which of its limits do not hold; one that waits for a place gets none beyond those there are, whoever asks. */
 const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effect.Effect<Done, E>) =>
   Effect.suspend(() => {
-    const { household, name } = project
-    const { family } = household
-    if (!family.isQueued(tree.name)) {
+    const { registry, name } = project
+    const { subAgentTree } = registry
+    if (!subAgentTree.isQueued(tree.name)) {
       const gaps = project.gapsOf(tree.name, tree.config())
       return Effect.map(begin, (done): Done =>
         gaps.length === 0 ? done : { ...done, message: [done.message, ...gaps].join(" ") }
       )
     }
-    return Effect.succeed<Done>({ eventId: family.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
+    return Effect.succeed<Done>({ eventId: subAgentTree.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
   })
 
 /** Refuses a run that restarts an agent a second time in a turn, which each restart begins again: its own, or one that does so in return. */
@@ -133,9 +133,9 @@ const mayRestart = (tree: Finder.Found["tree"], { by }: Caller): Effect.Effect<v
   )
 }
 
-const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
+const again = ({ registry }: Project, tree: Finder.Found["tree"], caller: Caller) =>
   Effect.suspend(() => mayRestart(tree, caller)).pipe(
-    Effect.andThen(household.family.stop(tree, caller, "restart")),
+    Effect.andThen(registry.subAgentTree.stop(tree, caller, "restart")),
     Effect.andThen(tree.start(caller))
   )
 
@@ -232,7 +232,7 @@ const diffs = (onAgent: OnAgent, one = Semaphore.makeUnsafe(1)): Pick<Agents["Se
   diff: (name, caller) =>
     spoken(
       onAgent(name, caller, ({ project, tree }) =>
-        Effect.map(one.withPermit(project.household.diff(tree.name, tree.config())), (found) => ({
+        Effect.map(one.withPermit(project.registry.diff(tree.name, tree.config())), (found) => ({
           conversation: project.record.conversation,
           project: project.name,
           agent: tree.name,
@@ -261,7 +261,7 @@ export const make = (projects: Projects, ready: Ready) =>
       trees: () => projects.found.map(({ tree }) => tree),
       find: (of) => projects.tree(of),
       heard: ({ agent, conversation }, rune) =>
-        projects.living.get(conversation)?.household.family.heard(agent, rune) ?? Effect.void,
+        projects.living.get(conversation)?.registry.subAgentTree.heard(agent, rune) ?? Effect.void,
       report: bus.report
     })
     const onAgent: OnAgent = (name, caller, act, changes) =>
@@ -291,7 +291,7 @@ export const make = (projects: Projects, ready: Ready) =>
       start: (name, caller) =>
         onAgent(name, caller, ({ project, tree }) => project.isStill ?? inItsPlace(project, tree, tree.start(caller))),
       stop: (name, caller) =>
-        onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller), true),
+        onAgent(name, caller, ({ project, tree }) => project.registry.subAgentTree.stop(tree, caller), true),
       restart: (name, caller) =>
         onAgent(
           name,
@@ -304,7 +304,7 @@ export const make = (projects: Projects, ready: Ready) =>
       ...choices(onAgent),
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller), true),
       spawn: (parent, request, caller) =>
-        onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
+        onAgent(parent, caller, ({ project, tree }) => project.registry.spawn(tree.name, request, caller)),
       expire: Expiry.make(projects, log, files),
       openSince: Effect.sync(() => openIn(projects)),
       forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
@@ -327,7 +327,7 @@ export interface Options {
   /** Where the configs are kept that a person has agreed to. */
   readonly configs: string
   /** Where the conversations belong in the supervision tree. */
-  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly supervisor: DynamicSupervisor.DynamicSupervisor
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
   /** Servers of agentd's own that a run is given: its voice. */
@@ -351,7 +351,7 @@ export const layer = (options: Options) =>
     Effect.gen(function* () {
       const log = yield* EventLog
       const bus = yield* Bus
-      const projects = yield* Projects.make(options.nest)
+      const projects = yield* Projects.make(options.supervisor)
       const ready = yield* Deferred.make<void, StorageError>()
       const revive = (record: ProjectRecord) =>
         Effect.catchTag(projects.revive(record), "CommandRefused", (error) =>
@@ -377,7 +377,7 @@ export const layer = (options: Options) =>
         Effect.schedule(Schedule.spaced(TurnMachine.SWEEP_INTERVAL)),
         Effect.forkScoped
       )
-      const crew = LiveAgentPort.make({
+      const agentPort = LiveAgentPort.make({
         find: (of) => projects.tree(of),
         info: (of, now) => projects.facts(of, now).info,
         of: (conversation) => [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
@@ -387,7 +387,7 @@ export const layer = (options: Options) =>
       })
       const conversations = LiveConversations.make({
         log,
-        known: Effect.map(crew.recovered, () =>
+        known: Effect.map(agentPort.recovered, () =>
           projects.entries.flatMap((entry) =>
             entry._tag === "NotLiving" && entry.reason === "damaged" ? [] : [entry.record.conversation]
           )
@@ -395,7 +395,7 @@ export const layer = (options: Options) =>
         stateOf: (conversation) => projects.stateOf(conversation)
       })
       return Context.make(Agents, yield* make(projects, ready)).pipe(
-        Context.add(AgentPort, crew),
+        Context.add(AgentPort, agentPort),
         Context.add(Conversations, conversations)
       )
     })

@@ -328,9 +328,9 @@ class Step implements Stepped {
       const one = (message: object) => tell({ to, message })
       return { tell: one, ask: one, state: this.member(to).state }
     }
-    const hearers = { tools: of(NAMES.tools), worker: of(NAMES.worker) }
+    const actors = { tools: of(NAMES.tools), worker: of(NAMES.worker) }
     const { live, setting } = this.place
-    return new RunEvents({ setting, log, redact, adopted: new Gate(true) }, live, () => hearers as never)
+    return new RunEvents({ setting, log, redact, adopted: new Gate(true) }, live, () => actors as never)
   }
 
   private get request() {

@@ -39,7 +39,7 @@ class Double {
     return {
       name: this.name,
       grace: Duration.millis(20),
-      tenant: {
+      control: {
         announce: Effect.void,
         turnId: () => this.turn,
         wake: Effect.suspend(() => this.say("wakes")),

@@ -44,11 +44,11 @@ const open = Effect.fnUntraced(function* (world: AgentsWorld.World) {
     waiting: `${world.folder}/waiting`,
     files: `${world.folder}/files`,
     configs: `${world.folder}/configs`,
-    nest: conversations,
+    supervisor: conversations,
     sweep: Effect.void,
     mcp: () => ({})
   })
-  const layer = Channels.layer({ nest: rooms }).pipe(
+  const layer = Channels.layer({ supervisor: rooms }).pipe(
     Layer.provideMerge(fleetLayer),
     Layer.provide(
       Layer.mergeAll(

@@ -20,17 +20,17 @@ const T0 = Date.parse("2026-11-20T09:00:00Z")
 const account: Account = { provider: "anthropic", account: "login" }
 
 const begin = Effect.gen(function* () {
-  const nest = DynamicSupervisor.make({ name: "providers", strategy: "one_for_one" })
+  const supervisor = DynamicSupervisor.make({ name: "providers", strategy: "one_for_one" })
   const writes = yield* Log
   const context = yield* Layer.build(
-    Providers.layer({ nest }).pipe(
+    Providers.layer({ supervisor }).pipe(
       Layer.provide(ActorSystem.layer({ log: writes, strict: true })),
       Layer.provide(
         Layer.mergeAll(DeadLetters.layerMemory(), EventLoop.layer, Layer.succeed(EventLog, yield* EventLog))
       )
     )
   )
-  yield* Effect.orDie(Supervisor.make({ name: "root", children: [nest.child] }))
+  yield* Effect.orDie(Supervisor.make({ name: "root", children: [supervisor.child] }))
   const weather = Context.get(context, Weather)
   const woken: Array<string> = []
   const admits = (who: string) => weather.admits(account, who, () => void woken.push(who))

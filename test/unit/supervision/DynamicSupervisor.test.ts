@@ -18,29 +18,29 @@ const setUp = Effect.gen(function* () {
       Effect.never
     )
   })
-  const nest = DynamicSupervisor.make({ name: "nest", intensity: 0 })
-  /** A child whose crash is more than the nest bears, so that its parent starts it anew. */
+  const supervisor = DynamicSupervisor.make({ name: "supervisor", intensity: 0 })
+  /** A child whose crash is more than the supervisor bears, so that its parent starts it anew. */
   const crash = yield* Deferred.make<void>()
   let exploded = false
   const explode = Effect.suspend(() => (exploded ? Effect.never : ((exploded = true), Effect.die("bang"))))
   const bomb: ChildSpec = { id: "bomb", start: Effect.succeed(Effect.andThen(Deferred.await(crash), explode)) }
-  const parent = yield* Supervisor.make({ name: "parent", intensity: 5, children: [nest.child] })
-  return { alive, bomb, child, crash: Deferred.succeed(crash, undefined), nest, parent }
+  const parent = yield* Supervisor.make({ name: "parent", intensity: 5, children: [supervisor.child] })
+  return { alive, bomb, child, crash: Deferred.succeed(crash, undefined), supervisor, parent }
 })
 
 describe("Nest", () => {
   it.effect("restarted by its parent it comes back with what was added since, without what was removed", () =>
     Effect.gen(function* () {
-      const { alive, bomb, child, crash, nest } = yield* setUp
-      yield* nest.add(child("a"))
-      yield* nest.add(child("b"))
-      yield* nest.add(child("a", "a again"))
-      yield* nest.remove("b")
+      const { alive, bomb, child, crash, supervisor } = yield* setUp
+      yield* supervisor.add(child("a"))
+      yield* supervisor.add(child("b"))
+      yield* supervisor.add(child("a", "a again"))
+      yield* supervisor.remove("b")
       assert.deepStrictEqual(alive, ["a again"])
-      yield* nest.add(bomb)
-      yield* nest.add(child("c"))
+      yield* supervisor.add(bomb)
+      yield* supervisor.add(child("c"))
       yield* crash
-      yield* nest.remove("bomb")
+      yield* supervisor.remove("bomb")
       yield* settle
       assert.deepStrictEqual(alive, ["a again", "c"])
     })
@@ -49,14 +49,19 @@ describe("Nest", () => {
   it.effect("what is added and removed at any point of its restart is there, or is not, in the end", () =>
     Effect.gen(function* () {
       for (let turns = 0; turns < 60; turns++) {
-        const { alive, bomb, child, crash, nest, parent } = yield* setUp
-        yield* nest.add(child("old"))
-        yield* nest.add(child("same"))
-        yield* nest.add(bomb)
+        const { alive, bomb, child, crash, supervisor, parent } = yield* setUp
+        yield* supervisor.add(child("old"))
+        yield* supervisor.add(child("same"))
+        yield* supervisor.add(bomb)
         yield* crash
         for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
         yield* Effect.all(
-          [nest.remove("bomb"), nest.remove("old"), nest.add(child("new")), nest.add(child("same", "newer"))],
+          [
+            supervisor.remove("bomb"),
+            supervisor.remove("old"),
+            supervisor.add(child("new")),
+            supervisor.add(child("same", "newer"))
+          ],
           {
             concurrency: "unbounded"
           }

@@ -3,13 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { CONVERSATION, run } from "../../channels/World.ts"
 
-describe("a conversation is furnished", () => {
+describe("a conversation is configured", () => {
   it.effect("once its file was heard of and its channels are there, for who waited and for who asks later", () =>
     run((world) =>
       Effect.gen(function* () {
-        const { furnished, isConfigured, list } = world.channels
+        const { configured, isConfigured, list } = world.channels
         assert.isFalse(yield* isConfigured(CONVERSATION))
-        const waiting = yield* Effect.forkChild(Effect.andThen(furnished(CONVERSATION), list), {
+        const waiting = yield* Effect.forkChild(Effect.andThen(configured(CONVERSATION), list), {
           startImmediately: true
         })
         assert.isUndefined(waiting.pollUnsafe())
@@ -18,7 +18,7 @@ describe("a conversation is furnished", () => {
           (yield* Fiber.join(waiting)).map(({ name }) => name),
           ["reviews"]
         )
-        yield* furnished(CONVERSATION)
+        yield* configured(CONVERSATION)
         assert.isTrue(yield* isConfigured(CONVERSATION))
       })
     )
