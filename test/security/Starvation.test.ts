@@ -232,4 +232,17 @@ describe("half lines", () => {
     assert.deepStrictEqual([gone(), rooms.isWatching()], [[true, true, true], false])
     assert.isAbove(Limits.halfLines, Limits.lineBytes)
   })
+
+  it("a daemon that was busy charges nobody for the time in which it read nothing", () => {
+    const rooms = controlRooms()
+    const conn = new Socket()
+    rooms.enter(conn, 0)
+    // the look that was due at 2 s comes at 9 s
+    rooms.sweep(9_000, 7_000)
+    assert.isFalse(conn.destroyed, "its line may have come long before")
+    rooms.sweep(LINE_TIME + 6_999)
+    assert.isFalse(conn.destroyed)
+    rooms.sweep(LINE_TIME + 7_000)
+    assert.isTrue(conn.destroyed, "its own time is over")
+  })
 })

@@ -18,7 +18,8 @@ import { Limits } from "../../board/Limits.ts"
 
 /** ms in which a client sends its first line, and ends each line that it has begun. */
 export const LINE_TIME = 5_000
-const SWEEP = "1 second"
+/** ms between two looks at what takes too long. */
+const SWEEP = 1_000
 
 /** Until what has come of a connection could be read once. */
 const readOnce = Effect.callback<void>((resume) => {
@@ -101,10 +102,16 @@ export class ConnectionRooms {
     return lines === undefined || pace === undefined ? 0 : pace - (1000 / lines.perSecond) * lines.burst - now
   }
 
-  /** Hangs up on all that have taken too long. */
-  sweep(now: number): void {
+  /**
+   * Hangs up on all that have taken too long. `late`: ms by which this look itself comes too late. The daemon was busy
+   * then and read nobody: no client is charged for that time.
+   */
+  sweep(now: number, late = 0): void {
     for (const [owner, pace] of this.paces) if (pace <= now) this.paces.delete(owner)
-    for (const [conn, since] of this.since) if (since <= now - LINE_TIME) this.end([conn])
+    for (const [conn, since] of this.since) {
+      if (late > 0) this.since.set(conn, since + late)
+      if (since + late <= now - LINE_TIME) this.end([conn])
+    }
   }
 
   /** Something is there that may take too long; else no clock ticks. */
@@ -203,8 +210,10 @@ export const limited = Effect.fnUntraced(function* (server: SocketServer.SocketS
   const look = () => void (rooms.isWatching() ? watching.openUnsafe() : watching.closeUnsafe())
   const sweep = Effect.gen(function* () {
     yield* watching.await
+    const before = yield* Monotonic.now
     yield* Effect.sleep(SWEEP)
-    rooms.sweep(yield* Monotonic.now)
+    const now = yield* Monotonic.now
+    rooms.sweep(now, Math.max(0, now - before - SWEEP))
     look()
   })
   look()
