@@ -39,12 +39,12 @@ const placeOf = (folder: string, oid: string): string => path.join(folder, oid.s
 
 /** Copies what is read there, and says whether it has that hash. */
 const copied = async (from: FileHandle, to: FileHandle, oid: string): Promise<boolean> => {
-  const { size } = await from.stat()
-  if (!(await from.stat()).isFile() || size > MAX_BYTES) return false
+  const stat = await from.stat()
+  if (!stat.isFile() || stat.size > MAX_BYTES) return false
   const hash = createHash("sha256")
   const bytes = new Uint8Array(A_READ)
   // what grows while it is read is not what its name says
-  for (let at = 0; at <= size;) {
+  for (let at = 0; at <= stat.size;) {
     const { bytesRead } = await from.read(bytes, 0, A_READ, at)
     if (bytesRead === 0) break
     const part = bytes.subarray(0, bytesRead)
