@@ -8,7 +8,10 @@
  * user's own stands.
  */
 
-/** Flags that leave valid the compiled code that Node brings of its own modules. */
+/**
+ * Flags that leave valid the compiled code that Node brings of its own modules. Without the small young generation an
+ * idle daemon holds 66 MB of its own instead of 53.
+ */
 const FLAGS = ["--max-semi-space-size=1", "--disable-sigusr1"]
 
 /** Read by the C library as the process begins. */
