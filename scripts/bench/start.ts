@@ -5,7 +5,7 @@
  */
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import { type Bench, interleave, type Measure, type Subject } from "./Bench.ts"
 import { historyOf, ownMemory, type Place, started, stopped } from "./History.ts"
 
@@ -30,7 +30,7 @@ export const subjectOf = (subject: string, place: Place, before: () => void = ()
 
 /** As after an upgrade to another version of every fold. */
 const withoutSnapshots = (place: Place) => () => {
-  const index = new DatabaseSync(indexFileOf(join(place.state, "runes.db")))
+  const index = new DatabaseSync(sideFileOf(join(place.state, "runes.db")))
   index.exec("DELETE FROM snapshots WHERE name NOT IN ('guard', 'archives')")
   index.close()
 }

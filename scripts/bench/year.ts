@@ -42,7 +42,7 @@ const measures: ReadonlyArray<Measure> = [
 const bytesOf = ({ state }: Place): number => {
   const folder = join(state, "segments")
   const segments = existsSync(folder) ? readdirSync(folder).map((name) => join("segments", name)) : []
-  return ["runes.db", "runes.db-wal", "runes.db.index", "runes.db.actors", ...segments]
+  return ["runes.db", "runes.db-wal", "runes.db.index", ...segments]
     .map((name) => statSync(join(state, name), { throwIfNoEntry: false })?.size ?? 0)
     .reduce((sum, bytes) => sum + bytes, 0)
 }
@@ -101,7 +101,7 @@ const leftIn = ({ state }: Place): Left | undefined => {
   }
   try {
     return {
-      filed: number("runes.db.actors", "SELECT event_id FROM place"),
+      filed: number("runes.db.index", "SELECT event_id FROM filed"),
       sealed: number("runes.db", "SELECT max(last) FROM segments"),
       newest: number("runes.db", "SELECT max(event_id) FROM runes"),
       oldest: number("runes.db", "SELECT min(event_id) FROM runes")

@@ -2,10 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Random, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
+import { existsSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { actorFileOf, filedUnder } from "../../src/core/event-log/ActorIndex.ts"
+import { filedUnder } from "../../src/core/event-log/ActorIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import { EventLog, type Selection } from "../../src/core/event-log/EventLog.ts"
 import { Redact } from "../../src/core/event-log/Redact.ts"
 import type { Rune, RuneDraft } from "../../src/core/event-log/Rune.ts"
@@ -84,8 +85,8 @@ const append = (log: EventLog["Service"], count: number) =>
   )
 
 const placeIn = (file: string): number => {
-  const database = new DatabaseSync(actorFileOf(file), { readOnly: true })
-  const { event_id } = database.prepare("SELECT event_id FROM place").get() as { event_id: number }
+  const database = new DatabaseSync(sideFileOf(file), { readOnly: true })
+  const { event_id } = database.prepare("SELECT event_id FROM filed").get() as { event_id: number }
   database.close()
   return event_id
 }
@@ -118,21 +119,21 @@ describe("the runes of an actor", () => {
   )
 
   const damages: ReadonlyArray<readonly [what: string, (file: string) => void]> = [
-    ["it is gone", (file) => rmSync(actorFileOf(file))],
-    ["it is no database", (file) => writeFileSync(actorFileOf(file), "a letter to a friend ".repeat(500))],
+    ["it is gone", (file) => rmSync(sideFileOf(file))],
+    ["it is no database", (file) => writeFileSync(sideFileOf(file), "a letter to a friend ".repeat(500))],
     [
       "it is another store's",
       (file) => {
-        const database = new DatabaseSync(actorFileOf(file))
-        database.exec("UPDATE place SET hash = 'x'")
+        const database = new DatabaseSync(sideFileOf(file))
+        database.exec("UPDATE filed SET hash = 'x'")
         database.close()
       }
     ],
     [
       "it is another version's",
       (file) => {
-        const database = new DatabaseSync(actorFileOf(file))
-        database.exec("UPDATE place SET version = 99")
+        const database = new DatabaseSync(sideFileOf(file))
+        database.exec("UPDATE filed SET version = 99")
         database.close()
       }
     ]
@@ -154,14 +155,51 @@ describe("the runes of an actor", () => {
     )
   }
 
+  it.effect("are filed anew after an older agentd, whose snapshots and positions stay", () =>
+    seeded(
+      Effect.gen(function* () {
+        const file = yield* storeFile
+        const others =
+          "SELECT name, event_id, hash FROM snapshots UNION ALL SELECT name, event_id, hash FROM subscribers"
+        const kept = () => {
+          const index = new DatabaseSync(sideFileOf(file), { readOnly: true })
+          const rows = index.prepare(others).all()
+          index.close()
+          return rows
+        }
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const log = yield* opened(file)
+            yield* append(log, 900)
+            yield* Effect.forkScoped(log.follow("mail", {}, () => Effect.void))
+            yield* Effect.yieldNow
+          })
+        )
+        const index = new DatabaseSync(sideFileOf(file))
+        index.exec("DROP TABLE filed; DROP TABLE threads; DROP TABLE entries")
+        index.close()
+        for (const ending of ["", "-wal"]) writeFileSync(`${file}.actors${ending}`, "what an older agentd had filed")
+        const before = kept()
+        assert.isAbove(before.length, 0)
+        const log = yield* opened(file)
+        assert.deepStrictEqual(kept(), before)
+        assert.isFalse(existsSync(`${file}.actors`) || existsSync(`${file}.actors-wal`))
+        yield* append(log, 100)
+        yield* rests
+        assert.strictEqual(placeIn(file), 1_000)
+        yield* agrees(log, 20)
+      })
+    )
+  )
+
   it.effect("are filed although somebody has the file locked for a while", () =>
     Effect.gen(function* () {
       const file = yield* storeFile
       const log = yield* opened(file)
       yield* append(log, 300)
       yield* rests
-      const other = new DatabaseSync(actorFileOf(file))
-      const place = () => Number(other.prepare("SELECT event_id FROM place").get()?.["event_id"])
+      const other = new DatabaseSync(sideFileOf(file))
+      const place = () => Number(other.prepare("SELECT event_id FROM filed").get()?.["event_id"])
       const before = place()
       assert.strictEqual(before, yield* log.head)
       other.exec("BEGIN IMMEDIATE")
@@ -183,7 +221,7 @@ describe("the runes of an actor", () => {
         const log = yield* opened(file)
         yield* append(log, 1_500)
         yield* rests
-        for (const path of [actorFileOf(file), `${actorFileOf(file)}-wal`]) {
+        for (const path of [sideFileOf(file), `${sideFileOf(file)}-wal`]) {
           const { size } = statSync(path)
           writeSync(openSync(path, "r+"), Buffer.alloc(size, 0x5a), 0, size, 0)
         }
@@ -191,7 +229,7 @@ describe("the runes of an actor", () => {
         yield* append(log, 100)
         yield* rests
         yield* agrees(log, 20)
-        assert.strictEqual(readFileSync(actorFileOf(file)).subarray(0, 6).toString(), "SQLite")
+        assert.strictEqual(readFileSync(sideFileOf(file)).subarray(0, 6).toString(), "SQLite")
         assert.strictEqual(placeIn(file), 1_600)
       })
     )

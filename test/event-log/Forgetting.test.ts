@@ -6,7 +6,6 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { actorFileOf } from "../../src/core/event-log/ActorIndex.ts"
 import { EventLog, type Forgetting } from "../../src/core/event-log/EventLog.ts"
 import { chosen } from "../../src/core/event-log/Forgetting.ts"
 import { LogStore, type Order } from "../../src/core/event-log/LogStore.ts"
@@ -15,7 +14,7 @@ import * as Repair from "../../src/core/event-log/Repair.ts"
 import type { Rune } from "../../src/core/event-log/Rune.ts"
 import type { InlineDisk } from "../../src/core/event-log/SqliteLog.ts"
 import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
-import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import { archivedRune, closing, note, storeFile } from "./Disk.ts"
 
 const EVER = Number.MAX_SAFE_INTEGER
@@ -86,7 +85,7 @@ const sealed = Effect.gen(function* () {
 
 /** Reads by nothing but the runes that are left. */
 const bare = (file: string) => {
-  for (const beside of [indexFileOf(file), actorFileOf(file)]) {
+  for (const beside of [sideFileOf(file)]) {
     for (const end of ["", "-wal", "-shm"]) rmSync(beside + end, { force: true })
   }
 }
@@ -144,15 +143,15 @@ describe("segments that a setting deletes", () => {
       yield* append(log, 100)
       yield* rests
       const inFile = (sql: string) => {
-        const database = new DatabaseSync(actorFileOf(file), { readOnly: true })
+        const database = new DatabaseSync(sideFileOf(file), { readOnly: true })
         const found = Object.values(database.prepare(sql).get()!)[0]
         database.close()
         return found
       }
-      const place = inFile("SELECT event_id FROM place")
+      const place = inFile("SELECT event_id FROM filed")
       assert.strictEqual(place, yield* log.head)
       yield* log.forget(everything)
-      assert.strictEqual(inFile("SELECT event_id FROM place"), place)
+      assert.strictEqual(inFile("SELECT event_id FROM filed"), place)
       assert.strictEqual(inFile("SELECT min(event_id) FROM entries"), 1)
       const of = { stream: "shop", actor: "worker/a" }
       const left = (yield* allOf(log)).filter(({ stream }) => stream === "shop").map(({ eventId }) => eventId)
@@ -162,7 +161,7 @@ describe("segments that a setting deletes", () => {
       yield* Effect.repeat(rests, { times: 3 })
       assert.strictEqual(inFile("SELECT min(event_id) FROM entries"), 801)
       assert.strictEqual(inFile("SELECT count(*) FROM threads WHERE stream = 'quiet'"), 0)
-      assert.strictEqual(inFile("SELECT event_id FROM place"), yield* log.head)
+      assert.strictEqual(inFile("SELECT event_id FROM filed"), yield* log.head)
       assert.deepStrictEqual((yield* log.places(of, 5_000)).positions.slice(0, left.length), left)
       assert.deepStrictEqual((yield* log.verify).problems, [])
     })

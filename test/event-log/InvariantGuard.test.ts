@@ -9,7 +9,7 @@ import * as WorkerMachine from "../../src/agents/machines/WorkerMachine.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
-import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import * as StoreReads from "../support/StoreReads.ts"
 import { force, meddle, note, storeFile, withLog } from "./Disk.ts"
 
@@ -189,7 +189,7 @@ describe("Guard", () => {
       const turns = Array.from({ length: 100 }, (_, n) => [turn.started(`t${n}`), turn.completed(`t${n}`)])
       yield* withLog({ file }, (log) => Effect.forEach(turns, log.append))
       // as after an upgrade to another guard
-      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      meddle(sideFileOf(file), "DELETE FROM snapshots")
       const reads = yield* StoreReads.count
       const opened = withLog({ file }, (log) => Effect.flip(log.append([turn.completed("t7")])))
       for (const runes of [200, 1]) {
@@ -206,7 +206,7 @@ describe("Guard", () => {
       yield* withLog({ file }, (log) =>
         Effect.andThen(log.append([turn.started("t1"), note("a", 1)]), log.append([note("b", 2)]))
       )
-      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      meddle(sideFileOf(file), "DELETE FROM snapshots")
       const reads = yield* StoreReads.count
       yield* withLog({ file }, (log) =>
         Effect.gen(function* () {
@@ -226,7 +226,7 @@ describe("Guard", () => {
     Effect.gen(function* () {
       const file = yield* storeFile
       yield* withLog({ file }, (log) => log.append([turn.started("t1"), note("a", 1)]))
-      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      meddle(sideFileOf(file), "DELETE FROM snapshots")
       force(file, "UPDATE runes SET payload = '{', at = at + 1 WHERE event_id = 1")
       yield* withLog({ file }, (log) =>
         Effect.gen(function* () {
@@ -240,7 +240,7 @@ describe("Guard", () => {
     Effect.gen(function* () {
       const file = yield* storeFile
       yield* withLog({ file }, (log) => log.append([turn.started("t1"), note("a", 1)]))
-      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      meddle(sideFileOf(file), "DELETE FROM snapshots")
       const reads = yield* StoreReads.count
       const count: StreamFold<number> = { name: "count", version: 1, initial: 0, apply: (runes) => runes + 1 }
       yield* withLog({ file, folds: [count] }, (log) =>

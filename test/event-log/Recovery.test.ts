@@ -7,7 +7,7 @@ import { EventLog } from "../../src/core/event-log/EventLog.ts"
 import * as PlainState from "../../src/core/event-log/PlainState.ts"
 import { type Rune } from "../../src/core/event-log/Rune.ts"
 import { checkpointOf, type StreamFold } from "../../src/core/event-log/StreamFold.ts"
-import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import { force, meddle, note, storeFile, withLog } from "./Disk.ts"
 
 const numberOf = ({ payload }: Rune): number => (payload["event"] as { readonly n: number }).n
@@ -79,15 +79,15 @@ describe("recover", () => {
   )
 
   const doubts: ReadonlyArray<readonly [name: string, damage: (file: string) => void]> = [
-    ["its state was changed", (file) => meddle(indexFileOf(file), "UPDATE snapshots SET state = CAST('{}' AS BLOB)")],
-    ["it claims a later rune", (file) => meddle(indexFileOf(file), "UPDATE snapshots SET event_id = 34")],
-    ["it claims more versions", (file) => meddle(indexFileOf(file), "UPDATE snapshots SET version = 2")],
+    ["its state was changed", (file) => meddle(sideFileOf(file), "UPDATE snapshots SET state = CAST('{}' AS BLOB)")],
+    ["it claims a later rune", (file) => meddle(sideFileOf(file), "UPDATE snapshots SET event_id = 34")],
+    ["it claims more versions", (file) => meddle(sideFileOf(file), "UPDATE snapshots SET version = 2")],
     ["the stream has another past", (file) => force(file, "UPDATE runes SET hash = 'x' WHERE event_id = 38")],
-    ["its file is no database", (file) => writeFileSync(indexFileOf(file), "a letter to a friend ".repeat(500))],
+    ["its file is no database", (file) => writeFileSync(sideFileOf(file), "a letter to a friend ".repeat(500))],
     [
       "its file is gone",
       (file) => {
-        for (const end of ["", "-wal", "-shm"]) rmSync(indexFileOf(file) + end, { force: true })
+        for (const end of ["", "-wal", "-shm"]) rmSync(sideFileOf(file) + end, { force: true })
       }
     ]
   ]
@@ -171,10 +171,10 @@ describe("opening", () => {
   it.live("what was appended last is known again, also where the file beside the store is behind or gone", () =>
     Effect.gen(function* () {
       const file = yield* filled
-      assert.isTrue(existsSync(indexFileOf(file)))
-      meddle(indexFileOf(file), "UPDATE place SET event_id = 20, hash = 'x'")
+      assert.isTrue(existsSync(sideFileOf(file)))
+      meddle(sideFileOf(file), "UPDATE place SET event_id = 20, hash = 'x'")
       yield* withLog({ file }, (log) => log.append([note("s0", 1)]))
-      rmSync(indexFileOf(file))
+      rmSync(sideFileOf(file))
       yield* withLog({ file }, (log) =>
         Effect.gen(function* () {
           const [rune] = yield* log.append([note("s0", 2)])

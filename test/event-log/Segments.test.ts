@@ -19,7 +19,6 @@ import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { zstdDecompressSync } from "node:zlib"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { actorFileOf } from "../../src/core/event-log/ActorIndex.ts"
 import { EventLog, type Selection } from "../../src/core/event-log/EventLog.ts"
 import { LogStore, type Order } from "../../src/core/event-log/LogStore.ts"
 import { Redact } from "../../src/core/event-log/Redact.ts"
@@ -27,7 +26,7 @@ import { causeText, type Rune } from "../../src/core/event-log/Rune.ts"
 import { type InlineDisk } from "../../src/core/event-log/SqliteLog.ts"
 import { matches } from "../../src/core/event-log/StoredRune.ts"
 import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
-import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import { force, layer, note, storeFile } from "./Disk.ts"
 import { seeded } from "./Seed.ts"
 import { sample, long } from "../support/Long.ts"
@@ -160,7 +159,7 @@ describe("segments", () => {
       Effect.gen(function* () {
         const { all, file } = yield* sealed
         yield* Effect.scoped(Effect.flatMap(opened(file), (log) => agrees(log, all)))
-        for (const beside of [indexFileOf(file), actorFileOf(file)]) {
+        for (const beside of [sideFileOf(file)]) {
           for (const end of ["", "-wal", "-shm"]) rmSync(beside + end, { force: true })
         }
         const log = yield* opened(file)

@@ -8,7 +8,7 @@ import { pieces } from "../../src/core/event-log/JsonPieces.ts"
 import { KEEP_EVERY } from "../../src/core/event-log/SnapshotKeeper.ts"
 import { PAGE_BYTES } from "../../src/core/event-log/SqlReader.ts"
 import type { StreamFold } from "../../src/core/event-log/StreamFold.ts"
-import { indexFileOf } from "../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../src/core/event-log/SideFile.ts"
 import { MAX_SNAPSHOT, WORTH_KEEPING } from "../../src/core/event-log/StreamReader.ts"
 import * as StoreReads from "../support/StoreReads.ts"
 import { archivedRune, closing, force, note, openLog, storeFile, withLog } from "./Disk.ts"
@@ -65,7 +65,7 @@ const multiples = (runes: number, streams: number, rest: number): ReadonlyArray<
 const total = (numbers: ReadonlyArray<number>): number => numbers.reduce((all, n) => all + n, 0)
 
 const snapshotsOf = (file: string, stream: string) => {
-  const index = new DatabaseSync(indexFileOf(file), { readOnly: true })
+  const index = new DatabaseSync(sideFileOf(file), { readOnly: true })
   try {
     const rows = index.prepare("SELECT name, event_id FROM snapshots WHERE stream = ? ORDER BY name").all(stream)
     return rows.map((row) => [row["name"], row["event_id"]])
@@ -377,7 +377,7 @@ describe("a subscriber", () => {
       const file = yield* filled(10)
       const heard: Array<number> = []
       yield* withLog({ file }, (log) => collect(log, [], 10))
-      const index = new DatabaseSync(indexFileOf(file))
+      const index = new DatabaseSync(sideFileOf(file))
       index.exec("UPDATE subscribers SET hash = 'another store'")
       index.close()
       yield* withLog({ file }, (log) => collect(log, heard, 10))

@@ -1,22 +1,18 @@
 /**
- * ActorIndex: a file beside the store that says which runes an actor has, by kind, so that the newest
+ * ActorIndex: which runes an actor has, by kind, in the file beside the store, so that the newest
  * runes of one agent are found in a long log without an index on the table that is appended to.
  *
- * The file is filled by the log's thread in small steps, mostly while nobody appends, and has a position of its
- * own: what lies beyond the position is found in the log itself. Nothing in the file is the truth: whoever
- * reads by it looks at the runes. What it says of runes that a person's setting has deleted is taken out in steps. In
- * doubt the file is discarded, and filled anew; while somebody else has it locked, it waits.
+ * The tables are filled by the log's thread in small steps, mostly while nobody appends, and have a position of their
+ * own: what lies beyond the position is found in the log itself. Nothing in them is the truth: whoever
+ * reads by them looks at the runes. What they say of runes that a person's setting has deleted is taken out in steps. In
+ * doubt they are emptied, and filled anew; while somebody else has the file locked, the filling waits.
  */
 import { type Chore, STEP } from "./Chore.ts"
 import { isLocked } from "./GroupCommit.ts"
-import { GENESIS } from "./HashChain.ts"
 import { listedIn, Segments } from "./Segments.ts"
-import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
+import { FILED_VERSION, type SideFile } from "./SideFile.ts"
+import type { Database, Statement } from "./Sqlite.ts"
 import type { SqliteStore } from "./SqliteStore.ts"
-
-export const actorFileOf = (file: string): string => `${file}.actors`
-
-const VERSION = 1
 
 /** Runes that wait to be filled in: beyond them it is done between appends, too. */
 const MANY = 20_000
@@ -30,20 +26,6 @@ const ENTRIES = 1_000
 
 /** Threads whose numbers are remembered. */
 const REMEMBERED = 4_096
-
-const SCHEMA = `
-  PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
-  CREATE TABLE IF NOT EXISTS place (
-    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS threads (
-    id INTEGER PRIMARY KEY, actor TEXT NOT NULL, stream TEXT NOT NULL, kind TEXT NOT NULL, UNIQUE (actor, stream, kind)
-  ) STRICT;
-  CREATE INDEX IF NOT EXISTS threads_by_kind ON threads (kind, stream);
-  CREATE TABLE IF NOT EXISTS entries (
-    thread INTEGER NOT NULL, event_id INTEGER NOT NULL, PRIMARY KEY (thread, event_id)
-  ) STRICT, WITHOUT ROWID;
-  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}')`
 
 /** Actors below another (`tool/builder/7`) are many: they are filed together (`tool/builder/`). */
 export const filedUnder = (actor: string): string => {
@@ -66,7 +48,7 @@ export class FiledCheck {
 
   constructor(database: Database) {
     this.find = database.prepare(HAS)
-    this.place = (database.prepare("SELECT event_id FROM place").get()?.["event_id"] ?? 0) as number
+    this.place = (database.prepare("SELECT event_id FROM filed").get()?.["event_id"] ?? 0) as number
     this.count = database.prepare("SELECT count(*) AS entries FROM entries WHERE event_id BETWEEN ? AND ?")
     for (const { actor, id, kind, stream } of database.prepare("SELECT * FROM threads").all()) {
       this.threads.set(`${actor as string}\n${stream as string}\n${kind as string}`, id as number)
@@ -119,14 +101,13 @@ interface Opened {
 
 export class ActorIndex implements Chore {
   readonly chore = "the file that says which runes an actor has"
-  private readonly file: string
+  private readonly side: SideFile
   private readonly store: SqliteStore
   private readonly known: Segments
-  private readonly sqlite: Sqlite
   private opened: Opened | undefined
   private readonly threads = new Map<string, number>()
-  /** The newest rune that is filled in; -1 before the file is open. */
-  private place = -1
+  /** The newest rune that is filled in. */
+  private place = 0
   /** The last thread that says nothing of deleted runes; undefined: none says anything of them. */
   private cleared: number | undefined
   /** So many steps in a row found the file locked. */
@@ -134,18 +115,16 @@ export class ActorIndex implements Chore {
   private last: number
 
   constructor(of: {
-    readonly file: string
+    readonly side: SideFile
     readonly store: SqliteStore
     /** Of the segments. */
     readonly folder: string
     readonly newest: number
-    readonly sqlite?: Sqlite
   }) {
-    this.file = of.file
+    this.side = of.side
     this.store = of.store
     this.known = new Segments(of.folder, [])
     this.last = of.newest
-    this.sqlite = of.sqlite ?? nodeSqlite
   }
 
   get newest(): number {
@@ -158,32 +137,41 @@ export class ActorIndex implements Chore {
   }
 
   get isDone(): boolean {
-    return (this.place >= this.newest && this.cleared === undefined) || this.locked >= MAX_LOCKED
+    return (this.filled >= this.newest && this.cleared === undefined) || this.locked >= MAX_LOCKED
+  }
+
+  private get filled(): number {
+    return this.current === undefined ? -1 : this.place
   }
 
   /** Whether so much waits that it cannot wait for a rest. */
   get isFarBehind(): boolean {
-    return !this.isDone && this.newest - this.place > MANY
+    return !this.isDone && this.newest - this.filled > MANY
   }
 
   step(): void {
     try {
-      const opened = (this.opened ??= this.open())
+      const opened = this.current ?? this.open()
       if (this.cleared === undefined) this.fill(opened)
       else this.cleared = this.takeOut(opened, this.cleared)
       this.locked = 0
     } catch (error) {
       if (isLocked(error)) return void (this.locked += 1)
-      // the next begins with a file that is opened anew, or made anew
-      this.close()
+      // the next begins with tables that are looked at anew
+      this.opened = undefined
       throw error
     }
   }
 
+  /** The statements of the file as it is now: it may have been made anew. */
+  private get current(): Opened | undefined {
+    return this.opened?.database === this.side.database ? this.opened : undefined
+  }
+
   /** Whether the file knows of the rune, where it has come so far. */
   holds({ actor, event_id, kind, stream }: Omit<Row, "hash">): boolean {
-    if (this.opened === undefined || event_id > this.place) return true
-    const { find, has } = this.opened
+    if (this.current === undefined || event_id > this.place) return true
+    const { find, has } = this.current
     const thread = find.get(filedUnder(actor), stream, kind)?.["id"] as number | undefined
     return thread !== undefined && has.get(thread, event_id) !== undefined
   }
@@ -194,21 +182,14 @@ export class ActorIndex implements Chore {
     this.locked = 0
   }
 
-  /** Empties the file: what is there is not to be trusted. */
+  /** Empties the tables: what is there is not to be trusted. */
   discard(): void {
-    this.close()
-    for (const ending of ["", "-wal", "-shm"]) this.sqlite.remove(`${this.file}${ending}`)
-    this.threads.clear()
-    this.place = -1
-  }
-
-  close(): void {
-    const { opened } = this
+    this.side.forgetActors()
     this.opened = undefined
-    if (opened?.database.isOpen === true) opened.database.close()
   }
 
   private open(): Opened {
+    this.threads.clear()
     try {
       return this.attempt()
     } catch (error) {
@@ -218,42 +199,37 @@ export class ActorIndex implements Chore {
     }
   }
 
-  /** Opens the file, whose place must name a rune of this very store. */
+  /** Looks at the tables, whose place must name a rune of this very store. */
   private attempt(): Opened {
-    const database = this.sqlite.open(this.file)
-    try {
-      database.exec(SCHEMA)
-      const place = database.prepare("SELECT version, event_id, hash FROM place").get() as unknown as {
-        readonly version: number
-        readonly event_id: number
-        readonly hash: string
-      }
-      if (place.version !== VERSION || !this.isOurs(place)) throw new Error("the file is another store's")
-      this.place = place.event_id
-      this.cleared = this.segments.deleted === 0 ? undefined : 0
-      return {
-        database,
-        page: this.store.database.prepare(
-          `SELECT event_id, stream, actor, kind, hash FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
-        ),
-        find: database.prepare("SELECT id FROM threads WHERE actor = ? AND stream = ? AND kind = ?"),
-        has: database.prepare(HAS),
-        add: database.prepare("INSERT INTO threads (actor, stream, kind) VALUES (?, ?, ?) RETURNING id"),
-        enter: database.prepare("INSERT OR IGNORE INTO entries VALUES (?, ?)"),
-        setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?"),
-        threads: database.prepare(`SELECT id FROM threads WHERE id > ? ORDER BY id LIMIT ${THREADS}`),
-        takeOut: database.prepare(
-          `DELETE FROM entries WHERE thread = ?1 AND event_id IN
-            (SELECT event_id FROM entries WHERE thread = ?1 AND event_id <= ?2 ORDER BY event_id LIMIT ?3)`
-        ),
-        close: database.prepare(
-          "DELETE FROM threads WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entries WHERE thread = ?1)"
-        )
-      }
-    } catch (error) {
-      database.close()
-      throw error
+    const { database } = this.side
+    const place = database.prepare("SELECT version, event_id, hash FROM filed").get() as unknown as {
+      readonly version: number
+      readonly event_id: number
+      readonly hash: string
     }
+    if (place.version !== FILED_VERSION || !this.isOurs(place)) throw new Error("the file is another store's")
+    this.place = place.event_id
+    this.cleared = this.segments.deleted === 0 ? undefined : 0
+    this.opened = {
+      database,
+      page: this.store.database.prepare(
+        `SELECT event_id, stream, actor, kind, hash FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${STEP}`
+      ),
+      find: database.prepare("SELECT id FROM threads WHERE actor = ? AND stream = ? AND kind = ?"),
+      has: database.prepare(HAS),
+      add: database.prepare("INSERT INTO threads (actor, stream, kind) VALUES (?, ?, ?) RETURNING id"),
+      enter: database.prepare("INSERT OR IGNORE INTO entries VALUES (?, ?)"),
+      setPlace: database.prepare("UPDATE filed SET event_id = ?, hash = ?"),
+      threads: database.prepare(`SELECT id FROM threads WHERE id > ? ORDER BY id LIMIT ${THREADS}`),
+      takeOut: database.prepare(
+        `DELETE FROM entries WHERE thread = ?1 AND event_id IN
+          (SELECT event_id FROM entries WHERE thread = ?1 AND event_id <= ?2 ORDER BY event_id LIMIT ?3)`
+      ),
+      close: database.prepare(
+        "DELETE FROM threads WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM entries WHERE thread = ?1)"
+      )
+    }
+    return this.opened
   }
 
   private isOurs({ event_id, hash }: { readonly event_id: number; readonly hash: string }): boolean {
@@ -276,20 +252,19 @@ export class ActorIndex implements Chore {
   }
 
   private fill(opened: Opened): void {
-    const { database, enter, setPlace } = opened
+    const { enter, setPlace } = opened
     const rows = this.next(opened)
     const last = rows.at(-1)
     if (last === undefined) {
       this.newest = this.place
       return
     }
-    database.exec("BEGIN IMMEDIATE")
     try {
-      for (const row of rows) enter.run(this.threadOf(opened, row), row.event_id)
-      setPlace.run(last.event_id, last.hash)
-      database.exec("COMMIT")
+      this.side.write(() => {
+        for (const row of rows) enter.run(this.threadOf(opened, row), row.event_id)
+        setPlace.run(last.event_id, last.hash)
+      })
     } catch (error) {
-      if (database.isTransaction) database.exec("ROLLBACK")
       // some were never written
       this.threads.clear()
       throw error
@@ -298,13 +273,14 @@ export class ActorIndex implements Chore {
   }
 
   /** Entries of deleted runes go, some at a time. Answers the last thread that has none. */
-  private takeOut({ close, database, takeOut, threads }: Opened, after: number): number | undefined {
+  private takeOut({ close, takeOut, threads }: Opened, after: number): number | undefined {
     const { deleted } = this.segments
     const next = threads.all(after)
     if (next.length === 0) return undefined
     let cleared = after
-    database.exec("BEGIN IMMEDIATE")
-    try {
+    // some are no more
+    this.threads.clear()
+    this.side.write(() => {
       let room = ENTRIES
       for (const { id } of next) {
         room -= Number((takeOut.run(id!, deleted, room) as { readonly changes: number | bigint }).changes)
@@ -312,14 +288,7 @@ export class ActorIndex implements Chore {
         close.run(id!)
         cleared = id as number
       }
-      database.exec("COMMIT")
-    } catch (error) {
-      if (database.isTransaction) database.exec("ROLLBACK")
-      throw error
-    } finally {
-      // some are no more
-      this.threads.clear()
-    }
+    })
     return cleared
   }
 

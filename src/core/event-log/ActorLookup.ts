@@ -1,5 +1,6 @@
 /**
- * ActorLookup: where the runes of a selection are, by the file that `ActorIndex` fills.
+ * ActorLookup: the file beside the store, for those who read the log: where the runes of a selection are, as
+ * `ActorIndex` fills it in, snapshots, and how far subscribers have come.
  *
  * Guarantees: a look reads a bounded number of entries; up to its place the file leaves out no rune of the
  * selection, and may name others, so that the runes themselves are to be looked at; without the file, or where it
@@ -7,7 +8,10 @@
  */
 import { filedUnder } from "./ActorIndex.ts"
 import type { Selection } from "./EventLog.ts"
+import type { SnapshotRow } from "./Snapshot.ts"
 import { type Database, nodeSqlite, type Output, type Statement } from "./Sqlite.ts"
+import { StorePlace } from "./StorePlace.ts"
+import type { Position } from "./Subscribers.ts"
 
 /** A selection that more threads have is searched in the log itself. */
 const MAX_THREADS = 512
@@ -73,6 +77,7 @@ export class ActorLookup {
   private readonly file: string
   private readonly damaged: () => void
   private database: Database | undefined
+  private opened: StorePlace | undefined
 
   /** `damaged`: the file cannot be read. */
   constructor(file: string, damaged: () => void) {
@@ -93,7 +98,7 @@ export class ActorLookup {
 
   /** The rune up to which the file is filled; undefined where it is of no use. */
   get place(): number | undefined {
-    return this.attempt((database) => database.prepare("SELECT event_id FROM place").get()?.["event_id"] as number)
+    return this.attempt((database) => database.prepare("SELECT event_id FROM filed").get()?.["event_id"] as number)
   }
 
   /** The newest `count` positions with `downTo` < position ≤ `before`, newest first. */
@@ -106,9 +111,19 @@ export class ActorLookup {
     return this.merged(selection, "on", after, upTo, count)
   }
 
+  snapshot(stream: string, name: string): SnapshotRow | undefined {
+    return this.row("SELECT *, event_id AS eventId FROM snapshots WHERE stream = ? AND name = ?", stream, name)
+  }
+
+  /** How far a subscriber has come. */
+  position(name: string): Position | undefined {
+    return this.row("SELECT event_id AS eventId, hash FROM subscribers WHERE name = ?", name)
+  }
+
   close(): void {
     this.database?.close()
     this.database = undefined
+    this.opened = undefined
   }
 
   private merged(selection: Selection, direction: Direction, after: number, upTo: number, count: number) {
@@ -153,8 +168,15 @@ export class ActorLookup {
     return rows.map(({ id }) => id as number)
   }
 
+  private row<A>(sql: string, ...values: ReadonlyArray<string>): A | undefined {
+    return this.attempt((database) => database.prepare(sql).get(...values) as A | undefined)
+  }
+
   private attempt<A>(read: (database: Database) => A): A | undefined {
     try {
+      // the log's thread has made the file anew
+      if (this.opened?.isLeft === true) this.close()
+      this.opened ??= new StorePlace(this.file)
       this.database ??= nodeSqlite.open(this.file, { readOnly: true })
       return read(this.database)
     } catch (error) {

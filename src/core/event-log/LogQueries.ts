@@ -28,7 +28,7 @@ export interface Source {
   /** The same at an idle pace. */
   readonly idleWalk?: Walk
   readonly segments?: (() => Segments) | undefined
-  /** The file that says where an actor's runes are is wrong. */
+  /** The file beside the store is wrong. */
   readonly refill?: () => void
   readonly head: Effect.Effect<number, StorageError>
   /** All runes after a cursor that are still in memory, if the first of them is. */

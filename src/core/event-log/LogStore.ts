@@ -2,7 +2,7 @@
  * LogStore: the store and the file beside it, as the one that owns them uses both: the
  * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
  */
-import { actorFileOf, ActorIndex } from "./ActorIndex.ts"
+import { ActorIndex } from "./ActorIndex.ts"
 import { ChainCheck } from "./ChainCheck.ts"
 import { type Chore, Chores } from "./Chore.ts"
 import type { Erasing } from "./Erasure.ts"
@@ -17,7 +17,8 @@ import { type Head, type Made, SEGMENTS } from "./SegmentFile.ts"
 import { moved, StorePlace } from "./StorePlace.ts"
 import { dirname, join } from "node:path"
 import { MUCH_BYTES, type PutBack, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
-import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
+import { SideFile, sideFileOf } from "./SideFile.ts"
+import { StreamIndex } from "./StreamIndex.ts"
 
 export interface Opened {
   /** The position given last. */
@@ -46,7 +47,7 @@ export type Order =
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
   /** How far a subscriber has come. */
   | { readonly _tag: "Position"; readonly name: string; readonly eventId: number }
-  /** The file that says which runes an actor has is damaged. */
+  /** The file beside the store is damaged. */
   | { readonly _tag: "Reindex" }
 
 /** Tried again until the reader is gone that has swollen it. */
@@ -60,6 +61,7 @@ const shrinking = (store: SqliteStore): Chore => ({
 
 export class LogStore {
   private readonly store: SqliteStore
+  private readonly side: SideFile
   private readonly index: StreamIndex
   private readonly actors: ActorIndex
   private readonly sealer: Sealer
@@ -73,19 +75,20 @@ export class LogStore {
   /** `now`: ms of a clock that nobody steps; where it stands, a chore that cannot go on is left to the next opening. */
   constructor(options: StoreOptions, sqlite = nodeSqlite, now: () => number = () => 0) {
     this.store = new SqliteStore(options, sqlite)
-    let index: StreamIndex | undefined
+    let side: SideFile | undefined
     try {
-      index = new StreamIndex(indexFileOf(options.file), sqlite)
-      const problems = index.restore(this.store)
+      side = new SideFile(sideFileOf(options.file), sqlite)
+      this.side = side
+      this.index = new StreamIndex(side)
+      const problems = this.index.restore(this.store)
       let newest = this.store.lastCommitted
       for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
-      this.index = index
       // a disk that is played has no other files
       const anchor = sqlite === nodeSqlite ? anchorIn(options.file) : undefined
       const gap = anchor === undefined ? undefined : behind(this.store.database, anchor)
       this.opened = { head: newest, heads: [...this.store.heads], problems, behind: gap }
       const folder = join(dirname(options.file), SEGMENTS)
-      this.actors = new ActorIndex({ file: actorFileOf(options.file), store: this.store, folder, newest, sqlite })
+      this.actors = new ActorIndex({ side, store: this.store, folder, newest })
       this.sealer = new Sealer(this.store, folder)
       const check = new ChainCheck(this.store, (problem) => this.onDamage(problem), this.actors)
       this.chores = new Chores([shrinking(this.store), this.sealer, this.actors, check], now)
@@ -93,7 +96,7 @@ export class LogStore {
       this.place = sqlite === nodeSqlite ? new StorePlace(options.file) : undefined
     } catch (error) {
       // it is opened once more when the disk is well
-      index?.close()
+      side?.close()
       this.store.close()
       throw error
     }
@@ -163,7 +166,7 @@ export class LogStore {
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)
-    else if (order._tag === "Reindex") this.actors.discard()
+    else if (order._tag === "Reindex") this.index.renew(this.store)
     else if (order._tag === "Leave") this.sealer.leave(order.made)
     else if (order._tag === "Forget") {
       this.store.forget(order.made)
@@ -171,14 +174,13 @@ export class LogStore {
     } else if (order._tag === "PutBack") this.store.putBack(order.payloads)
     else {
       this.store.rewrite(order.erasing)
-      this.index.forget(order.erasing.stream)
+      this.index.forget(this.store, order.erasing.stream)
     }
   }
 
   close(): void {
     this.index.flush(this.store)
-    this.index.close()
-    this.actors.close()
+    this.side.close()
     this.sealer.close()
     this.anchor?.close()
     this.store.close()

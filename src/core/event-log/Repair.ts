@@ -10,7 +10,6 @@
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { actorFileOf } from "./ActorIndex.ts"
 import { type Beginning, isBeginning } from "./Beginning.ts"
 import type { Link } from "./ChainWalk.ts"
 import { Cuts, erasuresIn, headOf, inSegments, type Options, type Place, placesIn } from "./Cuts.ts"
@@ -29,7 +28,7 @@ import { type Database, nodeSqlite, openStore, using } from "./Sqlite.ts"
 import { emptyWal } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
 import { parsePayload } from "./StoredRune.ts"
-import { indexFileOf } from "./StreamIndex.ts"
+import { sideFileOf } from "./SideFile.ts"
 import { syncFolder } from "./SyncFolder.ts"
 
 /** Beside the store: one folder for each repair. */
@@ -386,7 +385,7 @@ const swap = (file: string, fresh: string, gone: ReadonlyArray<string>) => {
   }
   for (const store of [file, fresh]) for (const ending of endings) fs.rmSync(`${store}${ending}`, { force: true })
   // before the new store is there: they speak of the old one, and a start makes them anew
-  for (const side of [indexFileOf(file), actorFileOf(file), anchorFileOf(file)]) emptied(side)
+  for (const side of [sideFileOf(file), anchorFileOf(file)]) emptied(side)
   fs.renameSync(fresh, file)
   for (const path of gone) removed(path)
   syncFolder(dirname(file))

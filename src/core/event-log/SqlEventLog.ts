@@ -10,7 +10,6 @@ import { Context, Duration, Effect, Layer, Queue, type Scope } from "effect"
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
-import { actorFileOf } from "./ActorIndex.ts"
 import { ActorLookup } from "./ActorLookup.ts"
 import { FOLDER } from "./OldArchives.ts"
 import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
@@ -26,7 +25,7 @@ import { readOwn } from "./OwnKinds.ts"
 import * as OpenMark from "./OpenMark.ts"
 import { Redact } from "./Redact.ts"
 import { Soon } from "./Soon.ts"
-import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
+import type { SnapshotOrder } from "./Snapshot.ts"
 import {
   type InlineDisk,
   openInline,
@@ -46,9 +45,8 @@ import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
 import { syncFolder } from "./SyncFolder.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
-import { indexFileOf } from "./StreamIndex.ts"
+import { actorFileOf, sideFileOf } from "./SideFile.ts"
 import { noSnapshots, nothingRecent, recover, type Snapshots, WORTH_KEEPING } from "./StreamReader.ts"
-import type { Position, Positions } from "./Subscribers.ts"
 import * as ToldSegments from "./ToldSegments.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
 import * as WholeCheck from "./WholeCheck.ts"
@@ -75,7 +73,8 @@ const makeFile = (file: string) =>
   Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      for (const path of [file, indexFileOf(file), actorFileOf(file)]) closeSync(openSync(path, "a", 0o600))
+      for (const path of [file, sideFileOf(file)]) closeSync(openSync(path, "a", 0o600))
+      for (const ending of ["", "-wal", "-shm"]) rmSync(`${actorFileOf(file)}${ending}`, { force: true })
     },
     catch: (cause) =>
       new StorageError({
@@ -93,31 +92,6 @@ const checkWhole = (file: string): Effect.Effect<void, StorageError> =>
   attempt(file, () => {
     if (OpenMark.isBare(file)) throw new StorageError(OpenMark.refusal(file))
   })
-
-/** A row of the file beside the store; none where the file cannot be read. */
-const rowIn = <A>(index: Database, sql: string, ...values: ReadonlyArray<string>): Effect.Effect<A | undefined> =>
-  Effect.sync(() => {
-    try {
-      return index.prepare(sql).get(...values) as A | undefined
-    } catch {
-      return undefined
-    }
-  })
-
-const snapshotsIn = (index: Database): Snapshots => ({
-  get: (stream, name) =>
-    rowIn<SnapshotRow>(
-      index,
-      "SELECT *, event_id AS eventId FROM snapshots WHERE stream = ? AND name = ?",
-      stream,
-      name
-    )
-})
-
-const positionsIn =
-  (index: Database): Positions["get"] =>
-  (name) =>
-    rowIn<Position>(index, "SELECT event_id AS eventId, hash FROM subscribers WHERE name = ?", name)
 
 /** The archived streams, the segments, and the erasures that have not come to their end, as a fold of the home stream. */
 interface Moved {
@@ -397,8 +371,12 @@ const writable = (
     const folder = segmentsOf(file)
     const segments = yield* attempt(file, () => new Segments(folder, listed(file)))
     const reader = new SegmentReader(SqlReader.make(yield* reading(file), { file, giveUpAfter }), () => segments)
-    const index = yield* reading(indexFileOf(file))
-    const snapshots = snapshotsIn(index)
+    let damaged = () => {}
+    const lookup = yield* Effect.acquireRelease(
+      Effect.sync(() => new ActorLookup(sideFileOf(file), () => damaged())),
+      (opened) => Effect.sync(() => opened.close())
+    )
+    const snapshots: Snapshots = { get: (stream, name) => Effect.sync(() => lookup.snapshot(stream, name)) }
     const restored = yield* restore(rules, opened, reader, snapshots, segments)
     const limits = {
       maxRuneBytes: options.maxRuneBytes ?? defaultLimits.maxRuneBytes,
@@ -407,16 +385,13 @@ const writable = (
     const drafts = new EventDraft(rules.kinds, redact.json, limits)
     const soon = yield* Soon
     const log = yield* logOver({ admission: restored.admission, drafts, soon })
+    damaged = () => log.reindex()
     for (const order of restored.worth) log.keep(order)
     const keepLast = keepStates(log, rules, restored, soon)
     yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
     const change = (change: Change) => untilItPasses(giveUpAfter)(log.change(change))
     const { told } = restored
     const moved = movedFold(rules)
-    const lookup = yield* Effect.acquireRelease(
-      Effect.sync(() => new ActorLookup(actorFileOf(file), () => log.reindex())),
-      (opened) => Effect.sync(() => opened.close())
-    )
     const service = yield* StoreEventLog.make(
       {
         log,
@@ -427,12 +402,15 @@ const writable = (
         walk: walk(file, reader, segments),
         ...(idleWalk === undefined ? {} : { idleWalk: idleWalk(file) }),
         checked: restored.checked,
-        refill: () => log.reindex(),
+        refill: damaged,
         newest: restored.newest,
         failure: () => log.failure,
         failed: log.failed,
         keep: (order) => log.keep(order),
-        positions: { get: positionsIn(index), keep: (name, eventId) => log.keepPosition(name, eventId) },
+        positions: {
+          get: (name) => Effect.sync(() => lookup.position(name)),
+          keep: (name, eventId) => log.keepPosition(name, eventId)
+        },
         change,
         unfinished: restored.unfinished,
         segments: { seal: (sealing) => log.seal(sealing), change, folder, segments, told, moved },

@@ -91,7 +91,7 @@ export abstract class SqliteLog extends AdmittingLog {
     if (this.failure === undefined) this.carryOut({ _tag: "Snapshot", order })
   }
 
-  /** The file that says which runes an actor has cannot be read: it is made anew. */
+  /** The file beside the store cannot be read: it is made anew. */
   reindex(): void {
     if (this.failure === undefined) this.carryOut({ _tag: "Reindex" })
   }

@@ -1,24 +1,20 @@
 /**
- * StreamIndex: a file beside the store with what a start would else read the whole store
- * for: the newest rune of each stream, the snapshots, and how far each subscriber has
- * come. Nothing in the file is the truth: in doubt it is discarded, and made anew from the runes.
+ * StreamIndex: what a start would else read the whole store for: the newest rune of each
+ * stream, the snapshots, and how far each subscriber has come, in the file beside the store.
  *
- * The file has a position of its own and is written when the store rests, without a wait
- * for the disk: after a crash it is whole and at worst a little behind, and what it lacks
- * is read from the runes.
+ * The tables have a position of their own and are written when the store rests: after a
+ * crash they are whole and at worst a little behind, and what they lack is read from the runes.
  */
 import { ChainWalk } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
-import { GENESIS, hashPayload } from "./HashChain.ts"
+import { hashPayload } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
-import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
+import { type SideFile, VERSION } from "./SideFile.ts"
+import type { Database, Value } from "./Sqlite.ts"
 import type { Head } from "./SegmentFile.ts"
 import { emptyWal, type SqliteStore } from "./SqliteStore.ts"
 
-export const indexFileOf = (file: string): string => `${file}.index`
-
-export const VERSION = 2
 /** The newest runes whose chains are checked before the store is used. */
 const WINDOW = 5_000
 const PAGE = 1_000
@@ -28,25 +24,6 @@ const KEEP_EVERY = 100
 export const MANY_CHANGED = 4_096
 /** Runes since the last flush, likewise. */
 export const MANY_RUNES = 16_384
-
-const SCHEMA = `
-  PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
-  CREATE TABLE IF NOT EXISTS place (
-    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL,
-    streams INTEGER NOT NULL
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS streams (
-    stream TEXT PRIMARY KEY, event_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
-    sealed INTEGER NOT NULL, guarded INTEGER NOT NULL, seal TEXT NOT NULL
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS snapshots (
-    stream TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, event_id INTEGER NOT NULL, seq INTEGER NOT NULL,
-    hash TEXT NOT NULL, seal TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (stream, name)
-  ) STRICT;
-  CREATE TABLE IF NOT EXISTS subscribers (
-    name TEXT PRIMARY KEY, event_id INTEGER NOT NULL, hash TEXT NOT NULL
-  ) STRICT;
-  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}', 0)`
 
 interface Place {
   readonly version: number
@@ -93,56 +70,13 @@ export const problemsOf = (database: Database): ReadonlyArray<string> => {
     })
 }
 
-const endings = ["", "-wal", "-shm"]
-
-interface Opened {
-  readonly database: Database
-  readonly setHead: Statement
-  readonly setPlace: Statement
-  readonly setSnapshot: Statement
-  readonly setPosition: Statement
-}
-
-const open = (sqlite: Sqlite, file: string): Opened => {
-  const database = sqlite.open(file)
-  try {
-    database.exec(SCHEMA)
-    return {
-      database,
-      setHead: database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)"),
-      setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?, streams = ?"),
-      setSnapshot: database.prepare("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
-      setPosition: database.prepare("INSERT OR REPLACE INTO subscribers VALUES (?, ?, ?)")
-    }
-  } catch (error) {
-    database.close()
-    throw error
-  }
-}
-
-/** An empty one in its place. */
-const anew = (sqlite: Sqlite, file: string): Opened => {
-  for (const ending of endings) sqlite.remove(`${file}${ending}`)
-  return open(sqlite, file)
-}
-
 export class StreamIndex {
-  private readonly file: string
-  private readonly sqlite: Sqlite
-  private opened: Opened
+  private readonly side: SideFile
   private readonly changed = new Set<string>()
   private runes = 0
-  /** True where the index cannot be written: it stays as it is until the next start. */
-  private isBroken = false
 
-  constructor(file: string, sqlite = nodeSqlite) {
-    this.file = file
-    this.sqlite = sqlite
-    try {
-      this.opened = open(sqlite, file)
-    } catch {
-      this.opened = anew(sqlite, file)
-    }
+  constructor(side: SideFile) {
+    this.side = side
   }
 
   /** Brings the store's heads and the file up to the newest rune. What is wrong with the newest runes is the answer. */
@@ -154,7 +88,7 @@ export class StreamIndex {
         store.heads.set(stream, head)
         this.changed.add(stream)
       }
-      this.discard()
+      this.side.renew()
     }
     const problems = this.walk(store, place ?? store.left)
     this.flush(store)
@@ -167,80 +101,69 @@ export class StreamIndex {
   }
 
   get backlog(): "none" | "some" | "much" {
-    if (this.changed.size === 0 || this.isBroken) return "none"
+    if (this.changed.size === 0 || this.side.isBroken) return "none"
     return this.changed.size > MANY_CHANGED || this.runes > MANY_RUNES ? "much" : "some"
   }
 
   /** Writes what changed. A file that does not take it is left behind: its place says how far it is good. */
   flush(store: SqliteStore): void {
-    if (this.changed.size === 0 || this.isBroken) return
-    this.attempt(() => {
+    if (this.changed.size === 0) return
+    const isWritten = this.side.attempt(() => {
+      const setHead = this.database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)")
       let place: Head | undefined
       for (const stream of this.changed) {
         const head = store.heads.get(stream)!
         const { eventId, guarded, hash, isSealed, seq } = head
-        this.opened.setHead.run(stream, eventId, seq, hash, Number(isSealed), guarded, sealOfHead(stream, head))
+        setHead.run(stream, eventId, seq, hash, Number(isSealed), guarded, sealOfHead(stream, head))
         if (place === undefined || head.eventId > place.eventId) place = head
       }
-      this.opened.setPlace.run(place!.eventId, place!.hash, store.heads.size)
+      this.database
+        .prepare("UPDATE place SET event_id = ?, hash = ?, streams = ?")
+        .run(place!.eventId, place!.hash, store.heads.size)
     })
+    if (!isWritten) return
     this.changed.clear()
     this.runes = 0
+  }
+
+  /** Writes all of it into a file that is made anew, but the snapshots, which are kept again in time. */
+  renew(store: SqliteStore): void {
+    this.side.renew()
+    for (const stream of store.heads.keys()) this.changed.add(stream)
+    this.flush(store)
   }
 
   /** Snapshots are kept behind the runes that they speak of; one that names no rune of its stream is dropped. */
   keep(store: SqliteStore, { eventId, name, state, stream, version }: SnapshotOrder): void {
     this.flush(store)
-    if (this.isBroken) return
     const rune = store.database.prepare("SELECT stream, seq, hash FROM runes WHERE event_id = ?").get(eventId) as
       | { readonly stream: string; readonly seq: number; readonly hash: string }
       | undefined
     if (rune === undefined || rune.stream !== stream) return
     const { hash, seq } = rune
     const seal = sealOf({ stream, name, version, eventId, seq, hash, state })
-    this.attempt(() => this.opened.setSnapshot.run(stream, name, version, eventId, seq, hash, seal, state))
+    this.write("snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", stream, name, version, eventId, seq, hash, seal, state)
   }
 
   /** How far a subscriber has come: a rune that is in the store. */
   keepPosition({ database }: SqliteStore, name: string, eventId: number): void {
-    if (this.isBroken) return
-    const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId) as
-      | { readonly hash: string }
-      | undefined
-    if (rune !== undefined) this.attempt(() => this.opened.setPosition.run(name, eventId, rune.hash))
+    const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId)
+    if (rune !== undefined) this.write("subscribers VALUES (?, ?, ?)", name, eventId, rune["hash"]!)
   }
 
   /** No snapshot of the stream, nor any page that once held one, is left. */
-  forget(stream: string): void {
-    if (this.isBroken) return this.discard()
+  forget(store: SqliteStore, stream: string): void {
+    if (this.side.isBroken) return this.renew(store)
     this.database.prepare("DELETE FROM snapshots WHERE stream = ?").run(stream)
-    this.database.exec("VACUUM")
     emptyWal(this.database)
   }
 
-  close(): void {
-    // no longer open where the file could not be made anew
-    if (this.database.isOpen) this.database.close()
-  }
-
   private get database(): Database {
-    return this.opened.database
+    return this.side.database
   }
 
-  private discard(): void {
-    if (this.database.isOpen) this.database.close()
-    this.opened = anew(this.sqlite, this.file)
-  }
-
-  private attempt(write: () => void): void {
-    try {
-      this.database.exec("BEGIN IMMEDIATE")
-      write()
-      this.database.exec("COMMIT")
-    } catch {
-      this.isBroken = true
-      if (this.database.isTransaction) this.database.exec("ROLLBACK")
-    }
+  private write(row: string, ...values: ReadonlyArray<Value>): void {
+    this.side.attempt(() => void this.database.prepare(`INSERT OR REPLACE INTO ${row}`).run(...values))
   }
 
   /** How far the file is good: its place must name a rune of this very store. Undefined in doubt. */

@@ -9,7 +9,7 @@ import { definitionsIn, textOf } from "./Definitions.ts"
 import { anchorIn, behind } from "./HeadAnchor.ts"
 import type { Head } from "./SegmentFile.ts"
 import { leftHeadsIn, type Listed, listedIn } from "./Segments.ts"
-import { SideFiles } from "./SideFiles.ts"
+import { SideFileCheck } from "./SideFileCheck.ts"
 import type { Database } from "./Sqlite.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
@@ -18,7 +18,7 @@ export interface Tables {
   readonly problems: ReadonlyArray<string>
   /** The definitions of tables and triggers, as text. */
   readonly schema: string
-  /** Whether the file that says which runes an actor has is wrong: a daemon that is there fills it anew. */
+  /** Whether the file beside the store is wrong: a daemon that is there makes it anew. */
   readonly isRefilled?: boolean
   /** Segments that were listed before the runes were read, and behind it. */
   readonly listed: readonly [before: ReadonlyArray<Listed>, after: ReadonlyArray<Listed>]
@@ -107,7 +107,7 @@ const leftProblems = (database: Database, segments: ReadonlyMap<string, Head>): 
 /** Beside a walk over all runes of a store in a file. */
 export class TableCheck {
   private readonly database: Database
-  private readonly beside: SideFiles
+  private readonly beside: SideFileCheck
   private readonly problems: ReadonlyArray<string>
   private readonly schema: string
   private readonly listed: ReadonlyArray<Listed>
@@ -120,7 +120,7 @@ export class TableCheck {
     this.problems = [...problemsIn(database, file), ...(gap === undefined ? [] : [gap])]
     this.schema = textOf(definitionsIn(database))
     this.listed = listedIn(database)
-    this.beside = new SideFiles(file)
+    this.beside = new SideFileCheck(file)
   }
 
   next(runes: ReadonlyArray<StoredRune>): void {

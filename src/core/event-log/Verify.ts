@@ -200,7 +200,7 @@ export const verify = ({
   readonly walk: Walk
   readonly archives: OldArchives.Archives
   readonly segments?: () => Segments
-  /** The file that says which runes an actor has is wrong. */
+  /** The file beside the store is wrong. */
   readonly refill?: () => void
 }): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {

@@ -2,10 +2,10 @@
  * Plants: mistakes that the storage simulation must find, each put between the log and SQLite.
  */
 import type { Database, Output, Sqlite, Value } from "../../../src/core/event-log/Sqlite.ts"
-import { indexFileOf } from "../../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
 import { tapped } from "./Tap.ts"
 
-const isIndex = (file: string) => file.endsWith(indexFileOf(""))
+const isIndex = (file: string) => file.endsWith(sideFileOf(""))
 
 /** A commit is acknowledged, and is made when the next one begins. */
 const acknowledgedEarly = (sqlite: Sqlite): Sqlite => {

@@ -20,7 +20,7 @@ import { type Database, openStore, type Sqlite } from "../../../src/core/event-l
 import * as SqlReader from "../../../src/core/event-log/SqlReader.ts"
 import type { Head } from "../../../src/core/event-log/SegmentFile.ts"
 import { snapshotOf, type StreamFold } from "../../../src/core/event-log/StreamFold.ts"
-import { indexFileOf } from "../../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
 import { nothingRecent, recover } from "../../../src/core/event-log/StreamReader.ts"
 import { toRunes } from "../../../src/core/event-log/StoredRune.ts"
 import { verify, walkHere } from "../../../src/core/event-log/Verify.ts"
@@ -416,7 +416,7 @@ export class StorageStory {
 
   /** Of each stream with a snapshot. */
   private async expectFolds(): Promise<void> {
-    const index = this.sqlite.open(indexFileOf(FILE), { readOnly: true })
+    const index = this.sqlite.open(sideFileOf(FILE), { readOnly: true })
     const rows = new Map<string, SnapshotRow>()
     try {
       for (const row of index.prepare("SELECT * FROM snapshots").all()) {
@@ -445,7 +445,7 @@ export class StorageStory {
 
   /** A position that names the rune it was taken at, or is not believed. */
   private expectPositions(database: Database): void {
-    const index = this.sqlite.open(indexFileOf(FILE), { readOnly: true })
+    const index = this.sqlite.open(sideFileOf(FILE), { readOnly: true })
     try {
       for (const { event_id, hash } of index.prepare("SELECT event_id, hash FROM subscribers").all()) {
         const there = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(event_id!)

@@ -9,7 +9,7 @@ import { LiveOutbox } from "../../../src/alerts/LiveOutbox.ts"
 import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import { EventLog } from "../../../src/core/event-log/EventLog.ts"
 import { Redact } from "../../../src/core/event-log/Redact.ts"
-import { indexFileOf } from "../../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
 import { note, storeFile } from "../../event-log/Disk.ts"
 
 /** No mail is configured, and nothing is to be mailed. */
@@ -23,7 +23,7 @@ const context = (file: string) =>
   )
 
 const position = (file: string): unknown => {
-  const index = new DatabaseSync(indexFileOf(file), { readOnly: true })
+  const index = new DatabaseSync(sideFileOf(file), { readOnly: true })
   try {
     return index.prepare("SELECT event_id FROM subscribers WHERE name = 'alerter'").get()?.["event_id"]
   } finally {

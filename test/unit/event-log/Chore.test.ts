@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DatabaseSync } from "node:sqlite"
-import { actorFileOf } from "../../../src/core/event-log/ActorIndex.ts"
+import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
 import { type Chore, Chores, FIRST_PAUSE, LONGEST_PAUSE } from "../../../src/core/event-log/Chore.ts"
 import { LogStore } from "../../../src/core/event-log/LogStore.ts"
 import { nodeSqlite } from "../../../src/core/event-log/Sqlite.ts"
@@ -93,7 +93,7 @@ const storeOf = (runes: number) =>
     const file = yield* storeFile
     const few = Array.from({ length: 200 }, (_, n) => note("a", n))
     yield* withInlineLog({ file }, (log) => Effect.repeat(log.append(few), { times: runes / 200 - 1 }))
-    nodeSqlite.remove(actorFileOf(file))
+    nodeSqlite.remove(sideFileOf(file))
     const store = yield* Effect.acquireRelease(
       Effect.sync(() => new LogStore({ file, home: "daemon", seals: [], guarded: [] })),
       (store) => Effect.sync(() => store.close())
@@ -119,7 +119,7 @@ describe("one segment after another", () => {
           store.carryOut({ _tag: "Leave", made: sealed.made })
           seen.push({
             rows: first(file, "SELECT count(*) FROM runes"),
-            filed: first(actorFileOf(file), "SELECT event_id FROM place")
+            filed: first(sideFileOf(file), "SELECT event_id FROM filed")
           })
           if (seen.length < 3) seal()
         })
@@ -174,7 +174,7 @@ describe("a chore that cannot go on", () => {
     Effect.gen(function* () {
       const file = yield* storeFile
       yield* withInlineLog({ file }, (log) => log.append([note("a", 1), note("b", 2)]))
-      nodeSqlite.remove(actorFileOf(file))
+      nodeSqlite.remove(sideFileOf(file))
       let isFull = true
       let now = 0
       const full = () => {
@@ -182,7 +182,7 @@ describe("a chore that cannot go on", () => {
       }
       const sqlite = tapped(nodeSqlite, {
         statement: (sql, statement, _, of) =>
-          of === actorFileOf(file) && sql.startsWith("SELECT id FROM threads")
+          of === sideFileOf(file) && sql.startsWith("SELECT id FROM threads")
             ? { get: (...values) => (full(), statement.get(...values)) }
             : {}
       })
@@ -200,8 +200,8 @@ describe("a chore that cannot go on", () => {
       rest()
       assert.strictEqual(store.choresDue(), Number.POSITIVE_INFINITY)
       store.close()
-      const actors = new DatabaseSync(actorFileOf(file), { readOnly: true })
-      assert.strictEqual(actors.prepare("SELECT event_id FROM place").get()?.["event_id"], 2)
+      const actors = new DatabaseSync(sideFileOf(file), { readOnly: true })
+      assert.strictEqual(actors.prepare("SELECT event_id FROM filed").get()?.["event_id"], 2)
       assert.strictEqual(actors.prepare("SELECT count(*) AS n FROM entries").get()?.["n"], 2)
       actors.close()
     })

@@ -5,7 +5,7 @@ import { statSync } from "node:fs"
 import { LogStore } from "../../../src/core/event-log/LogStore.ts"
 import { SqliteStore } from "../../../src/core/event-log/SqliteStore.ts"
 import { type Database, nodeSqlite, type Sqlite } from "../../../src/core/event-log/Sqlite.ts"
-import { indexFileOf } from "../../../src/core/event-log/StreamIndex.ts"
+import { sideFileOf } from "../../../src/core/event-log/SideFile.ts"
 import { tapped } from "../../simulation/storage/Tap.ts"
 import { note, storeFile, withInlineLog } from "../../event-log/Disk.ts"
 
@@ -54,7 +54,7 @@ describe("an opening that fails", () => {
     Effect.gen(function* () {
       const file = yield* storeFile
       yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
-      const { databases, sqlite } = failing((sql, of) => of === indexFileOf(file) && sql.startsWith("SELECT version"))
+      const { databases, sqlite } = failing((sql, of) => of === sideFileOf(file) && sql.startsWith("SELECT version"))
       let isGone = false
       const withoutFolder: Sqlite = {
         open: (of, options) => {

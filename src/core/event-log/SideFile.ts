@@ -1,0 +1,139 @@
+/**
+ * SideFile: the file beside a store that is made of its runes: the newest rune of each stream, snapshots, how far
+ * subscribers have come (`StreamIndex`), and which runes an actor has (`ActorIndex`). Nothing in it is the truth: in
+ * doubt it is discarded, and made anew.
+ *
+ * Guarantees: a write is whole or not at all, and waits for no disk: after a crash the file is at worst a little behind.
+ * What is deleted from it is overwritten. Free of imports at run time but Node's: the log's threads load this file.
+ */
+import { isLocked } from "./GroupCommit.ts"
+import { GENESIS } from "./HashChain.ts"
+import { type Database, nodeSqlite, type Sqlite } from "./Sqlite.ts"
+
+export const sideFileOf = (file: string): string => `${file}.index`
+
+/** The second file of an older agentd. */
+export const actorFileOf = (file: string): string => `${file}.actors`
+
+/** Of the streams, their snapshots and the subscribers. */
+export const VERSION = 2
+
+/** Of the actors. */
+export const FILED_VERSION = 1
+
+const ACTORS = `
+  CREATE TABLE IF NOT EXISTS filed (
+    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS threads (
+    id INTEGER PRIMARY KEY, actor TEXT NOT NULL, stream TEXT NOT NULL, kind TEXT NOT NULL, UNIQUE (actor, stream, kind)
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS threads_by_kind ON threads (kind, stream);
+  CREATE TABLE IF NOT EXISTS entries (
+    thread INTEGER NOT NULL, event_id INTEGER NOT NULL, PRIMARY KEY (thread, event_id)
+  ) STRICT, WITHOUT ROWID;
+  INSERT OR IGNORE INTO filed VALUES (1, ${FILED_VERSION}, 0, '${GENESIS}');`
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS place (
+    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL,
+    streams INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS streams (
+    stream TEXT PRIMARY KEY, event_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
+    sealed INTEGER NOT NULL, guarded INTEGER NOT NULL, seal TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS snapshots (
+    stream TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, event_id INTEGER NOT NULL, seq INTEGER NOT NULL,
+    hash TEXT NOT NULL, seal TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (stream, name)
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS subscribers (
+    name TEXT PRIMARY KEY, event_id INTEGER NOT NULL, hash TEXT NOT NULL
+  ) STRICT;
+  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}', 0);`
+
+const TABLES = "SELECT group_concat(name) AS names FROM sqlite_master WHERE name IN ('place', 'filed')"
+
+const open = (sqlite: Sqlite, file: string): Database => {
+  const database = sqlite.open(file)
+  try {
+    database.exec("PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON")
+    const isOlder = database.prepare(TABLES).get()?.["names"] === "place"
+    database.exec(`BEGIN IMMEDIATE; ${SCHEMA} ${ACTORS} COMMIT`)
+    // an older agentd did not overwrite what it deleted
+    if (isOlder) database.exec("VACUUM")
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+export class SideFile {
+  private readonly file: string
+  private readonly sqlite: Sqlite
+  database: Database
+  /** True where the file cannot be written: it stays as it is until the next start. */
+  isBroken = false
+
+  constructor(file: string, sqlite = nodeSqlite) {
+    this.file = file
+    this.sqlite = sqlite
+    try {
+      this.database = open(sqlite, file)
+    } catch {
+      this.database = this.anew()
+    }
+  }
+
+  /** Puts an empty file in its place. */
+  renew(): void {
+    this.close()
+    this.database = this.anew()
+    this.isBroken = false
+  }
+
+  /** Empties the tables of actors; all of the file where it does not take that. */
+  forgetActors(): void {
+    try {
+      this.write(() => this.database.exec(`DROP TABLE filed; DROP TABLE threads; DROP TABLE entries; ${ACTORS}`))
+    } catch (error) {
+      if (isLocked(error)) throw error
+      this.renew()
+    }
+  }
+
+  /** Writes all or nothing; a throw means nothing. */
+  write(write: () => void): void {
+    this.database.exec("BEGIN IMMEDIATE")
+    try {
+      write()
+      this.database.exec("COMMIT")
+    } catch (error) {
+      if (this.database.isTransaction) this.database.exec("ROLLBACK")
+      throw error
+    }
+  }
+
+  /** Writes where that can be done; false: somebody else has the file locked, or it is broken. */
+  attempt(write: () => void): boolean {
+    if (this.isBroken) return false
+    try {
+      this.write(write)
+      return true
+    } catch (error) {
+      this.isBroken = !isLocked(error)
+      return false
+    }
+  }
+
+  close(): void {
+    // no longer open where the file could not be made anew
+    if (this.database.isOpen) this.database.close()
+  }
+
+  private anew(): Database {
+    for (const ending of ["", "-wal", "-shm"]) this.sqlite.remove(`${this.file}${ending}`)
+    return open(this.sqlite, this.file)
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * SideFileCheck: the file beside a store that is made of its runes, as `verify` looks at it.
+ *
+ * Guarantees: what is wrong with it is said, and loses nothing: a start makes it anew. Free of imports at run
+ * time but Node's: the thread that verifies loads this file.
+ */
+import { FiledCheck } from "./ActorIndex.ts"
+import { type Database, nodeSqlite } from "./Sqlite.ts"
+import type { StoredRune } from "./StoredRune.ts"
+import { sideFileOf } from "./SideFile.ts"
+import { problemsOf } from "./StreamIndex.ts"
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const structureOf = (database: Database): ReadonlyArray<string> =>
+  database
+    .prepare("PRAGMA integrity_check(3)")
+    .all()
+    .map((row) => String(Object.values(row)[0]).replaceAll("\n", " "))
+    .filter((said) => said !== "ok")
+
+/** SQLITE_ERROR (no such table: an empty file), SQLITE_BUSY, SQLITE_CANTOPEN: there is none, or it is in the making. */
+const NONE = new Set([1, 5, 14])
+
+/** The check of the file beside a store, while the store's runes are walked over. */
+export class SideFileCheck {
+  private readonly file: string
+  readonly problems: Array<string> = []
+  /** Whether the file is to be made anew. */
+  isRefilled = false
+  private opened: { readonly database: Database; readonly check: FiledCheck } | undefined
+
+  /** `file`: the store's. */
+  constructor(file: string) {
+    this.file = sideFileOf(file)
+    this.attempt(() => {
+      const database = nodeSqlite.open(this.file, { readOnly: true })
+      try {
+        this.refill(structureOf(database))
+        this.tell(problemsOf(database))
+        this.opened = { database, check: new FiledCheck(database) }
+      } catch (error) {
+        database.close()
+        throw error
+      }
+    })
+  }
+
+  next(runes: ReadonlyArray<StoredRune>): void {
+    const { opened } = this
+    if (opened !== undefined) this.attempt(() => runes.forEach((rune) => opened.check.next(rune)))
+  }
+
+  end(): ReadonlyArray<string> {
+    this.refill(this.opened?.check.problems ?? [])
+    this.opened?.database.close()
+    return this.problems
+  }
+
+  private refill(problems: ReadonlyArray<string>): void {
+    this.isRefilled ||= problems.length > 0
+    this.tell(problems)
+  }
+
+  private tell(problems: ReadonlyArray<string>): void {
+    for (const problem of problems) {
+      this.problems.push(`${this.file} is damaged: ${problem} (nothing is lost: remove the file while no daemon runs)`)
+    }
+  }
+
+  private attempt(look: () => void): void {
+    try {
+      look()
+    } catch (error) {
+      if (!NONE.has((error as { readonly errcode?: number }).errcode ?? 0)) this.refill([textOf(error)])
+      this.opened?.database.close()
+      this.opened = undefined
+    }
+  }
+}
